@@ -1,0 +1,127 @@
+"""Answers: what an agent says, typed by task, exactly as it stands in a record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.stimuli import Task
+
+RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, max_length=3)]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Swatch(_Answer):
+    """One palette entry and how many of the counted pixels it stands for."""
+
+    rgb: RGB
+    population: int
+
+
+class ColorAnswer(_Answer):
+    """``color`` is one of the eleven words for our agents; people's answers are kept as given."""
+
+    color: str
+    css_name: str | None = None
+    rgb: RGB | None = None
+    palette: list[Swatch] | None = None
+
+
+class ObjectAnswer(_Answer):
+    """``labels`` best first; ``boxes`` are [x, y, width, height] in pixels of the image."""
+
+    labels: list[str]
+    scores: list[float] | None = None
+    boxes: list[Annotated[list[float], Field(min_length=4, max_length=4)]] | None = None
+
+
+class CaptionAnswer(_Answer):
+    """``tokens`` counts generated tokens; ``flags`` names what cleaning noticed."""
+
+    text: str
+    tokens: int | None = None
+    score: float | None = None
+    finish: str | None = None
+    flags: list[str] = []
+
+
+class ScanpathAnswer(_Answer):
+    """``fixations`` are [x, y] in pixels of ``frame`` = [width, height], origin top left.
+
+    ``window`` is the side in pixels of the inhibition window that was applied. ``stop`` says why the path ended:
+    the target was found, the maximum number was reached, the map was exhausted, or the model ended it.
+    """
+
+    fixations: list[Annotated[list[float | int], Field(min_length=2, max_length=2)]]
+    frame: Annotated[list[int], Field(min_length=2, max_length=2)]
+    window: float | int | None = None
+    stop: Literal["target", "maximum", "exhausted", "end"] | None = None
+    found: bool | None = None
+    found_at: int | None = None
+    forced_first: bool | None = None
+    selection: str | None = None
+    durations_ms: list[float] | None = None
+
+
+class Skipped(_Answer):
+    """A candidate word that was passed over, and the rule that said so."""
+
+    word: str
+    rule: str
+
+
+class WordAnswer(_Answer):
+    """``candidates`` best first, the answer included; ``skipped`` those before it that broke a rule."""
+
+    word: str
+    candidates: list[str] | None = None
+    skipped: list[Skipped] = []
+
+
+class Message(_Answer):
+    """One message of a conversation. ``at``: seconds from the start, ``delay_s``: pause before it; null if not
+    modelled."""
+
+    turn: int
+    speaker: str
+    agent: str
+    text: str
+    raw: str | None = None
+    at: float | None = None
+    finish: str | None = None
+    delay_s: float | None = None
+
+
+class ConversationAnswer(_Answer):
+    messages: list[Message]
+    ended_early: bool = False
+
+
+class TurnAnswer(_Answer):
+    """What an agent replies when it is asked for one turn of a conversation."""
+
+    text: str
+    raw: str | None = None
+    finish: str | None = None
+    delay_s: float | None = None
+
+
+Answer = ColorAnswer | ObjectAnswer | CaptionAnswer | ScanpathAnswer | WordAnswer | ConversationAnswer
+
+BY_TASK: dict[Task, type[_Answer]] = {
+    "color_estimation": ColorAnswer,
+    "object_detection": ObjectAnswer,
+    "attention_prediction": ScanpathAnswer,
+    "image_captioning": CaptionAnswer,
+    "word_association": WordAnswer,
+    "conversation": ConversationAnswer,
+}
+
+
+def plain(answer: BaseModel) -> dict[str, Any]:
+    """An answer as plain JSON values, all keys present."""
+    return answer.model_dump(mode="json")

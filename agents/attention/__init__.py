@@ -1,0 +1,1 @@
+"""Agents that predict where people look: saliency maps and scanpaths."""

@@ -1,0 +1,161 @@
+"""The catalogue: every agent by name, without importing any of them.
+
+A new agent is one file and one line here; a new checkpoint of a known family is one line. Somebody else's package adds
+agents through the entry-point group ``understudy.agents``: the entry's name is the agent's, its value an
+:class:`agents.contract.Agent` subclass or an :class:`Entry` ::
+
+    [project.entry-points."understudy.agents"]
+    echo = "echo_agent:Echo"
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from agents.contract import Agent
+from agents.errors import InputError, Problem
+from agents.stimuli import TASKS, Task
+
+GROUP = "understudy.agents"
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+InPaper = Literal["exact", "variant", "no"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the catalogue. ``agent`` is "module:Class"; ``settings`` are this entry's defaults.
+
+    ``in_paper``: "exact" (the papers' agent), "variant" (the same family, another size or weights), "no".
+    ``role`` "machine" for participants, "control" for catch trials; ``hidden`` entries are for testing the machinery.
+    """
+
+    name: str
+    agent: str
+    tasks: tuple[Task, ...]
+    summary: str
+    source: str
+    in_paper: InPaper = "no"
+    licence: str = "Apache-2.0"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    role: Literal["machine", "control"] = "machine"
+    hidden: bool = False
+
+    def load_class(self) -> type[Agent[Any]]:
+        """Import the agent's class."""
+        module, _, name = self.agent.partition(":")
+        loaded = getattr(importlib.import_module(module), name)
+        if not (isinstance(loaded, type) and issubclass(loaded, Agent)):
+            raise InputError(f"agent {self.name}: {self.agent} is not an Agent")
+        return loaded
+
+    def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
+        """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
+        cls = self.load_class()
+        try:
+            settings = cls.Settings.model_validate({**self.settings, **(overrides or {})})
+        except ValidationError as error:
+            problems = [
+                Problem("settings", None, ".".join([self.name, *(str(part) for part in item["loc"])]), item["msg"])
+                for item in error.errors(include_url=False)
+            ]
+            raise InputError(f"agent {self.name}: bad settings", problems) from None
+        return cls(settings, self.name)
+
+
+BUILT_IN: tuple[Entry, ...] = (
+    Entry(
+        "mmcq",
+        "agents.vision.mmcq:MedianCutAgent",
+        ("color_estimation",),
+        "modified median cut; nearest CSS3 colour, mapped to eleven words",
+        "Leptonica's modified median cut quantisation, as ColorThief does it",
+        "variant",
+    ),
+    Entry(
+        "mmcq-lab",
+        "agents.vision.mmcq:MedianCutAgent",
+        ("color_estimation",),
+        "modified median cut; nearest of the eleven words by CIELAB distance",
+        "Leptonica's modified median cut quantisation; CIELAB 1976",
+        "no",
+        settings={"naming": "lab"},
+    ),
+    Entry(
+        "gbvs",
+        "agents.attention.gbvs:GraphSaliencyAgent",
+        ("attention_prediction",),
+        "graph-based visual saliency; maximum with inhibition of return",
+        "Harel, Koch, Perona 2006",
+        "exact",
+    ),
+    Entry("null", "agents.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry(
+        "null-one",
+        "agents.null:ContinuousNullAgent",
+        TASKS,
+        "no operation, one at a time",
+        "for measuring",
+        hidden=True,
+    ),
+)
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Every agent known on this machine by name: ours, then those of installed packages (which cannot replace ours).
+
+    An installed entry that cannot be read is an InputError that names its package.
+    """
+    found = {entry.name: entry for entry in BUILT_IN}
+    for point in metadata.entry_points(group=GROUP):
+        package = point.dist.name if point.dist is not None else point.value
+        if not NAME.fullmatch(point.name):
+            raise InputError(f"package {package}: bad agent name {point.name!r}: [a-z0-9][a-z0-9._-]*")
+        if point.name in found:
+            raise InputError(f"package {package}: the agent name {point.name!r} is already taken")
+        try:
+            found[point.name] = _from_entry_point(point)
+        except Exception as error:
+            raise InputError(f"package {package}: agent {point.name!r} cannot be imported: {error}") from error
+    return found
+
+
+def _from_entry_point(point: metadata.EntryPoint) -> Entry:
+    value = point.load()
+    if isinstance(value, Entry):
+        return replace(value, name=point.name)
+    if isinstance(value, type) and issubclass(value, Agent):
+        summary = (value.__doc__ or "").strip().splitlines()
+        package = point.dist.name if point.dist is not None else point.value
+        return Entry(
+            point.name, point.value, value.tasks, summary[0] if summary else "", f"package {package}", licence="unknown"
+        )
+    raise TypeError("neither an Agent class nor an Entry")
+
+
+def get(name: str) -> Entry:
+    """The entry called ``name``; InputError with the nearest names otherwise."""
+    known = entries()
+    if name not in known:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`understudy agents` lists them all"
+        raise InputError(f"there is no agent {name!r}: {hint}")
+    return known[name]
+
+
+def pair(name: str) -> tuple[str, ...]:
+    """The agents that ``name`` stands for: ("a",), or ("a", "b") for the pair ``a~b``."""
+    parts = tuple(name.split("~"))
+    if len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts):
+        raise InputError(f"bad agent name {name!r}: [a-z0-9][a-z0-9._-]*, or a pair a~b")
+    return parts

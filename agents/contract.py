@@ -1,0 +1,137 @@
+"""What an agent is: the contract between agents and whatever runs them.
+
+An agent is a plain object. In a notebook::
+
+    agent = MedianCut(MedianCut.Settings(), "mmcq")
+    agent.open(); agent.load("cpu")
+    prepared = agent.prepare(stimulus)
+    [reply] = agent.respond([prepared], [Draw(seed=1)])
+
+The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from one
+thread at a time; a stimulus is only ever one of the agent's ``tasks``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from agents.stimuli import Stimulus, Task
+
+MIB = 1024 * 1024
+
+
+class Settings(BaseModel):
+    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
+
+    ``attempts`` is how often an answer may be tried when a filter rejects it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+
+S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The randomness and the options of one attempt.
+
+    ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
+    reply, whatever else is in the batch. ``options`` holds what one request may choose (empty in a run), and for a
+    turn of a conversation ``speaker`` ("A" or "B") and ``turn``.
+    """
+
+    seed: int
+    sample: int = 0
+    attempt: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Reply:
+    """One reply: the typed ``answer`` (of :mod:`agents.answers`) and what the model said before it was cleaned."""
+
+    answer: BaseModel
+    raw: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a filter found. ``rejected`` asks for another attempt; otherwise the finding is only noted."""
+
+    filter: str
+    rejected: bool
+    found: str
+
+
+Filter = Callable[[Stimulus, Reply], Verdict | None]
+
+
+class Agent(ABC, Generic[S]):
+    """Base class. A subclass sets the class variables and overrides the verbs that it needs.
+
+    ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
+    agent has no use for one). ``batch_size`` is what the runner tries first. An agent whose engine batches by itself
+    overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
+    (``max_in_flight``).
+    """
+
+    tasks: ClassVar[tuple[Task, ...]]
+    Settings: ClassVar[type[Settings]]
+    memory: ClassVar[int] = 512 * MIB
+    device_memory: ClassVar[int] = 0
+    batch_size: ClassVar[int] = 32
+    max_in_flight: ClassVar[int] = 0
+
+    settings: S
+    filters: Sequence[Filter] = ()
+    attempts: int = 1
+
+    def __init__(self, settings: S, name: str) -> None:
+        self.settings = settings
+        self.name = name
+
+    @classmethod
+    def continuous(cls) -> bool:
+        """Whether the agent's engine batches by itself."""
+        return cls.respond_one is not Agent.respond_one
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        """(checkpoint, revision) that the settings name, without loading anything; (None, None) if there is none."""
+        return None, None
+
+    def missing(self) -> str | None:
+        """One sentence that says what this machine lacks to run the agent and how to get it, or None."""
+        return None
+
+    def open(self) -> None:
+        """Load processors and tables; CPU only, no model."""
+
+    def load(self, device: str) -> None:
+        """Load the model onto ``device`` ("cpu", "cuda:0")."""
+
+    def prepare(self, stimulus: Stimulus) -> Any:
+        """CPU work for one stimulus. Thread-safe; may use only what :meth:`open` made. Raises AnswerError if this
+        stimulus cannot be answered."""
+        return stimulus
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        """One reply per item, in order. An exception in an item's place fails that item alone; one that is raised
+        makes the runner try the halves of the batch."""
+        raise NotImplementedError(f"{type(self).__name__} answers one at a time; call respond_one")
+
+    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        """The reply to one prepared stimulus, for engines that batch by themselves."""
+        raise NotImplementedError(f"{type(self).__name__} answers in batches; call respond")
+
+    def provenance(self) -> dict[str, Any]:
+        """What else a reader needs to repeat the answers (processor class, versions); asked once, after ``load``."""
+        return {}
+
+    def close(self) -> None:
+        """Release what was loaded."""

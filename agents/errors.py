@@ -1,0 +1,95 @@
+"""Every error that Understudy raises on purpose.
+
+::
+
+    UnderstudyError
+    ├── InputError           wrong usage or input; carries every problem found, not only the first
+    │   └── IdentityError    the run folder was made from something else than what is given now
+    ├── UnavailableError     an agent cannot run here: an extra, a checkpoint or a device is missing
+    ├── StorageError         the run folder cannot be written
+    │   └── LockedError      another process writes to the run folder
+    ├── ClusterError         Ray could not be started or reached
+    ├── AgentStoppedError    an agent gave up: it could not be loaded, or the circuit breaker opened
+    └── AnswerError          one answer failed; becomes a failed record with this code
+        └── ImageError       the image of one stimulus cannot be decoded
+
+The message of each is a sentence for a person and says what to do. ``AnswerError`` alone never ends a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class UnderstudyError(Exception):
+    """Base of all errors raised on purpose. ``exit_code`` is what the command line ends with."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input: ``where`` (file), ``line`` (from 1, or None), ``field``, ``message``."""
+
+    where: str
+    line: int | None
+    field: str | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.where if self.line is None else f"{self.where}:{self.line}"
+        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+class InputError(UnderstudyError):
+    """Wrong usage or input. ``problems`` lists everything that is wrong."""
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+
+
+class IdentityError(InputError):
+    """The run was made from another set, seed or agent digest than the one given now."""
+
+
+class UnavailableError(UnderstudyError):
+    """An agent cannot run on this machine; the message names what is missing and how to get it."""
+
+
+class StorageError(UnderstudyError):
+    """The run folder cannot be written (full, read-only, gone)."""
+
+    exit_code = 4
+
+
+class LockedError(StorageError):
+    """Another live process is writing to the same run folder."""
+
+
+class ClusterError(UnderstudyError):
+    """Ray could not be started, reached, or was lost."""
+
+    exit_code = 5
+
+
+class AgentStoppedError(UnderstudyError):
+    """An agent stopped before its work was done; its remaining stimuli stay unanswered."""
+
+    exit_code = 3
+
+
+class AnswerError(UnderstudyError):
+    """One answer failed. ``code`` is a short machine-readable word, the message a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[type[AnswerError], tuple[str, str]]:
+        return type(self), (self.code, str(self))
+
+
+class ImageError(AnswerError):
+    """An image cannot be read or decoded; ``code`` is ``missing_image``, ``bad_image`` or ``image_too_large``."""

@@ -1,0 +1,1 @@
+"""Agents that use words: conversations and word association."""

@@ -1,0 +1,230 @@
+"""Stimuli: one thing shown to an agent, for each of the six tasks.
+
+``parse_row`` reads one JSON object; ``canonical`` is the form that is stored, hashed and sent to workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from agents.images import Image
+
+Task = Literal[
+    "color_estimation",
+    "object_detection",
+    "attention_prediction",
+    "image_captioning",
+    "word_association",
+    "conversation",
+]
+TASKS: tuple[Task, ...] = (
+    "color_estimation",
+    "object_detection",
+    "attention_prediction",
+    "image_captioning",
+    "word_association",
+    "conversation",
+)
+
+Scalar = str | int | float | bool | None
+Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
+Pixels = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class _Part(BaseModel):
+    """Strict about types and unknown fields; NaN is no number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _Stimulus(_Part):
+    """What every stimulus has. ``meta`` is a flat map that is passed through to every export."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    benchmark_id: str | None = None
+    source: str | None = None
+    source_id: str | None = None
+    meta: dict[str, Scalar] = {}
+
+    @field_validator("id")
+    @classmethod
+    def _id_is_plain(cls, value: str) -> str:
+        if not value.isprintable():
+            raise PydanticCustomError("id", "must not contain control or other unprintable characters")
+        if "\\" in value:
+            raise PydanticCustomError("id", "must not contain a backslash")
+        if value.startswith("/"):
+            raise PydanticCustomError("id", "must not start with '/'")
+        if ".." in value.split("/"):
+            raise PydanticCustomError("id", "must not have a '..' part")
+        return value
+
+    def images(self) -> list[Image]:
+        """The images that this stimulus shows, in a fixed order."""
+        return []
+
+
+class _Picture(_Stimulus):
+    image: Image
+
+    def images(self) -> list[Image]:
+        return [self.image]
+
+
+class ColorStimulus(_Picture):
+    """Colour estimation: the dominant colour of an image, as one of eleven words."""
+
+    task: Literal["color_estimation"]
+    present: list[str] | None = None
+    absent: list[str] | None = None
+
+
+class ObjectStimulus(_Picture):
+    """Object detection: three objects in an image."""
+
+    task: Literal["object_detection"]
+    present: list[str] | None = None
+    absent: list[str] | None = None
+
+
+class CaptionStimulus(_Picture):
+    """Image captioning: one sentence about an image."""
+
+    task: Literal["image_captioning"]
+    domain: Literal["in", "near", "out", "coco"] | None = None
+
+
+class AttentionStimulus(_Picture):
+    """Attention prediction: where a person looks, in free viewing or in search of a target.
+
+    ``target_box`` is [x, y, width, height] and ``window`` the side of the inhibition window, in pixels of the image.
+    """
+
+    task: Literal["attention_prediction"]
+    mode: Literal["free", "search"] = "free"
+    dataset: str | None = None
+    target_image: Image | None = None
+    target_box: tuple[float, float, float, float] | None = None
+    target_mask: Image | None = None
+    target_present: bool | None = None
+    window: Pixels | None = None
+    max_fixations: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    pixels_per_degree: Annotated[float, Field(gt=0)] | None = None
+
+    @field_validator("target_box")
+    @classmethod
+    def _box_has_an_area(cls, value: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        if value is not None and (value[2] <= 0 or value[3] <= 0):
+            raise PydanticCustomError("box", "width and height must be above 0: [x, y, width, height]")
+        return value
+
+    @model_validator(mode="after")
+    def _search_has_a_target(self) -> AttentionStimulus:
+        shown = (self.target_image, self.target_box, self.target_mask)
+        if self.mode == "search" and all(part is None for part in shown):
+            raise PydanticCustomError("target", "mode 'search' needs target_image, target_box or target_mask")
+        if self.mode == "free" and any(part is not None for part in shown):
+            raise PydanticCustomError("target", "a target needs mode 'search'")
+        return self
+
+    def images(self) -> list[Image]:
+        return [image for image in (self.image, self.target_image, self.target_mask) if image is not None]
+
+
+class WordStimulus(_Stimulus):
+    """Word association: a cue word; the prompted version shows three example pairs first."""
+
+    task: Literal["word_association"]
+    cue: Word
+    version: Literal["free", "prompted"] = "free"
+    examples: Annotated[list[tuple[str, str]], Field(max_length=20)] = []
+    word_class: str | None = None
+    frequency: float | None = None
+
+    @model_validator(mode="after")
+    def _prompted_has_examples(self) -> WordStimulus:
+        if self.version == "prompted" and not self.examples:
+            raise PydanticCustomError("examples", "version 'prompted' needs examples: [[cue, guess], ...]")
+        return self
+
+
+class Utterance(_Part):
+    """One earlier message: who said it, what, and when (seconds from the start, or null)."""
+
+    speaker: Word
+    text: Annotated[str, StringConstraints(max_length=100_000)]
+    at: Annotated[float, Field(ge=0)] | None = None
+
+
+class ConversationStimulus(_Stimulus):
+    """Conversation: two speakers, a topic, and how they exchange messages.
+
+    ``exchanges`` counts messages (the papers' 24 exchanges are 12 from each speaker). ``who_starts`` is drawn from the
+    seed where it is not given.
+    """
+
+    task: Literal["conversation"]
+    type: Literal["HH", "HM", "MM"] = "MM"
+    mode: Literal["ping-pong", "burst"] = "ping-pong"
+    topic: Word | None = None
+    names: tuple[Word, Word] | None = None
+    personas: tuple[Text, Text] | None = None
+    opener: Text | None = None
+    who_starts: Literal["A", "B"] | None = None
+    exchanges: Annotated[int, Field(ge=1, le=1_000)] = 24
+    history: Annotated[list[Utterance], Field(max_length=10_000)] = []
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> ConversationStimulus:
+        if self.names is not None and self.names[0] == self.names[1]:
+            raise PydanticCustomError("names", "the two names must differ")
+        return self
+
+
+Stimulus = Annotated[
+    ColorStimulus | ObjectStimulus | AttentionStimulus | CaptionStimulus | WordStimulus | ConversationStimulus,
+    Field(discriminator="task"),
+]
+ADAPTER: TypeAdapter[Stimulus] = TypeAdapter(Stimulus)
+
+
+def parse_row(
+    row: bytes | str, *, root: Path | str | None = None, files: Mapping[str, bytes] | None = None
+) -> Stimulus:
+    """One stimulus from its JSON. ``root`` is the folder that image paths are relative to; ``files`` gives images by
+    name. Raises :class:`pydantic.ValidationError`."""
+    return ADAPTER.validate_json(row, context={"root": root, "files": files})
+
+
+def canonical(stimulus: Stimulus) -> bytes:
+    """The canonical JSON of a stimulus: sorted keys, defaults left out, so that a set means the same in any format."""
+    return orjson.dumps(as_dict(stimulus), option=orjson.OPT_SORT_KEYS)
+
+
+def as_dict(stimulus: Stimulus) -> dict[str, Any]:
+    """What :func:`canonical` writes, as plain Python values."""
+    return stimulus.model_dump(mode="json", exclude_defaults=True)
+
+
+def sha256(stimulus: Stimulus) -> str:
+    """A record's ``stimulus_sha256``: of the file's bytes for a stimulus of one image, otherwise of the canonical JSON
+    with each image replaced by its own hash. Reads the images; raises ImageError."""
+    images = stimulus.images()
+    if len(images) == 1:
+        return images[0].sha256
+    if not images:
+        return hashlib.sha256(canonical(stimulus)).hexdigest()
+    row = as_dict(stimulus)
+    for field in ("image", "target_image", "target_mask"):
+        value = getattr(stimulus, field, None)
+        if isinstance(value, Image):
+            row[field] = value.sha256
+    return hashlib.sha256(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from agents.stimuli import Task
 
+
+def _replace_surrogates(value: Any) -> Any:
+    """Models that decode bytes piecewise say lone surrogates at times; no JSON reader takes them."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_replace_surrogates)]
 RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, max_length=3)]
 
 
@@ -25,8 +34,8 @@ class Swatch(_Answer):
 class ColorAnswer(_Answer):
     """``color`` is one of the eleven words for our agents; people's answers are kept as given."""
 
-    color: str
-    css_name: str | None = None
+    color: Text
+    css_name: Text | None = None
     rgb: RGB | None = None
     palette: list[Swatch] | None = None
 
@@ -34,7 +43,7 @@ class ColorAnswer(_Answer):
 class ObjectAnswer(_Answer):
     """``labels`` best first; ``boxes`` are [x, y, width, height] in pixels of the image."""
 
-    labels: list[str]
+    labels: list[Text]
     scores: list[float] | None = None
     boxes: list[Annotated[list[float], Field(min_length=4, max_length=4)]] | None = None
 
@@ -42,11 +51,11 @@ class ObjectAnswer(_Answer):
 class CaptionAnswer(_Answer):
     """``tokens`` counts generated tokens; ``flags`` names what cleaning noticed."""
 
-    text: str
+    text: Text
     tokens: int | None = None
     score: float | None = None
-    finish: str | None = None
-    flags: list[str] = []
+    finish: Text | None = None
+    flags: list[Text] = []
 
 
 class ScanpathAnswer(_Answer):
@@ -63,22 +72,22 @@ class ScanpathAnswer(_Answer):
     found: bool | None = None
     found_at: int | None = None
     forced_first: bool | None = None
-    selection: str | None = None
+    selection: Text | None = None
     durations_ms: list[float] | None = None
 
 
 class Skipped(_Answer):
     """A candidate word that was passed over, and the rule that said so."""
 
-    word: str
-    rule: str
+    word: Text
+    rule: Text
 
 
 class WordAnswer(_Answer):
     """``candidates`` best first, the answer included; ``skipped`` those before it that broke a rule."""
 
-    word: str
-    candidates: list[str] | None = None
+    word: Text
+    candidates: list[Text] | None = None
     skipped: list[Skipped] = []
 
 
@@ -87,12 +96,12 @@ class Message(_Answer):
     modelled."""
 
     turn: int
-    speaker: str
-    agent: str
-    text: str
-    raw: str | None = None
+    speaker: Text
+    agent: Text
+    text: Text
+    raw: Text | None = None
     at: float | None = None
-    finish: str | None = None
+    finish: Text | None = None
     delay_s: float | None = None
 
 
@@ -104,9 +113,9 @@ class ConversationAnswer(_Answer):
 class TurnAnswer(_Answer):
     """What an agent replies when it is asked for one turn of a conversation."""
 
-    text: str
-    raw: str | None = None
-    finish: str | None = None
+    text: Text
+    raw: Text | None = None
+    finish: Text | None = None
     delay_s: float | None = None
 
 

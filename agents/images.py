@@ -2,9 +2,11 @@
 
 One set of rules for every agent and for what a person is shown:
 
-- formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation;
+- formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
+  the first picture of a JPEG or TIFF that holds several;
 - at most :data:`MAX_PIXELS` pixels, checked on the header, before anything is decoded;
-- orientation: the EXIF orientation is applied;
+- orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
+  stands in XMP or in text alone is not;
 - mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. An
   embedded colour profile is not applied: values are taken as sRGB, as the published agents took them.
 """
@@ -14,20 +16,27 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import posixpath
+import re
 import stat
+import struct
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pydantic import GetCoreSchemaHandler, ValidationInfo
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image as PILImage
+    from PIL import ImageFile as PILImageFile
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
@@ -51,12 +60,15 @@ class Image:
     ``..``: the set's author is trusted with absolute paths, a request is not given either (see ``context``).
 
     In a pydantic model the field type ``Image`` accepts a string; the validation context may give ``root`` (a folder)
-    and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine).
+    and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine). With
+    ``files`` and without ``root`` no path is ever opened: a name that is not among them is a missing image.
     """
 
     __slots__ = ("_data", "_path", "_sha256", "name")
 
     def __init__(self, name: str, *, root: Path | str | None = None, data: bytes | None = None) -> None:
+        if data is None and root is not None and _leaves(name):
+            raise ImageError("missing_image", f"{name}: {_LEAVES}")
         self.name = name
         self._data = data
         self._path = None if data is not None else Path(root or ".") / name
@@ -73,7 +85,7 @@ class Image:
 
     @property
     def path(self) -> Path | None:
-        """The file, or None where the bytes were given."""
+        """The file, or None where only given bytes count."""
         return self._path
 
     @property
@@ -86,11 +98,8 @@ class Image:
 
     def read(self) -> bytes:
         """The bytes. Raises ImageError (``missing_image``, ``bad_image``) if there is no such regular file."""
-        data = self._data
-        if data is None:
-            assert self._path is not None
-            with _open_regular(self._path, self.name) as file:
-                data = file.read(MAX_BYTES + 1)
+        with self._source() as source:
+            data = source.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
         self._sha256 = hashlib.sha256(data).hexdigest()
@@ -98,29 +107,30 @@ class Image:
 
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
-        if self._data is not None:
-            source: io.IOBase = io.BytesIO(self._data)
-        else:
-            assert self._path is not None
-            source = _open_regular(self._path, self.name)
-        with source:
+        with self._source() as source:
             image = _open(source, self.name)
             width, height = image.size
-            if _orientation(image) >= 5 and image.format != "TIFF":  # Pillow turns TIFF by itself
+            if _orientation(image) >= 5:
                 width, height = height, width
             return Header(str(image.format), width, height)
 
+    def _source(self) -> BinaryIO:
+        if self._data is not None:
+            return io.BytesIO(self._data)
+        if self._path is None:
+            raise ImageError("missing_image", f"{self.name}: not among the images that were given")
+        return _open_regular(self._path, self.name)
+
     def decode(self) -> NDArray[np.uint8]:
-        """Pixels as uint8 [height, width, 3], sRGB. Raises ImageError if they cannot be had."""
+        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError if they cannot be had."""
         import numpy as np
 
         data = self.read()
         image = _open(io.BytesIO(data), self.name)
         try:
+            orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
             image.load()
-            return np.ascontiguousarray(np.asarray(_to_rgb(image), dtype=np.uint8))
-        except ImageError:
-            raise
+            return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
         except Exception as error:  # Pillow's decoders raise a dozen types, struct.error and SyntaxError among them
             raise ImageError("bad_image", f"{self.name}: cannot be decoded: {_reason(error)}") from error
 
@@ -128,10 +138,17 @@ class Image:
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         def build(value: str, info: ValidationInfo) -> Image:
             context = info.context or {}
-            files = context.get("files") or {}
-            if value in files:
+            root, files = context.get("root"), context.get("files")
+            if files is not None and value in files:
                 return cls(value, data=files[value])
-            return cls(value, root=context.get("root"))
+            if _CONTROL.search(value):
+                raise PydanticCustomError("image_path", "must not contain control characters")
+            if root is not None and _leaves(value):
+                raise PydanticCustomError("image_path", _LEAVES)
+            image = cls(value, root=root)
+            if files is not None and root is None:
+                image._path = None
+            return image
 
         text = core_schema.str_schema(min_length=1, max_length=4096)
         from_text = core_schema.with_info_after_validator_function(build, text)
@@ -144,93 +161,191 @@ class Image:
         )
 
 
-def _open_regular(path: Path, name: str) -> io.BufferedReader:
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LEAVES = "leaves the set's folder through '..'; give an absolute path instead"
+
+
+def _leaves(name: str) -> bool:
+    return ".." in name and not os.path.isabs(name) and posixpath.normpath(name).split("/", 1)[0] == ".."
+
+
+def _open_regular(path: Path, name: str) -> BinaryIO:
     """Open a regular file without ever blocking on a FIFO or touching a device."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        regular = stat.S_ISREG(os.stat(path).st_mode)  # before opening, which alone can make a device do something
+        if regular:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
-        raise ImageError("missing_image", f"{name}: no such file") from None
+        hint = " (web addresses are not fetched)" if "://" in name else ""
+        raise ImageError("missing_image", f"{name}: no such file{hint}") from None
     except (OSError, ValueError) as error:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+    if not regular:
         raise ImageError("bad_image", f"{name}: not a regular file")
-    return os.fdopen(descriptor, "rb")
+    file = os.fdopen(descriptor, "rb")
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
+        return file
+    file.close()
+    if found.st_size > MAX_BYTES:
+        raise ImageError("image_too_large", f"{name}: larger than {MAX_BYTES >> 20} MiB")
+    raise ImageError("bad_image", f"{name}: not a regular file")
 
 
-def _open(source: Any, name: str) -> PILImage.Image:
+def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
+    """Parse the header with the one plugin that the first bytes call for.
+
+    Not ``PIL.Image.open``: it knows TIFF and WEBP only after importing every plugin there is, takes a JPEG with a
+    preview for another format (MPO), and warns, for the whole process, where this refuses.
+    """
     from PIL import Image as PILImage
-    from PIL import UnidentifiedImageError
 
     try:
-        image = PILImage.open(source, formats=FORMATS)
-    except UnidentifiedImageError:
-        raise ImageError("bad_image", f"{name}: not an image in a known format ({', '.join(FORMATS)})") from None
-    except (PILImage.DecompressionBombError, PILImage.DecompressionBombWarning):
+        start = source.read(16)
+        factory = _plugin(start)
+        if not start:
+            raise ImageError("bad_image", f"{name}: an empty file")
+        if factory is None:
+            raise ImageError("bad_image", f"{name}: not an image in a known format ({', '.join(FORMATS)})")
+        source.seek(0)
+        image = factory(source)
+        image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
+        if image.width * image.height > MAX_PIXELS:
+            size = f"{image.width} x {image.height}"
+            raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
+    except ImageError:
+        raise
+    except PILImage.DecompressionBombError:  # from plugins that would already allocate for the header's size
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
-    except Exception as error:
+    except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
-    if image.width * image.height > MAX_PIXELS:
-        size = f"{image.width} x {image.height}"
-        raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
     return image
 
 
+def _plugin(start: bytes) -> Callable[[BinaryIO], PILImageFile.ImageFile] | None:
+    _silence_pillow()
+    if start.startswith(b"\xff\xd8\xff"):
+        from PIL.JpegImagePlugin import JpegImageFile
+
+        return JpegImageFile
+    if start.startswith(b"\x89PNG\r\n\x1a\n"):
+        from PIL.PngImagePlugin import PngImageFile
+
+        return PngImageFile
+    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
+        from PIL.WebPImagePlugin import WebPImageFile
+
+        return WebPImageFile
+    if start.startswith((b"GIF87a", b"GIF89a")):
+        from PIL.GifImagePlugin import GifImageFile
+
+        return GifImageFile
+    if start.startswith(b"BM"):
+        from PIL.BmpImagePlugin import BmpImageFile
+
+        return BmpImageFile
+    if start.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
+        from PIL.TiffImagePlugin import TiffImageFile
+
+        return TiffImageFile
+    return None
+
+
+_filter: object = None
+
+
+def _silence_pillow() -> None:
+    """Keep Pillow's Python warnings (odd metadata, mostly) off the terminal, whichever threads decode: they say
+    nothing that a result depends on, and ``warnings.catch_warnings`` may not be used in threads."""
+    global _filter
+    if _filter is None or _filter not in warnings.filters:
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        _filter = warnings.filters[0]
+
+
 def _orientation(image: PILImage.Image) -> int:
-    try:
-        value = image.getexif().get(0x0112, 1)
-    except Exception:  # broken EXIF is no reason to refuse the pixels: it means no orientation
+    """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself."""
+    exif = image.info.get("exif")
+    if image.format == "TIFF" or not isinstance(exif, bytes):
         return 1
-    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+    exif = exif.removeprefix(b"Exif\0\0")
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
+    if order is None:
+        return 1
+    try:
+        (start,) = struct.unpack_from(order + "I", exif, 4)
+        (count,) = struct.unpack_from(order + "H", exif, start)
+        for entry in range(start + 2, start + 2 + 12 * count, 12):
+            tag, kind = struct.unpack_from(order + "HH", exif, entry)
+            if tag == 0x0112:
+                (value,) = struct.unpack_from(order + {3: "H", 4: "I"}[kind], exif, entry + 8)
+                return int(value) if 1 <= value <= 8 else 1
+    except (struct.error, KeyError):  # broken EXIF is no reason to refuse the pixels: it means no orientation
+        return 1
+    return 1
+
+
+def _turned(image: PILImage.Image, orientation: int) -> PILImage.Image:
+    from PIL.Image import Transpose
+
+    methods = {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+    method = methods.get(orientation)
+    return image if method is None else image.transpose(method)
 
 
 def _to_rgb(image: PILImage.Image) -> PILImage.Image:
     from PIL import Image as PILImage
 
-    turn = PILImage.Transpose
-    turns = {
-        2: turn.FLIP_LEFT_RIGHT,
-        3: turn.ROTATE_180,
-        4: turn.FLIP_TOP_BOTTOM,
-        5: turn.TRANSPOSE,
-        6: turn.ROTATE_270,
-        7: turn.TRANSVERSE,
-        8: turn.ROTATE_90,
-    }
-    method = turns.get(_orientation(image))
+    transparent = image.info.get("transparency")
     if image.mode.startswith(("I", "F")):
-        image = _scaled_to_8_bits(image)
+        image = _scaled_to_8_bits(image, transparent)
+    elif isinstance(transparent, tuple) and max(transparent) > 255:  # of a 16-bit PNG, whose pixels Pillow halves
+        image.info["transparency"] = tuple(value >> 8 for value in transparent)
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         rgba = image.convert("RGBA")
         white = PILImage.new("RGBA", rgba.size, (255, 255, 255, 255))
-        image = PILImage.alpha_composite(white, rgba).convert("RGB")
-    elif image.mode != "RGB":
-        image = image.convert("RGB")
-    return image if method is None else image.transpose(method)
+        return PILImage.alpha_composite(white, rgba).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
-def _scaled_to_8_bits(image: PILImage.Image) -> PILImage.Image:
-    """16-bit (modes I;16*, and I as PNG gives it) by 1/257; other integer and float data by its own range."""
+def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Image:
+    """16-bit data (modes I;16*, and I from 0 to 65535) by 1/257; floats within 0 to 1 by 255; what is within 0 to 255
+    as it is; anything else by its own range. ``transparent`` is the one 16-bit grey value that is, or None."""
     import numpy as np
     from PIL import Image as PILImage
 
-    values = np.asarray(image).astype(np.float64)
-    if not np.isfinite(values).all():
-        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    values = np.asarray(image)
+    if image.mode.startswith("I;16"):
+        table = np.rint(np.arange(65536) / 257.0).astype(np.uint8)
+        grey = PILImage.fromarray(table[values])
+        if transparent is None:
+            return grey
+        return PILImage.merge(
+            "LA", (grey, PILImage.fromarray(np.where(values == transparent, 0, 255).astype(np.uint8)))
+        )
+    values = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
-    if image.mode.startswith("I;16") or (image.mode == "I" and low >= 0 and high <= 65535):
-        scaled = values / 257.0
+    if image.mode == "I" and low >= 0 and high <= 65535:
+        values /= 257.0
     elif image.mode == "F" and low >= 0.0 and high <= 1.0:
-        scaled = values * 255.0
-    elif low >= 0 and high <= 255:
-        scaled = values
-    else:
-        scaled = (values - low) * (255.0 / (high - low)) if high > low else np.zeros_like(values)
-    return PILImage.fromarray(np.rint(scaled).astype(np.uint8))
+        values *= 255.0
+    elif low < 0 or high > 255:
+        values = (values - low) * (255.0 / (high - low)) if high > low else np.zeros_like(values)
+    return PILImage.fromarray(np.rint(values).astype(np.uint8))
 
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, SyntaxError | struct.error | LookupError | EOFError):  # said for programmers
+        return "the file is damaged or cut off"
     text = str(error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -52,7 +52,7 @@ class _Stimulus(_Part):
     benchmark_id: str | None = None
     source: str | None = None
     source_id: str | None = None
-    meta: dict[str, Scalar] = {}
+    meta: Annotated[dict[str, Scalar], Field(default_factory=dict)]
 
     @field_validator("id")
     @classmethod
@@ -63,8 +63,18 @@ class _Stimulus(_Part):
             raise PydanticCustomError("id", "must not contain a backslash")
         if value.startswith("/"):
             raise PydanticCustomError("id", "must not start with '/'")
-        if ".." in value.split("/"):
+        if ".." in value and ".." in value.split("/"):
             raise PydanticCustomError("id", "must not have a '..' part")
+        return value
+
+    @field_validator("meta")
+    @classmethod
+    def _meta_fits_64_bits(cls, value: dict[str, Scalar]) -> dict[str, Scalar]:
+        for key, entry in value.items():
+            if isinstance(entry, int) and not -(2**63) <= entry < 2**63:
+                raise PydanticCustomError(
+                    "meta", "{key}: a whole number beyond 64 bits; write it as text", {"key": key}
+                )
         return value
 
     def images(self) -> list[Image]:
@@ -130,9 +140,9 @@ class AttentionStimulus(_Picture):
     def _search_has_a_target(self) -> AttentionStimulus:
         shown = (self.target_image, self.target_box, self.target_mask)
         if self.mode == "search" and all(part is None for part in shown):
-            raise PydanticCustomError("target", "mode 'search' needs target_image, target_box or target_mask")
+            raise PydanticCustomError("mode", "mode 'search' needs target_image, target_box or target_mask")
         if self.mode == "free" and any(part is not None for part in shown):
-            raise PydanticCustomError("target", "a target needs mode 'search'")
+            raise PydanticCustomError("mode", "a target needs mode 'search'")
         return self
 
     def images(self) -> list[Image]:
@@ -145,7 +155,7 @@ class WordStimulus(_Stimulus):
     task: Literal["word_association"]
     cue: Word
     version: Literal["free", "prompted"] = "free"
-    examples: Annotated[list[tuple[str, str]], Field(max_length=20)] = []
+    examples: Annotated[list[tuple[str, str]], Field(max_length=20, default_factory=list)]
     word_class: str | None = None
     frequency: float | None = None
 
@@ -180,7 +190,7 @@ class ConversationStimulus(_Stimulus):
     opener: Text | None = None
     who_starts: Literal["A", "B"] | None = None
     exchanges: Annotated[int, Field(ge=1, le=1_000)] = 24
-    history: Annotated[list[Utterance], Field(max_length=10_000)] = []
+    history: Annotated[list[Utterance], Field(max_length=10_000, default_factory=list)]
 
     @model_validator(mode="after")
     def _names_differ(self) -> ConversationStimulus:

@@ -1,0 +1,169 @@
+"""Scanpaths made visible: a still picture with numbered fixations (PNG), and the clip that judges saw (GIF).
+
+The clip follows the papers' description: endless; in search the target image for 1 s first; then each fixation as a
+yellow ring on the image for 0.3 s; a gap of 1 s between rounds; the first 15 fixations. How large the ring is and what
+the gap shows they do not say: both are settings. Neither file carries any text besides what its format requires.
+
+Images are uint8 [height, width] or [height, width, 3]; fixations are (x, y) in pixels of the image, origin top left,
+(0, 0) being the centre of the first pixel. Fixations off the frame are not moved into it: what lies outside is not
+seen.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from PIL import Image as PILImage
+
+    Pixels = NDArray[np.uint8]
+    Points = Sequence[Sequence[float]]
+
+SHOWN = 15
+YELLOW = (255, 255, 0)
+TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
+_OUTLINE = (20, 20, 20)
+
+
+def draw_scanpath(image: Pixels, fixations: Points, *, shown: int | None = SHOWN, max_side: int | None = 800) -> bytes:
+    """The image with its fixations as numbered discs, joined in their order, as a PNG.
+
+    The first fixation is drawn in white, the others in yellow. ``shown`` limits their number (None: all) and
+    ``max_side`` the longer side of the picture (None: as large as the image).
+    """
+    from PIL import ImageDraw, ImageFont
+
+    picture, points = _scaled(image, fixations[:shown], max_side)
+    picture = picture.convert("RGB")
+    draw = ImageDraw.Draw(picture)
+    radius = max(3.0, min(picture.size) / 32)
+    thin = max(1, round(radius / 6))
+    for start, end in itertools.pairwise(points):
+        if line := _inside(start, end, picture.size):
+            draw.line(line, fill=_OUTLINE, width=3 * thin)
+            draw.line(line, fill=YELLOW, width=thin)
+    font = ImageFont.load_default(size=1.15 * radius)
+    for number, (x, y) in reversed(list(enumerate(points, 1))):  # earlier ones on top
+        if _visible(picture, x, y, radius):
+            fill = (255, 255, 255) if number == 1 else YELLOW
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill, outline=_OUTLINE, width=thin)
+            draw.text((x, y), str(number), fill=_OUTLINE, font=font, anchor="mm")
+    return _png(picture)
+
+
+def judges_clip(
+    image: Pixels,
+    fixations: Points,
+    *,
+    target: Pixels | None = None,
+    ring_radius: float = 35.0,
+    gap: Literal["image", "black", "grey"] = "image",
+    shown: int | None = SHOWN,
+    max_side: int | None = None,
+) -> bytes:
+    """The judges' clip as a GIF. Raises ValueError where there is no fixation to show.
+
+    ``target`` is the target image (search). ``ring_radius`` is in pixels of a frame 1280 wide, scaled to this one.
+    ``gap`` is what the pause shows: the image without a ring, or a uniform frame. ``max_side`` limits the longer side.
+    Colours are those of a palette fitted to the image, with one entry kept for the ring's pure yellow. Where two
+    fixations in a row look the same, the file has one frame for both, with both their times.
+    """
+    from PIL import Image as PILImage
+    from PIL import ImageDraw
+
+    picture, points = _scaled(image, fixations[:shown], max_side)
+    if not points:
+        raise ValueError("a clip needs at least one fixation")
+    plain, yellow = _with_yellow(picture)
+    radius = max(2.0, ring_radius * picture.width / 1280)
+    frames: list[PILImage.Image] = []
+    times: list[int] = []
+    if target is not None:
+        frames.append(_with_yellow(_centred(PILImage.fromarray(target), picture.size))[0])
+        times.append(TARGET_MS)
+    for x, y in points:
+        frame = plain.copy()
+        if _visible(picture, x, y, radius):
+            box = (x - radius, y - radius, x + radius, y + radius)
+            ImageDraw.Draw(frame).ellipse(box, outline=yellow, width=max(2, round(radius / 5)))
+        frames.append(frame)
+        times.append(FIXATION_MS)
+    grey = 128 if gap == "grey" else 0
+    blank = PILImage.new("RGB", picture.size, (grey, grey, grey))
+    frames.append(plain if gap == "image" else _with_yellow(blank)[0])
+    times.append(GAP_MS)
+    return _gif(frames, times)
+
+
+def _scaled(image: Pixels, fixations: Points, max_side: int | None) -> tuple[PILImage.Image, list[tuple[float, float]]]:
+    """The image, made smaller if its longer side is above ``max_side``, and the fixations moved with it."""
+    from PIL import Image as PILImage
+
+    picture = PILImage.fromarray(image)
+    scale = 1.0 if max_side is None else min(1.0, max_side / max(picture.size))
+    if scale < 1.0:
+        size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+        picture = picture.resize(size, PILImage.Resampling.LANCZOS)
+    across, down = picture.width / image.shape[1], picture.height / image.shape[0]
+    return picture, [((point[0] + 0.5) * across - 0.5, (point[1] + 0.5) * down - 0.5) for point in fixations]
+
+
+def _visible(picture: PILImage.Image, x: float, y: float, radius: float) -> bool:
+    return -radius <= x <= picture.width + radius and -radius <= y <= picture.height + radius
+
+
+def _inside(
+    start: tuple[float, float], end: tuple[float, float], size: tuple[int, int]
+) -> tuple[float, float, float, float] | None:
+    """The part of a line that crosses the frame (Liang and Barsky 1984): drawing takes time by the line's length."""
+    first, last = 0.0, 1.0
+    for begin, finish, side in zip(start, end, size, strict=True):
+        change = finish - begin
+        if change == 0:
+            if not 0 <= begin < side:
+                return None
+            continue
+        enter, leave = sorted(((0 - begin) / change, (side - begin) / change))
+        first, last = max(first, enter), min(last, leave)
+    if first > last:
+        return None
+    (x0, y0), (x1, y1) = start, end
+    return x0 + first * (x1 - x0), y0 + first * (y1 - y0), x0 + last * (x1 - x0), y0 + last * (y1 - y0)
+
+
+def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
+    """A picture in the middle of a grey frame, made smaller if it does not fit, never larger."""
+    from PIL import Image as PILImage
+
+    picture = picture.convert("RGB")
+    picture.thumbnail(size, PILImage.Resampling.LANCZOS)
+    frame = PILImage.new("RGB", size, (128, 128, 128))
+    frame.paste(picture, ((size[0] - picture.width) // 2, (size[1] - picture.height) // 2))
+    return frame
+
+
+def _with_yellow(picture: PILImage.Image) -> tuple[PILImage.Image, int]:
+    """The picture with a palette of its own, and the index in it that is pure yellow and no pixel has."""
+    from PIL import Image as PILImage
+
+    reduced = picture.convert("RGB").quantize(255, PILImage.Quantize.MEDIANCUT)
+    colours = (reduced.getpalette() or [])[: 3 * 255]
+    reduced.putpalette([*colours, *[0] * (3 * 255 - len(colours)), *YELLOW])
+    return reduced, 255
+
+
+def _png(picture: PILImage.Image) -> bytes:
+    stream = io.BytesIO()
+    picture.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+def _gif(frames: list[PILImage.Image], times: list[int]) -> bytes:
+    stream = io.BytesIO()
+    frames[0].save(stream, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
+    return stream.getvalue()

@@ -1,0 +1,181 @@
+"""The no-op agent: answers every task at once, and fails, waits, crashes or rejects on request.
+
+It measures and tests the machinery and is not listed among the real agents. Its answers depend on the seed alone, so
+that every promise about order, batches and resuming can be checked on them. It comes in both forms of the contract:
+:class:`NullAgent` in batches, :class:`ContinuousNullAgent` one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, Field, field_validator
+
+from agents.answers import (
+    CaptionAnswer,
+    ColorAnswer,
+    ObjectAnswer,
+    ScanpathAnswer,
+    TurnAnswer,
+    WordAnswer,
+)
+from agents.contract import MIB, Agent, Draw, Filter, Reply, Settings, Verdict
+from agents.errors import AnswerError
+from agents.stimuli import TASKS, Stimulus, Task
+
+COLORS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
+
+
+class NullSettings(Settings):
+    """All patterns are regular expressions searched in the stimulus's id; empty means never.
+
+    ``fail`` fails that item alone; ``raise_batch`` raises for the whole batch; ``crash`` kills the worker process
+    (while the file ``crash_unless`` does not exist, which a crash then creates, if it is given); ``hang`` never
+    answers; ``reject`` is the share of attempts that the filter rejects, out of at most ``attempts``. ``batch_limit``
+    is the largest batch that has "memory" (0: any). ``delay_s`` is per call, ``load_s`` the time that loading takes.
+    """
+
+    fail: str = ""
+    fail_load: bool = False
+    raise_batch: str = ""
+    crash: str = ""
+    crash_unless: str = ""
+    hang: str = ""
+    reject: float = Field(0.0, ge=0, le=1)
+    attempts: int = Field(1, ge=1, le=100)
+    batch_limit: int = Field(0, ge=0)
+    delay_s: float = Field(0.0, ge=0)
+    prepare_s: float = Field(0.0, ge=0)
+    load_s: float = Field(0.0, ge=0)
+    read_images: bool = False
+
+    @field_validator("fail", "raise_batch", "crash", "hang")
+    @classmethod
+    def _is_a_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        return value
+
+
+def _color(draw: Draw) -> BaseModel:
+    return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
+
+
+def _objects(draw: Draw) -> BaseModel:
+    return ObjectAnswer(labels=[COLORS[(draw.seed >> shift) % len(COLORS)] for shift in (0, 8, 16)])
+
+
+def _scanpath(draw: Draw) -> BaseModel:
+    path = [[(draw.seed >> shift) % 1280, (draw.seed >> shift) % 1024] for shift in (0, 8, 16)]
+    return ScanpathAnswer(fixations=[[float(x), float(y)] for x, y in path], frame=[1280, 1024], stop="end")
+
+
+def _caption(draw: Draw) -> BaseModel:
+    return CaptionAnswer(text=f"a picture of {draw.seed:x}")
+
+
+def _word(draw: Draw) -> BaseModel:
+    return WordAnswer(word=f"{draw.seed:x}")
+
+
+def _turn(draw: Draw) -> BaseModel:
+    return TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
+
+
+ANSWERS: dict[Task, Callable[[Draw], BaseModel]] = {
+    "color_estimation": _color,
+    "object_detection": _objects,
+    "attention_prediction": _scanpath,
+    "image_captioning": _caption,
+    "word_association": _word,
+    "conversation": _turn,
+}
+
+
+class NullAgent(Agent[NullSettings]):
+    """No operation, in batches."""
+
+    tasks = TASKS
+    Settings = NullSettings
+    memory = 128 * MIB
+    batch_size = 512
+
+    def __init__(self, settings: NullSettings, name: str) -> None:
+        super().__init__(settings, name)
+        self.attempts = settings.attempts
+        self.filters: Sequence[Filter] = (self._lottery,) if settings.reject else ()
+
+    def _lottery(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        """Reject the stated share of attempts, decided by the answer's own text and so by its seed."""
+        digits = re.sub("[^0-9a-f]", "", str(reply.raw)) or "0"
+        share = int(digits[-6:], 16) % 10_007 / 10_007
+        return Verdict("lottery", True, f"{share:.4f}") if share < self.settings.reject else None
+
+    def load(self, device: str) -> None:
+        time.sleep(self.settings.load_s)
+        if self.settings.fail_load:
+            raise RuntimeError("told to fail while loading")
+
+    def prepare(self, stimulus: Stimulus) -> Stimulus:
+        if self.settings.prepare_s:
+            time.sleep(self.settings.prepare_s)
+        if self.settings.read_images:
+            for image in stimulus.images():
+                image.decode()
+        return stimulus
+
+    def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        settings = self.settings
+        if settings.delay_s:
+            time.sleep(settings.delay_s)
+        if settings.crash or settings.hang or settings.raise_batch:
+            for stimulus in batch:
+                self._misbehave(stimulus.id)
+                if settings.hang and re.search(settings.hang, stimulus.id):
+                    time.sleep(3600)
+                if settings.raise_batch and re.search(settings.raise_batch, stimulus.id):
+                    raise RuntimeError(f"told to raise for {stimulus.id}")
+        if 0 < settings.batch_limit < len(batch):
+            raise MemoryError(f"told to have memory for {settings.batch_limit}")
+        return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
+
+    def _misbehave(self, stimulus_id: str) -> None:
+        settings = self.settings
+        if settings.crash and re.search(settings.crash, stimulus_id):
+            marker = Path(settings.crash_unless) if settings.crash_unless else None
+            if marker is None or not marker.exists():
+                if marker is not None:
+                    marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply | Exception:
+        if self.settings.fail and re.search(self.settings.fail, stimulus.id):
+            return AnswerError("told_to_fail", f"told to fail {stimulus.id}")
+        return Reply(ANSWERS[stimulus.task](draw), f"{draw.seed:x}")
+
+
+class ContinuousNullAgent(NullAgent):
+    """No operation, one at a time."""
+
+    batch_size = 1
+    max_in_flight = 64
+
+    async def respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
+        settings = self.settings
+        if settings.delay_s:
+            await asyncio.sleep(settings.delay_s)
+        self._misbehave(prepared.id)
+        if settings.hang and re.search(settings.hang, prepared.id):
+            await asyncio.sleep(3600)
+        reply = self._reply(prepared, draw)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply

@@ -1,0 +1,126 @@
+"""How fast is graph-based saliency on this CPU, beside a plain numpy version that finds its equilibria by iterating?
+
+    python scripts/bench_gbvs.py [--height 480] [--width 640] [--batch-size 8] [--rounds 7] [--threads N]
+
+Two comparisons: the equilibria alone (24 chains of 768 nodes for an image of 480 x 640, building the weights
+included, the distances known beforehand in both), and the whole way from decoded pixels to a map. The numpy version
+stands in the tests and stops at the authors' tolerance. Every figure is the median of the rounds, and both sides take
+turns in each round, so that another load on the machine meets both. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+
+from agents.attention import graph_saliency, scanpath
+
+REFERENCE = Path(__file__).resolve().parent.parent / "tests" / "agents" / "attention" / "gbvs_reference.py"
+
+
+def load_reference() -> ModuleType:
+    """The numpy version, by its path: tests are no package."""
+    spec = importlib.util.spec_from_file_location("gbvs_reference", REFERENCE)
+    if spec is None or spec.loader is None or not REFERENCE.is_file():
+        sys.exit(f"{REFERENCE} is needed: run this from a checkout")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pictures(count: int, height: int, width: int) -> torch.Tensor:
+    """Images with structure at every scale, from a fixed seed: uint8 [count, height, width, 3]."""
+    rng = np.random.default_rng(0)
+    total = np.zeros((count, height, width, 3))
+    for index in range(count):
+        for scale in (64, 32, 16, 8, 4, 1):
+            small = rng.random((max(1, height // scale), max(1, width // scale), 3))
+            total[index] += cv2.resize(small, (width, height)) * scale**0.7
+    low, high = total.min((1, 2, 3), keepdims=True), total.max((1, 2, 3), keepdims=True)
+    return torch.from_numpy(((total - low) / (high - low) * 255).astype(np.uint8))
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--height", type=int, default=480)
+    parser.add_argument("--width", type=int, default=640)
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, help="torch's threads; numpy's are the environment's (OMP_NUM_THREADS)")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    reference = load_reference()
+    batch, height, width = options.batch_size, options.height, options.width
+    images = pictures(batch, height, width)
+    chains = graph_saliency.features(images)[0].flatten(0, 1)
+    first = chains[: len(chains) // batch].numpy()  # the chains of one image
+    near = reference.nearness(*first.shape[1:], 0.15)
+
+    def iterated() -> None:
+        for values in first:
+            reference.equilibrium(reference.chain_activation(values.ravel(), near))
+
+    plans = [scanpath.Plan((width, height), max(1, round(200 * width / 1280)), 15)] * batch
+    maps = graph_saliency.saliency(images)
+    steps: dict[str, tuple[Callable[[], Any], int]] = {
+        "equilibrium, numpy power iteration": (iterated, 1),
+        "equilibrium, closed form": (lambda: graph_saliency.activation(chains), batch),
+        "image to map, numpy": (lambda: reference.saliency(images[0].numpy()), 1),
+        "image to map": (lambda: graph_saliency.saliency(images), batch),
+        "map to 15 fixations": (lambda: scanpath.scanpaths(maps, plans), batch),
+        "image to 15 fixations": (lambda: scanpath.scanpaths(graph_saliency.saliency(images), plans), batch),
+    }
+    for work, _ in steps.values():
+        work()
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(options.rounds):
+        for name, (work, count) in steps.items():
+            taken[name].append(seconds(work) / count)
+    median = {name: statistics.median(times) for name, times in taken.items()}
+
+    print(
+        f"{height} x {width}, batch {batch}, {torch.get_num_threads()} threads, {len(first)} chains of {len(near)} nodes"
+    )
+    print(f"{'step':<36}{'ms/image':>10}{'images/s':>10}")
+    for name, value in median.items():
+        print(f"{name:<36}{value * 1e3:>10.2f}{1 / value:>10.1f}")
+    equilibrium = median["equilibrium, numpy power iteration"] / median["equilibrium, closed form"]
+    whole = median["image to map, numpy"] / median["image to map"]
+    print(f"the closed form is {equilibrium:.1f} times faster, the whole pipeline {whole:.1f} times")
+    result = {
+        "bench": "gbvs",
+        "height": height,
+        "width": width,
+        "batch_size": batch,
+        "threads": torch.get_num_threads(),
+        "machine": platform.processor() or platform.machine(),
+        "equilibrium_ratio": round(equilibrium, 2),
+        "pipeline_ratio": round(whole, 2),
+        "ms_per_image": {name: round(value * 1e3, 3) for name, value in median.items()},
+        "images_per_s": round(1 / median["image to 15 fixations"], 2),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

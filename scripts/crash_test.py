@@ -1,0 +1,161 @@
+"""Kill a run at random moments, resume it at once, and compare with a run that was left alone.
+
+The victim is the driver, a worker or Ray's raylet; the run is of single answers (in batches or one at a time) or of
+conversations. After the resume there must be exactly one record per key, with the uninterrupted run's answers.
+
+    python scripts/crash_test.py --rounds 50
+
+prints a line per round and one JSON line last; exits 1 if a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+VICTIMS = ("driver", "worker", "raylet")
+FORMS = {"batches": "null", "continuous": "null-one", "conversations": "null~null"}
+STIMULI = {"batches": 1500, "continuous": 1500, "conversations": 60}
+LAST = {"batches": 2.5, "continuous": 2.5, "conversations": 4.0}  # seconds that the answering takes, about
+
+
+@dataclass
+class Outcome:
+    """One round. ``done`` records were there after the kill; ``broken`` says what promise was, if any."""
+
+    form: str
+    victim: str
+    after: float
+    exit_code: int
+    done: int
+    resumed: int
+    broken: str
+
+
+def write_set(folder: Path, form: str) -> Path:
+    """A set for one form."""
+    path = folder / f"{form}.jsonl"
+    conversation = {"task": "conversation", "topic": "books", "exchanges": 12}
+    extra = conversation if form == "conversations" else {"task": "word_association", "cue": "sun"}
+    path.write_text("".join(json.dumps({"id": f"s{i:05d}", **extra}) + "\n" for i in range(STIMULI[form])))
+    return path
+
+
+def command(source: Path, form: str, out: Path) -> list[str]:
+    """The command line of a run that takes a few seconds."""
+    settings = {
+        "batches": ["--batch-size", "16", "--set", "null.delay_s=0.025"],
+        "continuous": ["--set", "null-one.delay_s=0.1"],
+        "conversations": ["--batch-size", "16", "--set", "null.delay_s=0.05"],
+    }
+    base = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", FORMS[form], "--out", str(out)]
+    return base + settings[form]
+
+
+def answers(out: Path, form: str) -> tuple[dict[tuple[str, int], Any], int]:
+    """The answers by key, and the number of lines."""
+    path = out / "records" / f"{FORMS[form]}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    records = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return {(r["stimulus"], r["sample"]): (r["status"], r["seed"], r["answer"]) for r in records}, len(lines)
+
+
+def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
+    """The processes to kill: the driver, or those of its children that are meant."""
+    if kind == "driver":
+        return [driver]
+    name = "raylet" if kind == "raylet" else "ray::Host"
+    found = []
+    for child in driver.children(recursive=True):
+        try:
+            if name in child.name() or (child.cmdline() or [""])[0].startswith(name):
+                found.append(child)
+        except psutil.Error:
+            continue
+    return found[:1] if kind == "raylet" else found
+
+
+def one_round(folder: Path, form: str, victim: str, moment: float, expected: dict[Any, Any]) -> Outcome:
+    """Start, kill after ``moment`` (0: at the start, 1: about when it would end), resume, compare."""
+    out = Path(tempfile.mkdtemp(prefix=f"{form}-", dir=folder)) / "run"
+    call = command(folder / f"{form}.jsonl", form, out)
+    began = time.monotonic()
+    process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    driver = psutil.Process(process.pid)
+    if victim == "driver" and moment < 0.2:
+        time.sleep(moment * 20)  # while it starts, too
+    else:
+        path = out / "records" / f"{FORMS[form]}.jsonl"
+        journal = out / "turns" / f"{FORMS[form]}.jsonl"
+        while process.poll() is None and not any(p.exists() and p.stat().st_size for p in (path, journal)):
+            time.sleep(0.02)
+        time.sleep(moment * LAST[form])
+    after = time.monotonic() - began
+    for target in victims(driver, victim) if process.poll() is None else []:
+        target.kill()
+    exit_code = process.wait()
+    done = len(answers(out, form)[0])
+    resumed = subprocess.run(call, capture_output=True, text=True, check=False)
+    found, lines = answers(out, form)
+    broken = ""
+    if resumed.returncode != 0:
+        broken = f"resume ended with {resumed.returncode}: {resumed.stderr[-300:]}"
+    elif lines != len(found):
+        broken = f"{lines} lines for {len(found)} keys"
+    elif found != expected:
+        wrong = [key for key in expected if found.get(key) != expected[key]]
+        broken = f"{len(wrong)} answers missing or different, {wrong[:3]}"
+    return Outcome(form, victim, round(after, 2), exit_code, done, resumed.returncode, broken)
+
+
+def reference(folder: Path, form: str) -> dict[Any, Any]:
+    """The answers of a run that nobody disturbs."""
+    source = write_set(folder, form)
+    out = folder / f"{form}-reference"
+    subprocess.run(command(source, form, out), check=True, capture_output=True)
+    found, lines = answers(out, form)
+    if lines != STIMULI[form] or len(found) != lines:
+        raise SystemExit(f"the undisturbed run of {form} has {lines} records for {STIMULI[form]} stimuli")
+    return found
+
+
+def main() -> int:
+    """Run the rounds; 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    plan = [(form, victim) for form in FORMS for victim in VICTIMS]
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="crash-") as name:
+        folder = Path(name)
+        expected = {form: reference(folder, form) for form in FORMS}
+        for number in range(options.rounds):
+            form, victim = plan[number % len(plan)]
+            outcome = one_round(folder, form, victim, chance.random(), expected[form])
+            outcomes.append(outcome)
+            verdict = outcome.broken or "kept"
+            print(
+                f"{number + 1:3} {form:13} {victim:7} after {outcome.after:5.1f} s  exit {outcome.exit_code:4}  "
+                f"{outcome.done:5} of {STIMULI[form]} there  {verdict}",
+                flush=True,
+            )
+    broken = [outcome for outcome in outcomes if outcome.broken]
+    early = sum(outcome.done < STIMULI[outcome.form] for outcome in outcomes)
+    print(json.dumps({"rounds": len(outcomes), "unfinished": early, "broken": [asdict(one) for one in broken]}))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

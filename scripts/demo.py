@@ -1,0 +1,76 @@
+"""The demo: three agents answer the example photographs, then a page shows their answers.
+
+``python scripts/demo.py [DIR]`` runs two commands on examples/demo.jsonl, ``understudy generate`` and ``understudy
+report``, and prints the page's path last. One picture of the set is broken on purpose, so ``generate`` must end with
+exit code 1: exactly that picture has failed, once per agent. Anything else is an error here.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from serving.cli import main as understudy
+from serving.reading import RunFolder
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples" / "demo.jsonl"
+AGENTS = ("mmcq", "mmcq-lab", "gbvs")
+EXPECTED = {
+    ("mmcq", "color/broken", "bad_image"),
+    ("mmcq-lab", "color/broken", "bad_image"),
+    ("gbvs", "attention/broken", "bad_image"),
+}
+
+
+def main() -> int:
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(os.path.relpath(ROOT / "demo-run"))
+    code = run("generate", os.path.relpath(EXAMPLES), "--agents", ",".join(AGENTS), "--out", out)
+    if code == 2 and out.exists():
+        print(f"\nThe demo could not go on in {out}. To start over, remove that folder.", file=sys.stderr)
+    if code not in (0, 1):
+        return code
+    problems = unexpected(out, code)
+    if problems:
+        print("\nThe demo did not go as it should:", *problems, sep="\n  ", file=sys.stderr)
+        return 1
+    print("\nexamples/images/broken.jpg failed, as it should; everything else has its answers.\n")
+    code = run("report", out)
+    if code == 0:
+        print(f"\nOpen this page in a browser:\n{(out / 'report.html').resolve()}")
+    return code
+
+
+def run(*arguments: object) -> int:
+    """One command of ours, shown as a person would type it."""
+    words = [str(argument) for argument in arguments]
+    print("$ understudy", shlex.join(words), flush=True)
+    return understudy(words)
+
+
+def unexpected(out: Path, code: int) -> list[str]:
+    """What differs from the one expected outcome; nothing if all is well."""
+    folder = RunFolder(out)
+    failed, answered = set(), set()
+    for agent in AGENTS:
+        for record in folder.latest(agent) if agent in folder.agents() else ():
+            key = (agent, record["stimulus"])
+            if record["status"] == "ok":
+                answered.add(key)
+            else:
+                failed.add((*key, (record["error"] or {}).get("code", record["status"])))
+    tasks = {name: agent["task"] for name, agent in folder.meta["agents"].items()}
+    wanted = {(agent, row["id"]) for _, row in folder.stimuli() for agent in AGENTS if row["task"] in tasks[agent]}
+    missing = wanted - answered - {key[:2] for key in failed}
+    problems = [f"{agent}: {stimulus} failed: {error}" for agent, stimulus, error in sorted(failed - EXPECTED)]
+    problems += [f"{agent}: {stimulus} should have failed: {error}" for agent, stimulus, error in EXPECTED - failed]
+    problems += [f"{agent}: {stimulus} has no record" for agent, stimulus in sorted(missing)]
+    if not problems and code != 1:
+        problems.append(f"generate ended with exit code {code}, not with 1, though records failed")
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,266 @@
+"""The command ``understudy``.
+
+Exit codes: 0 all answered; 1 finished with failed records; 2 wrong usage or input; 3 an agent stopped (it could not be
+loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be started or was lost;
+130 and 143 ended by Ctrl-C and SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from agents import __version__
+from agents.errors import InputError, UnderstudyError
+from agents.stimuli import TASKS
+
+SHOWN = 50  # problems on a terminal; --json has them all
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with errors in the same form as ours."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"understudy: {message}\n")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _replicas(text: str) -> int | None:
+    return None if text == "auto" else _positive(text)
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**53:
+        raise argparse.ArgumentTypeError("must be from 0 to 2**53 - 1")
+    return number
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(prog="understudy", description="Answers of machine agents for Turing-like tests.")
+    parser.add_argument("--version", action="version", version=f"understudy {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    check = commands.add_parser("check", help="read a stimulus set and report every problem at once")
+    check.add_argument("set", type=Path, help="a .jsonl or .csv file, or a folder of images with --task")
+    check.add_argument("--task", choices=TASKS)
+    check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(run=_check)
+
+    generate = commands.add_parser("generate", help="answer a whole stimulus set; the same command again resumes")
+    generate.add_argument("set", type=Path, help="a .jsonl or .csv file, or a folder of images with --task")
+    generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
+    generate.add_argument("--out", required=True, type=Path, metavar="DIR", help="the run folder")
+    generate.add_argument("--task", choices=TASKS)
+    generate.add_argument("--samples", type=_positive, default=1, metavar="N", help="answers per stimulus")
+    generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
+    generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    generate.add_argument("--config", type=Path, metavar="FILE", help="TOML: settings and named variants of agents")
+    generate.add_argument("--replicas", type=_replicas, default=1, metavar="N|auto", help="workers per agent")
+    generate.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
+    generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
+    generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
+    generate.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
+    generate.add_argument("--limit", type=_positive, metavar="N", help="only the first N stimuli")
+    generate.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    generate.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
+    generate.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
+    generate.set_defaults(run=_generate)
+
+    agents = commands.add_parser("agents", help="list the agents, or tell about one")
+    agents.add_argument("name", nargs="?")
+    agents.add_argument("--json", action="store_true")
+    agents.set_defaults(run=_agents)
+
+    status = commands.add_parser("status", help="how far a run is, and what failed")
+    status.add_argument("dir", type=Path)
+    status.add_argument("--json", action="store_true")
+    status.set_defaults(run=_status)
+
+    report = commands.add_parser("report", help="an HTML page of a run: every answer side by side")
+    report.add_argument("dir", type=Path)
+    report.add_argument("--out", type=Path, help="default: DIR/report.html")
+    report.set_defaults(run=_report)
+
+    export = commands.add_parser("export", help="write a run's records in another format")
+    export.add_argument("dir", type=Path)
+    export.add_argument("--format", required=True, choices=("jsonl", "csv", "parquet", "turingtest", "coco-search18"))
+    export.add_argument("--out", required=True, type=Path)
+    export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
+    export.add_argument("--allow-missing", action="store_true")
+    export.add_argument("--include-rejected", action="store_true")
+    export.add_argument("--include-control", action="store_true")
+    export.add_argument("--force", action="store_true", help="replace what is at --out")
+    export.set_defaults(run=_export)
+
+    importing = commands.add_parser("import", help="read published answers into the same records")
+    importing.add_argument("files", nargs="+", type=Path)
+    importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="a run folder, or a new one")
+    importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
+    importing.add_argument("--name", help="whose answers a submission file holds")
+    importing.set_defaults(run=_import)
+    return parser
+
+
+def _check(options: argparse.Namespace) -> int:
+    from serving.checking import check_set, print_report
+
+    return print_report(check_set(options.set, task=options.task, deep=options.deep), json=options.json)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from serving.variants import resolve
+
+    names = [name for name in options.agents.split(",") if name]
+    if len(set(names)) != len(names) or not names:
+        raise InputError("--agents: give each agent once, separated by commas")
+    entries, settings = resolve(names, options.settings, options.config)
+
+    from serving.generate import Options, generate
+
+    given = Options(
+        source=options.set,
+        agents=names,
+        out=options.out,
+        entries=entries,
+        task=options.task,
+        samples=options.samples,
+        seed=options.seed,
+        settings=settings,
+        replicas=options.replicas,
+        batch_size=options.batch_size,
+        retry_failed=options.retry_failed,
+        skip_invalid=options.skip_invalid,
+        address=options.address,
+        limit=options.limit,
+        device=options.device,
+        timeout=options.timeout,
+        load_timeout=options.load_timeout,
+    )
+    return _until_signal(lambda: generate(given, print))
+
+
+def _until_signal(start: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Run a coroutine to its exit code. The first Ctrl-C or SIGTERM ends it in order, the second at once."""
+    import asyncio
+
+    heard: list[int] = []
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        task = asyncio.create_task(start())
+
+        def stop(number: int) -> None:
+            if heard:
+                os._exit(128 + number)
+            heard.append(number)
+            print("stopping; a second signal ends at once", file=sys.stderr, flush=True)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not heard:
+                raise
+            print("ended; what was written stays: run the same command again to resume", file=sys.stderr)
+            return 128 + heard[0]
+
+    return asyncio.run(main())
+
+
+def _agents(options: argparse.Namespace) -> int:
+    from serving.listing import print_agent, print_agents
+
+    return print_agents(json=options.json) if options.name is None else print_agent(options.name, json=options.json)
+
+
+def _status(options: argparse.Namespace) -> int:
+    from serving.status import print_status
+
+    return print_status(options.dir, json=options.json)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from serving.report import write_report
+
+    print(write_report(options.dir, options.out))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from serving.export import export
+
+    export(
+        options.dir,
+        options.format,
+        options.out,
+        sample=options.sample,
+        allow_missing=options.allow_missing,
+        include_rejected=options.include_rejected,
+        include_control=options.include_control,
+        force=options.force,
+    )
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from serving.importing import import_files
+
+    import_files(options.files, options.out, task=options.task, name=options.name)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line's entry point; returns the exit code."""
+    options = build_parser().parse_args(arguments)
+    # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
+    warnings.filterwarnings("ignore", module="PIL")
+    try:
+        return int(options.run(options))
+    except UnderstudyError as error:
+        _complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; what it did not read is no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _complain(error: UnderstudyError) -> None:
+    problems = error.problems if isinstance(error, InputError) else ()
+    for problem in problems[:SHOWN]:
+        print(problem, file=sys.stderr)
+    if len(problems) > SHOWN:
+        print(f"… and {len(problems) - SHOWN} more; `understudy check --json` lists them all", file=sys.stderr)
+    print(f"understudy: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""Export: a run's records for other programs.
+
+======================  ==============================================================================================
+``jsonl``               the records themselves, of all agents and imports, in one file
+``csv``, ``parquet``    one row per record, flattened (:mod:`serving.export_tables`)
+``turingtest``          one folder per agent in the published benchmark's form (:mod:`serving.export_benchmark`)
+``coco-search18``       scanpaths as that dataset has them (:mod:`serving.export_benchmark`)
+======================  ==============================================================================================
+
+What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
+are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without
+``force``. Beside the file ``OUT`` stands ``OUT.export.json`` (in a turingtest folder ``_export.json``), which says run,
+seed, sample, each agent's settings and provenance, and what was left out. Formats that have no place for the stimuli's
+own fields and ``meta`` come with them in ``OUT.stimuli.jsonl`` (``_stimuli.jsonl``).
+
+Text is exported as it stands. A spreadsheet may take an answer such as ``=1+1`` for a formula: import CSV as text.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.errors import InputError
+from serving.files import replacing
+from serving.outputs import make_parent, new_folder, refuse_existing
+from serving.reading import RunFolder
+
+FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18")
+SCHEMA = "understudy.export/1"
+MARKER = "_export.json"
+STIMULI = "_stimuli.jsonl"
+
+
+class Selection:
+    """The records of a run that an export is about, and a count of those it leaves out."""
+
+    def __init__(self, folder: RunFolder, sample: int | None, include_rejected: bool, include_control: bool) -> None:
+        self.folder = folder
+        self.sample = sample
+        self.include_rejected = include_rejected
+        self.include_control = include_control
+        self.taken: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+
+    def machines(self) -> list[str]:
+        """The agents to export: those that have begun, controls only if asked for."""
+        entries = self.folder.meta["agents"]
+        names = dict.fromkeys([*entries, *self.folder.agents()])
+        return [
+            name for name in names if self.include_control or entries.get(name, {}).get("kind", "machine") != "control"
+        ]
+
+    def tasks(self, name: str) -> list[str]:
+        """The tasks of an agent, as ``run.json`` has them."""
+        return list(self.folder.meta["agents"].get(name, {}).get("task", ()))
+
+    def records(self, name: str, answers_to: str | None = None) -> Iterator[dict[str, Any]]:
+        """The selected records of an agent or an import, failed ones too; or only answers to the task given."""
+        for record in self.folder.latest(name):
+            if self.sample is not None and record["sample"] != self.sample:
+                continue
+            if answers_to is not None and record["task"] != answers_to:
+                continue
+            if record["kind"] == "control" and not self.include_control:
+                self.left_out["control"] += 1
+            elif record["status"] == "rejected" and not self.include_rejected:
+                self.left_out["rejected"] += 1
+            elif answers_to is not None and (record["status"] == "failed" or record["answer"] is None):
+                self.left_out["failed"] += 1
+            else:
+                self.taken[record["agent"]] += 1
+                yield record
+
+    def everything(self) -> Iterator[dict[str, Any]]:
+        """The selected records of all agents and imports."""
+        for name in [*self.folder.agents(), *self.folder.imports()]:
+            yield from self.records(name)
+
+    def sidecar(self, form: str, notes: dict[str, Any]) -> bytes:
+        """What a reader of the export must know, as JSON."""
+        meta = self.folder.meta
+        agents = {name: meta["agents"][name] for name in meta["agents"] if self.taken[name]}
+        about = {
+            "schema": SCHEMA,
+            "format": form,
+            "run": meta["run"],
+            "understudy": meta.get("understudy"),
+            "seed": meta.get("seed"),
+            "sample": "all" if self.sample is None else self.sample,
+            "set": meta.get("set"),
+            "agents": agents,
+            "records": dict(self.taken),
+            "left_out": dict(self.left_out),
+            **notes,
+        }
+        return orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def export(
+    path: Path | str,
+    format: str,
+    out: Path | str,
+    *,
+    sample: int | None = None,
+    allow_missing: bool = False,
+    include_rejected: bool = False,
+    include_control: bool = False,
+    force: bool = False,
+) -> int:
+    """Export the run folder ``path`` to ``out`` and print a summary. Returns 0.
+
+    ``sample``: which sample of each key; None means all of them, for turingtest sample 0. ``allow_missing`` is for
+    turingtest, which otherwise refuses a run with gaps and names every one. Raises InputError (unknown format, ``out``
+    exists, gaps, damaged records, nothing to export) and StorageError.
+    """
+    if format not in FORMATS:
+        raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
+    if sample is not None and sample < 0:
+        raise InputError(f"sample {sample}: samples are numbered from 0")
+    folder, out = RunFolder(path), Path(out)
+    if out.resolve().is_relative_to((folder.path / "records").resolve()) or out.resolve() == folder.path.resolve():
+        raise InputError(f"{out} is where the run keeps its own files; give another place")
+    if format == "turingtest" and sample is None:
+        sample = 0
+    chosen = Selection(folder, sample, include_rejected, include_control)
+    if format == "turingtest":
+        notes = _turingtest(chosen, out, allow_missing, force)
+    else:
+        notes = _one_file(chosen, format, out, force)
+    _summarise(chosen, out, notes)
+    return 0
+
+
+def _turingtest(chosen: Selection, out: Path, allow_missing: bool, force: bool) -> dict[str, Any]:
+    from serving.export_benchmark import write_turingtest
+
+    with new_folder(out, marker=MARKER, force=force) as folder:
+        notes = write_turingtest(chosen, folder, allow_missing)
+        (folder / MARKER).write_bytes(chosen.sidecar("turingtest", notes))
+        _copy_stimuli(chosen.folder, folder / STIMULI)
+    return notes
+
+
+def _one_file(chosen: Selection, form: str, out: Path, force: bool) -> dict[str, Any]:
+    about, stimuli = (out.with_name(f"{out.name}.{end}") for end in ("export.json", "stimuli.jsonl"))
+    with_stimuli = form in ("jsonl", "coco-search18") and (chosen.folder.path / "stimuli.jsonl").exists()
+    refuse_existing([out, about, *([stimuli] if with_stimuli else [])], force=force)
+    make_parent(out)
+    with ExitStack() as files:
+        main = files.enter_context(replacing(out))  # the first to be opened is the last to be put in place
+        notes: dict[str, Any] = {}
+        if form == "jsonl":
+            for record in chosen.everything():
+                main.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        elif form == "coco-search18":
+            from serving.export_benchmark import write_coco_search18
+
+            notes = write_coco_search18(chosen, main)
+        else:
+            from serving.export_tables import write_table
+
+            notes = write_table(chosen, form, main)
+        if not chosen.taken.total():
+            raise InputError(f"{chosen.folder.path}: there is nothing to export{_left_out(chosen)}")
+        files.enter_context(replacing(about)).write(chosen.sidecar(form, notes))
+        if with_stimuli:
+            with (chosen.folder.path / "stimuli.jsonl").open("rb") as source:
+                shutil.copyfileobj(source, files.enter_context(replacing(stimuli)))
+    return notes
+
+
+def _copy_stimuli(folder: RunFolder, to: Path) -> None:
+    source = folder.path / "stimuli.jsonl"
+    if source.exists():
+        shutil.copyfile(source, to)
+
+
+def _summarise(chosen: Selection, out: Path, notes: dict[str, Any]) -> None:
+    counts = ", ".join(f"{name} {count:,}" for name, count in list(chosen.taken.items())[:20])
+    more = f" and {len(chosen.taken) - 20:,} more" if len(chosen.taken) > 20 else ""
+    sys.stdout.write(f"{out}: {chosen.taken.total():,} records ({counts}{more}){_left_out(chosen)}\n")
+    for line in notes.get("remarks", ()):
+        sys.stdout.write(f"{line}\n")
+
+
+def _left_out(chosen: Selection) -> str:
+    options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
+    return "".join(f"; {count:,} {what} left out{options.get(what, '')}" for what, count in chosen.left_out.items())
+
+
+def misfit(record: dict[str, Any], field: str, reason: str) -> InputError:
+    """The error for a record whose ``field`` cannot be exported."""
+    return InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: {field}: {reason}")

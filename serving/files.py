@@ -1,0 +1,142 @@
+"""Writing files so that a crash, a full disk or a second writer leaves nothing torn."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from agents.errors import LockedError, StorageError
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file that takes ``path``'s place, on disk, when the block ends; after an error nothing has changed."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write to {path.parent}: {error.strerror}") from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def sync_folder(path: Path) -> None:
+    """Make renames in a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace ``path`` by ``value`` as indented JSON."""
+    with replacing(path) as file:
+        file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def repair_tail(path: Path) -> int:
+    """Cut a torn end off a JSONL file: back to the last newline, and further while the last line does not parse.
+
+    Returns the size in bytes that remains; a missing file is 0. A torn line would otherwise swallow the next one.
+    """
+    try:
+        file = path.open("r+b")
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    with file:
+        size = file.seek(0, os.SEEK_END)
+        end = _after_last_newline(file, size)
+        while end > 0:
+            start = _after_last_newline(file, end - 1)
+            file.seek(start)
+            try:
+                orjson.loads(file.read(end - start))
+                break
+            except orjson.JSONDecodeError:
+                end = start
+        if end != size:
+            file.truncate(end)
+            os.fsync(file.fileno())
+        return end
+
+
+def _after_last_newline(file: BinaryIO, end: int) -> int:
+    """The place after the last newline before ``end``; 0 if there is none."""
+    step = 1 << 16
+    while end > 0:
+        start = max(0, end - step)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, so that it has one writer. Raises LockedError with the holder's name.
+
+    The lock is the operating system's (``flock``): it ends with the process that holds it, however that ends.
+    """
+    path = folder / "lock"
+    try:
+        file = path.open("a+b")
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise LockedError(f"{folder} is being written by {_holder(file.read())}; wait for it or end it") from None
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be locked: {error.strerror}") from error
+        try:
+            file.truncate(0)
+            started = time.strftime("%Y-%m-%d %H:%M:%S")
+            file.write(orjson.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
+            file.flush()
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                file.truncate(0)
+
+
+def _holder(text: bytes) -> str:
+    try:
+        holder = orjson.loads(text)
+        return f"process {holder['pid']} on {holder['host']} since {holder['started']}"
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,75 @@
+"""Where an export or an import may write: never over something by accident, and a folder whole or not at all.
+
+Single files are written by :func:`serving.files.replacing`; this is the same for a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agents.errors import InputError, Problem, StorageError
+from serving.files import sync_folder
+
+
+def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise InputError, naming each, if one of the paths exists and ``force`` is not given. A folder in the place of
+    a file is refused either way."""
+    found = [path for path in paths if os.path.lexists(path)]
+    folders = [path for path in found if path.is_dir()]
+    if folders:
+        raise InputError(f"{folders[0]} is a folder; give the name of a file")
+    if found and not force:
+        problems = [Problem(str(path), None, None, "already exists") for path in found]
+        raise InputError(f"{found[0]} already exists; give another name, or --force to replace it", problems)
+
+
+def make_parent(path: Path) -> None:
+    """Make the folder that ``path`` is to be in. Raises StorageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+
+
+@contextmanager
+def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
+    """A folder to fill, which takes ``path``'s place when the block ends without an exception.
+
+    An existing folder is replaced only with ``force``, and only if it holds the file ``marker``, which says that it
+    was made by us: a slip of the pen must not remove somebody's folder. An empty folder may always be replaced.
+    Raises InputError and StorageError; then nothing has changed.
+    """
+    if os.path.lexists(path):
+        if not path.is_dir() or path.is_symlink():
+            raise InputError(f"{path} exists and is not a folder; give another name")
+        if any(path.iterdir()):
+            if not (path / marker).is_file():
+                raise InputError(f"{path} exists and was not made by an export; give another name")
+            if not force:
+                raise InputError(f"{path} already exists; give another name, or --force to replace it")
+    make_parent(path)
+    temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(6)}" for _ in range(2))
+    try:
+        temporary.mkdir()
+        yield temporary
+        for folder in [temporary, *(item for item in temporary.rglob("*") if item.is_dir())]:
+            sync_folder(folder)
+        if path.is_dir():
+            path.replace(replaced)
+        try:
+            temporary.replace(path)
+        except OSError:
+            if replaced.is_dir():
+                replaced.replace(path)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)

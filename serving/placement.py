@@ -1,0 +1,134 @@
+"""Which agents fit where: admission by declared memory.
+
+Agents that one unit of work needs together (an agent; the two of a pair; everything given to ``serve``) are admitted
+together. A unit that cannot fit even on the empty cluster is refused before anything loads, with the sizes; one that
+has to wait for another to end waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agents.errors import InputError
+
+GIB = 1024**3
+Device = Literal["auto", "cpu", "cuda"]
+
+
+@dataclass(slots=True)
+class Node:
+    """One machine of the cluster. ``gpu_memory`` is that of its smallest GPU, in bytes; ``memory`` the host's."""
+
+    id: str
+    host: str
+    cpus: int
+    memory: int
+    gpu_count: int = 0
+    gpu_memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What the ``replicas`` of one agent need, each: bytes on the host and on a GPU (0: runs on the CPU)."""
+
+    agent: str
+    memory: int
+    device_memory: int = 0
+    replicas: int = 1
+
+
+def gpu_share(need: Need, gpu_memory: int) -> float:
+    """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory, rounded up to 1/1000."""
+    return min(1.0, -(-need.device_memory * 1000 // max(gpu_memory, 1)) / 1000)
+
+
+def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
+    """Whether all replicas fit at once: first-fit decreasing over the nodes' GPUs and memory."""
+    memory = [node.memory for node in nodes]
+    gpus = [[node.gpu_memory] * node.gpu_count for node in nodes]
+    replicas = [need for need in needs for _ in range(need.replicas)]
+    return all(
+        _place(need, memory, gpus) for need in sorted(replicas, key=lambda need: (-need.device_memory, -need.memory))
+    )
+
+
+def _place(need: Need, memory: list[int], gpus: list[list[int]]) -> bool:
+    for index, free in enumerate(memory):
+        if free < need.memory:
+            continue
+        if not need.device_memory:
+            memory[index] -= need.memory
+            return True
+        for device, room in enumerate(gpus[index]):
+            if room >= need.device_memory:
+                gpus[index][device] -= need.device_memory
+                memory[index] -= need.memory
+                return True
+    return False
+
+
+def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
+    """Why ``needs`` cannot fit, with the sizes, in one sentence."""
+    wanted = ", ".join(
+        f"{need.agent} needs {need.replicas} x {need.memory / GIB:.1f} GiB"
+        + (f" and {need.device_memory / GIB:.1f} GiB of GPU memory" if need.device_memory else "")
+        for need in needs
+    )
+    there = ", ".join(
+        f"{node.memory / GIB:.1f} GiB" + (f" and {node.gpu_count} x {node.gpu_memory / GIB:.1f} GiB of GPU memory")
+        for node in nodes
+    )
+    return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
+
+
+def replicas_for(requested: int | None, device_memory: int, nodes: Sequence[Node]) -> int:
+    """``--replicas``: a number, or None for "auto": one per GPU for an agent that uses one, else one per 8 cores."""
+    if requested is not None:
+        return requested
+    if device_memory:
+        return max(1, sum(node.gpu_count for node in nodes))
+    return max(1, sum(node.cpus // 8 for node in nodes))
+
+
+@dataclass(slots=True)
+class Admission:
+    """Admits units of work as they fit. An agent that two units share is counted, and loaded, once."""
+
+    nodes: Sequence[Node]
+    needs: Mapping[str, Need]
+    _users: Counter[str] = field(init=False, default_factory=Counter)
+    _changed: asyncio.Condition = field(init=False, default_factory=asyncio.Condition)
+
+    def check(self, units: Iterable[Sequence[str]]) -> None:
+        """Raises InputError for units that can never fit."""
+        for unit in units:
+            needs = [self.needs[agent] for agent in dict.fromkeys(unit)]
+            if not fits(needs, self.nodes):
+                raise InputError(refusal(needs, self.nodes))
+
+    @asynccontextmanager
+    async def admit(self, unit: Sequence[str]) -> AsyncIterator[None]:
+        """Wait until the unit fits beside what is admitted already; hold its place for the block."""
+        agents = tuple(dict.fromkeys(unit))
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._has_room(agents))
+            self._users.update(agents)
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self._users.subtract(agents)
+                self._users += Counter()
+                self._changed.notify_all()
+
+    def in_use(self, agent: str) -> bool:
+        """Whether an admitted unit still needs the agent."""
+        return self._users[agent] > 0
+
+    def _has_room(self, agents: Sequence[str]) -> bool:
+        return fits([self.needs[agent] for agent in {*self._users, *agents}], self.nodes)

@@ -1,0 +1,334 @@
+"""What a run folder holds: how far each agent is, what failed and why, what was rejected and for what."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from serving.reading import Damage, RunFolder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SHOWN = 200  # characters of a message or of a rejected text
+
+
+def status(path: Path | str) -> dict[str, Any]:
+    """Count a run folder's records. Raises InputError if ``path`` is not a run folder.
+
+    The keys of the result are ``path, run, seed, samples, created, understudy, stimuli, agents, answered_by_all,
+    imports, complete``. For an agent:
+
+    - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
+    - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside`` counts records of
+      no such key.
+    - ``attempts_per_answer``: attempts made, rejected ones included, over records. (In a conversation the rejected
+      attempts at its turns count, its accepted turns together count as one.)
+    - ``rate``: records per second between the first and the last record's time, pauses included; None for fewer than
+      two moments.
+    - ``failures``: by code, most frequent first, with the first example. ``rejections``: rejected attempts by filter.
+    - ``damaged``: lines that are not records, and the first of them, or None.
+
+    ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
+    sample. ``complete`` says that nothing failed, is unanswered or damaged.
+    """
+    folder = RunFolder(path)
+    meta = folder.meta
+    stimuli = _stimuli_by_task(folder)
+    agents: dict[str, Any] = {}
+    answered: dict[str, dict[str, NDArray[np.int64]]] = {}
+    names = list(dict.fromkeys([*meta["agents"], *folder.agents()]))
+    recorded = set(folder.agents())
+    for name in names:
+        entry = meta["agents"].get(name, {})
+        tasks = [task for task in entry.get("task") or [] if isinstance(task, str)]
+        samples = entry.get("samples", meta.get("samples"))
+        samples = samples if isinstance(samples, int) else 1
+        tally = _tally(folder, name) if name in recorded else _Tally()
+        agents[name] = {
+            "kind": entry.get("kind") or tally.kind,
+            "task": tasks or sorted(tally.tasks),
+            **tally.report(),
+            "expected": samples * sum(len(stimuli[task]) for task in tasks if task in stimuli),
+        }
+        within = 0
+        for task in tasks:
+            if task in stimuli:
+                known, full = tally.coverage(stimuli[task], samples)
+                within += known
+                answered.setdefault(task, {})[name] = full
+        agents[name]["unanswered"] = agents[name]["expected"] - within
+        agents[name]["outside"] = sum(tally.statuses.values()) - within
+    return {
+        "path": str(folder.path),
+        "run": meta["run"],
+        "seed": meta.get("seed"),
+        "samples": meta.get("samples"),
+        "created": meta.get("created"),
+        "understudy": meta.get("understudy"),
+        "stimuli": {task: len(hashes) for task, hashes in stimuli.items()},
+        "agents": agents,
+        "answered_by_all": {
+            task: {"agents": list(by_agent), "stimuli": _in_all(list(by_agent.values()))}
+            for task, by_agent in answered.items()
+        },
+        "imports": {name: _imported(folder, name) for name in folder.imports()},
+        "complete": not any(
+            agent["failed"] or agent["unanswered"] or agent["damaged"] is not None for agent in agents.values()
+        ),
+    }
+
+
+def print_status(path: Path | str, json: bool = False) -> int:
+    """Print :func:`status` for a person, or as JSON. Returns 0 if the run is complete, otherwise 1."""
+    found = status(path)
+    if json:
+        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
+    return 0 if found["complete"] else 1
+
+
+class _Tally:
+    """Counts over one agent's records. Memory: 24 bytes per record, for the hashes of keys and stimuli."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[str] = Counter()
+        self.kind: str | None = None
+        self.tasks: set[str] = set()
+        self.rejected_attempts = 0
+        self.all_rejected = 0  # records that have no further attempt beside the rejected ones
+        self.failures: dict[str, dict[str, Any]] = {}
+        self.rejections: dict[str, dict[str, Any]] = {}
+        self.first: str | None = None
+        self.last: str | None = None
+        self.keys = array("q")
+        self.stimuli = array("q")
+        self.samples = array("q")
+        self.ok = bytearray()
+        self.damage = Damage()
+
+    def add(self, records: Iterable[dict[str, Any]]) -> None:
+        for record in records:
+            state, sample = record["status"], record["sample"]
+            stimulus = hash((record["task"], record["stimulus"]))
+            self.statuses[state] += 1
+            self.keys.append(hash((stimulus, record["agent"], sample)))
+            self.stimuli.append(stimulus)
+            self.samples.append(sample)
+            self.ok.append(state == "ok")
+            created = record["created"]
+            if isinstance(created, str):
+                if self.first is None or created < self.first:
+                    self.first = created
+                if self.last is None or created > self.last:
+                    self.last = created
+            if state == "failed":
+                self._failure(record)
+            if record["attempts"]:
+                self._rejections(record)
+        if self.keys:
+            self.kind = record["kind"]
+            self.tasks.add(record["task"])
+
+    def _failure(self, record: dict[str, Any]) -> None:
+        error = record["error"] or {}
+        entry = self.failures.setdefault(str(error.get("code")), {"count": 0, "example": None})
+        entry["count"] += 1
+        if entry["example"] is None:
+            message = str(error.get("message"))[:SHOWN]
+            entry["example"] = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
+
+    def _rejections(self, record: dict[str, Any]) -> None:
+        """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
+        before = self.rejected_attempts
+        for attempt in record["attempts"]:
+            verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
+            self.rejected_attempts += bool(verdicts)
+            for verdict in verdicts:
+                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "example": None})
+                entry["count"] += 1
+                if entry["example"] is None:
+                    entry["example"] = {
+                        "stimulus": record["stimulus"],
+                        "text": _said(attempt)[:SHOWN],
+                        "found": str(verdict["found"])[:SHOWN],
+                    }
+        if record["status"] == "rejected":
+            self.all_rejected += self.rejected_attempts > before
+
+    def repeats(self) -> bool:
+        """Whether a key came more than once."""
+        import numpy as np
+
+        ordered = np.sort(np.frombuffer(self.keys, dtype=np.int64))
+        return bool((ordered[1:] == ordered[:-1]).any())
+
+    def coverage(self, known: NDArray[np.int64], samples: int) -> tuple[int, NDArray[np.int64]]:
+        """How many records are of stimuli in ``known`` (sorted hashes) and below ``samples``, and the hashes of those
+        stimuli that are ok in every sample, sorted."""
+        import numpy as np
+
+        values = np.frombuffer(self.stimuli, dtype=np.int64)
+        within = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
+        within &= np.frombuffer(self.samples, dtype=np.int64) < samples
+        ok = np.sort(values[within & np.frombuffer(self.ok, dtype=bool)])
+        start = np.flatnonzero(np.diff(ok, prepend=ok[:1] - 1))
+        return int(within.sum()), ok[start][np.diff(start, append=len(ok)) >= samples]
+
+    def report(self) -> dict[str, Any]:
+        total = sum(self.statuses.values())
+        attempts = total - self.all_rejected + self.rejected_attempts
+        return {
+            **{state: self.statuses[state] for state in ("ok", "rejected", "failed")},
+            "attempts_per_answer": round(attempts / total, 4) if total else None,
+            "rate": _rate(total, self.first, self.last),
+            "first": self.first,
+            "last": self.last,
+            "failures": _grouped(self.failures, "code"),
+            "rejections": _grouped(self.rejections, "filter"),
+            "damaged": None
+            if self.damage.first is None
+            else {"lines": self.damage.lines, "first": str(self.damage.first)},
+        }
+
+
+def _tally(folder: RunFolder, name: str) -> _Tally:
+    """One pass over the file; only if it turns out to hold a key twice, two more over the lines that count."""
+    tally = _Tally()
+    tally.add(folder.records(name, tally.damage))
+    if tally.repeats():
+        tally = _Tally()
+        tally.add(folder.latest(name, tally.damage))
+    return tally
+
+
+def _stimuli_by_task(folder: RunFolder) -> dict[str, NDArray[np.int64]]:
+    """Sorted hashes of (task, id), by task. A row that was so invalid that it has neither belongs to no agent."""
+    import numpy as np
+
+    found: dict[str, array[int]] = {}
+    for _, row in folder.stimuli():
+        task, name = row.get("task"), row.get("id")
+        if isinstance(task, str) and isinstance(name, str):
+            found.setdefault(task, array("q")).append(hash((task, name)))
+    return {task: np.sort(np.frombuffer(hashes, dtype=np.int64)) for task, hashes in found.items()}
+
+
+def _in_all(sets: list[NDArray[np.int64]]) -> int:
+    import numpy as np
+
+    common = sets[0]
+    for hashes in sets[1:]:
+        common = np.intersect1d(common, hashes, assume_unique=True)
+    return len(common)
+
+
+def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
+    damage = Damage()
+    agents: Counter[str] = Counter()
+    tasks: Counter[str] = Counter()
+    for record in folder.records(name, damage):
+        agents[record["agent"]] += 1
+        tasks[record["task"]] += 1
+    damaged = None if damage.first is None else {"lines": damage.lines, "first": str(damage.first)}
+    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damaged}
+
+
+def _rate(records: int, first: str | None, last: str | None) -> float | None:
+    try:
+        span = (datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    return round((records - 1) / span, 3) if span > 0 else None
+
+
+def _grouped(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    ordered = sorted(groups.items(), key=lambda item: -item[1]["count"])
+    return [{name: key, **entry} for key, entry in ordered]
+
+
+def _said(attempt: dict[str, Any]) -> str:
+    """What a rejected attempt said, as text."""
+    answer = attempt.get("answer")
+    for value in (
+        *(answer.get(key) for key in ("text", "word", "color") if isinstance(answer, dict)),
+        attempt.get("raw"),
+    ):
+        if isinstance(value, str):
+            return value
+    return orjson.dumps(answer if answer is not None else attempt.get("raw")).decode()
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    """The report for a person."""
+    agents: dict[str, Any] = found["agents"]
+    stimuli = ", ".join(f"{task} {count:,}" for task, count in found["stimuli"].items()) or "none"
+    yield f"run {found['run']} in {_plain(found['path'])}, seed {found['seed']}; stimuli: {stimuli}"
+    if agents:
+        head = ["agent", "kind", "ok", "rejected", "failed", "unanswered", "attempts/answer", "answers/s"]
+        rows = [
+            [
+                name,
+                str(agent["kind"]),
+                *(f"{agent[key]:,}" for key in ("ok", "rejected", "failed", "unanswered")),
+                *("-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")),
+            ]
+            for name, agent in agents.items()
+        ]
+        yield ""
+        yield from _table(head, rows)
+    failures = [(name, item) for name, agent in agents.items() for item in agent["failures"]]
+    if failures:
+        yield "\nfailures"
+    for name, item in failures:
+        example = item["example"]
+        yield f"  {name}  {_plain(item['code'])}  {item['count']:,}  e.g. {_plain(example['stimulus'])}: " + _plain(
+            example["message"]
+        )
+    rejections = [(name, item) for name, agent in agents.items() for item in agent["rejections"]]
+    if rejections:
+        yield "\nrejected attempts"
+    for name, item in rejections:
+        example = item["example"]
+        yield f"  {name}  {_plain(item['filter'])}  {item['count']:,}  e.g. {_plain(example['stimulus'])}: " + (
+            f"“{_plain(example['text'])}” ({_plain(example['found'])})"
+        )
+    if found["answered_by_all"]:
+        yield "\nanswered by every agent of the task"
+    for task, common in found["answered_by_all"].items():
+        yield f"  {task}  {common['stimuli']:,} of {found['stimuli'][task]:,}  ({', '.join(common['agents'])})"
+    for name, imported in found["imports"].items():
+        yield f"\nimported {name}: {imported['records']:,} answers of {imported['agents']:,} participants"
+    for name, item in [*agents.items(), *found["imports"].items()]:
+        if item["damaged"]:
+            damaged = item["damaged"]
+            yield f"\ndamaged: {name}: {damaged['lines']:,} lines are not records; {_plain(damaged['first'])}"
+        if item.get("outside"):
+            yield f"\n{name}: {item['outside']:,} records of stimuli or samples that are not in the run"
+    if not found["complete"]:
+        yield "\nnot complete"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    """Columns as wide as their widest cell; the first two flush left, numbers flush right."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    for row in [head, *rows]:
+        cells = [
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _plain(text: str) -> str:
+    """Text from models and files must not steer a terminal: control characters become escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

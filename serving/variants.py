@@ -1,0 +1,108 @@
+"""Settings from the command line and from a TOML file.
+
+``--set agent.field=value`` sets one field (``agent.part.field`` a nested one); the value is JSON where it parses as
+such, text otherwise. A ``--config`` file has one table per agent; a table with the key ``agent`` makes a named variant
+of that agent, which ``--agents`` can name::
+
+    [mmcq]
+    quality = 2
+
+    [mmcq-ten]
+    agent = "mmcq"
+    colors = 10
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import catalogue
+from agents.catalogue import NAME, Entry
+from agents.errors import InputError, Problem
+
+
+def resolve(
+    names: Sequence[str], assignments: Sequence[str], config: Path | None
+) -> tuple[dict[str, Entry], dict[str, dict[str, Any]]]:
+    """The entries of all agents in ``names`` (variants included), and their settings. Raises InputError with
+    everything that is wrong."""
+    variants, settings, problems = _read_config(config)
+    members: list[str] = []
+    for name in names:
+        try:
+            members += catalogue.pair(name)
+        except InputError as error:
+            problems.append(Problem("--agents", None, None, str(error)))
+    entries: dict[str, Entry] = {}
+    for member in dict.fromkeys(members):
+        try:
+            entries[member] = variants.get(member) or catalogue.get(member)
+        except InputError as error:
+            problems.append(Problem("--agents", None, None, str(error)))
+    for assignment in assignments:
+        problem = _assign(assignment, members, settings)
+        if problem:
+            problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    return entries, {name: settings[name] for name in entries if name in settings}
+
+
+def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
+    if path is None:
+        return {}, {}, []
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"--config {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"--config {path}: {error}") from None
+    variants: dict[str, Entry] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    for name, table in tables.items():
+        try:
+            if not isinstance(table, dict):
+                raise InputError("must be a table of an agent's settings")
+            base = table.pop("agent", None)
+            entry = catalogue.get(name if base is None else str(base))
+            if base is not None:
+                if not NAME.fullmatch(name) or name in catalogue.entries():
+                    raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
+                variants[name] = replace(entry, name=name, settings={**entry.settings, **table})
+            else:
+                settings[name] = table
+        except InputError as error:
+            problems.append(Problem(str(path), None, name, str(error)))
+    return variants, settings, problems
+
+
+def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
+    """Put one ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
+    target, equals, text = assignment.partition("=")
+    # Names may contain dots: the longest agent that fits is meant.
+    name = max((one for one in members if target.startswith(one + ".")), key=len, default=None)
+    if not equals:
+        return "must be agent.field=value"
+    if name is None:
+        return "starts with no agent of --agents"
+    *parts, field = target[len(name) + 1 :].split(".")
+    if not all([*parts, field]):
+        return "names no field"
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = text
+    place = settings.setdefault(name, {})
+    for part in parts:
+        place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            return f"{part} is not a group of settings"
+    place[field] = value
+    return None

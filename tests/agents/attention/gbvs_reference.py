@@ -1,0 +1,184 @@
+"""Graph-based visual saliency in plain numpy, by power iteration: slow, direct, and sharing no code with the package.
+
+Colours are formed before the pyramid, filters are applied in space, resizing goes through dense matrices, and the
+equilibria are found by iterating the chain, as in Harel, Koch and Perona (2006).
+"""
+
+import math
+
+import numpy as np
+
+LEVELS = (2, 3, 4)
+KERNEL = np.array([1, 5, 10, 10, 5, 1]) / 32
+TOLERANCE = 1e-4  # where the authors' program stops
+
+
+def nearness(rows, columns, sigma):
+    y, x = np.mgrid[:rows, :columns].reshape(2, -1).astype(float)
+    spread = sigma * (rows + columns) / 2
+    return np.exp(-((y[:, None] - y) ** 2 + (x[:, None] - x) ** 2) / (2 * spread**2))
+
+
+def chain_activation(values, near):
+    """Transition matrix of the first walk, from column j to row i."""
+    weights = np.abs(values[:, None] - values[None, :]) * near
+    return weights / weights.sum(0)
+
+
+def chain_concentration(values, near):
+    weights = near * values[:, None]
+    return weights / weights.sum(0)
+
+
+def equilibrium(chain, tolerance=TOLERANCE, most=100_000):
+    state = np.full(len(chain), 1 / len(chain))
+    for _ in range(most):
+        following = chain @ state
+        if np.abs(following - state).sum() < tolerance:
+            return following
+        state = following
+    raise AssertionError("the chain does not converge")
+
+
+def activations(maps, tolerance=TOLERANCE):
+    """Equilibria of the first walk on maps [chains, rows, columns]."""
+    near = nearness(*maps.shape[1:], 0.15)
+    return np.stack(
+        [equilibrium(chain_activation(values.ravel(), near), tolerance).reshape(values.shape) for values in maps]
+    )
+
+
+def linear(code):
+    code = code / 255
+    return np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+
+
+def opponent(rgb):
+    """The three colour planes of linear RGB [height, width, 3], and the range of each over the corners of the cube."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    to_cones = np.array([[0.15514, 0.54312, -0.03286], [-0.15514, 0.45684, 0.03286], [0, 0, 0.00801]])
+
+    def planes(light):
+        cones = light @ (to_cones @ to_xyz).T
+        grey = np.full(3, 0.5) @ (to_cones @ to_xyz).T
+        luminance = cones[..., 0] + cones[..., 1]
+        red_green = cones[..., 0] / grey[0] - cones[..., 1] / grey[1]
+        blue_yellow = cones[..., 2] * (grey[0] + grey[1]) / grey[2] - luminance
+        return np.stack([luminance, red_green, blue_yellow])
+
+    corners = planes(np.array([[r, g, b] for r in (0.0, 1.0) for g in (0.0, 1.0) for b in (0.0, 1.0)]))
+    return planes(rgb), corners.max(1) - corners.min(1)
+
+
+def halve(plane):
+    for _ in range(2):
+        padded = np.pad(plane, ((2, 3), (0, 0)), mode="edge")
+        plane = np.stack([KERNEL @ padded[2 * k : 2 * k + 6] for k in range(plane.shape[0] // 2)]).T
+    return plane
+
+
+def ramp(side, border):
+    border = min(border, side // 2)
+    return np.array([min(1, (min(k, side - 1 - k) + 1) / (border + 1)) for k in range(side)])
+
+
+def gabor(angle, phase):
+    kernel = np.empty((27, 27))
+    for row in range(27):
+        for column in range(27):
+            y, x = row - 13, column - 13
+            u = x * math.cos(angle) + y * math.sin(angle)
+            v = -x * math.sin(angle) + y * math.cos(angle)
+            kernel[row, column] = math.exp(-u * u / 8 - v * v / 32) * math.cos(2 * u - phase)
+    kernel -= kernel.mean()
+    return kernel / np.linalg.norm(kernel)
+
+
+def energy(plane, angle):
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(plane, 13, mode="edge"), (27, 27))
+    total, scale = np.zeros_like(plane), 0.0
+    for phase in (0, math.pi / 2):
+        kernel = gabor(angle, phase)
+        total += np.abs(np.einsum("ijkl,kl->ij", windows, kernel))
+        scale += np.abs(kernel).sum() / 2
+    return total * np.outer(ramp(plane.shape[0], 13), ramp(plane.shape[1], 13)), scale
+
+
+def keys(t):
+    t = abs(t)
+    if t <= 1:
+        return 1.5 * t**3 - 2.5 * t**2 + 1
+    return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
+
+
+def resize_matrix(source, length):
+    matrix = np.zeros((length, source))
+    for out in range(length):
+        if length < source:
+            start, end = out * source / length, (out + 1) * source / length
+            for k in range(source):
+                matrix[out, k] = max(0.0, min(k + 1, end) - max(k, start)) / (end - start)
+        else:
+            centre = (out + 0.5) * source / length - 0.5
+            for k in range(math.floor(centre) - 1, math.floor(centre) + 3):
+                matrix[out, min(max(k, 0), source - 1)] += keys(k - centre)
+    return matrix
+
+
+def resize(plane, rows, columns):
+    return resize_matrix(plane.shape[0], rows) @ plane @ resize_matrix(plane.shape[1], columns).T
+
+
+def unit(plane):
+    return (plane - plane.min()) / (plane.max() - plane.min())
+
+
+def blur(plane, spread):
+    reach = math.ceil(3 * spread)
+    kernel = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * spread**2))
+    kernel /= kernel.sum()
+    for _ in range(2):
+        padded = np.pad(plane, ((reach, reach), (0, 0)), mode="edge")
+        plane = np.stack([kernel @ padded[k : k + 2 * reach + 1] for k in range(plane.shape[0])]).T
+    return plane
+
+
+def features(image):
+    """Feature maps on the grid, each with its full scale; image uint8 [height, width, 3] or [height, width]."""
+    grid = [max(1, round(32 * side / max(image.shape[:2]))) for side in image.shape[:2]]
+    if image.ndim == 3:
+        colours, ranges = opponent(linear(image))
+        intensity = image.max(2) / 255
+    else:
+        colours, ranges = linear(image)[None], [1.0]
+        intensity = image / 255
+    pyramid = [*colours, intensity]
+    found = []
+    for level in range(1, LEVELS[-1] + 1):
+        pyramid = [halve(plane) for plane in pyramid]
+        if level not in LEVELS or min(pyramid[0].shape) < 3:
+            continue
+        found += [(resize(plane, *grid), scale) for plane, scale in zip(pyramid, [*ranges, 1.0], strict=True)]
+        for degrees in (0, 45, 90, 135):
+            plane, scale = energy(pyramid[-1], math.radians(degrees))
+            found.append((resize(plane, *grid), scale))
+    return found
+
+
+def saliency(image, normalisation="power", tolerance=TOLERANCE):
+    """The map of an image with at least one pyramid level, not uniform."""
+    found = features(image)
+    rows, columns = found[0][0].shape
+    total = np.zeros((rows, columns))
+    for plane, scale in found:
+        if np.ptp(plane) < 1e-6 * scale:
+            continue
+        active = activations(plane[None], tolerance)[0]
+        if normalisation == "power":
+            total += active**1.5
+        else:
+            chain = chain_concentration(active.ravel(), nearness(rows, columns, 0.06))
+            total += equilibrium(chain, tolerance).reshape(rows, columns)
+    total = unit(total * np.outer(ramp(rows, 4), ramp(columns, 4)))
+    blurred = unit(blur(total, 0.02 * max(rows, columns)))
+    return unit(resize(blurred, *image.shape[:2]))

@@ -1,0 +1,160 @@
+"""Drawings and clips, read back with Pillow."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+
+from agents.attention import drawing
+
+PATH = [(160, 120), (40, 30), (280, 200), (300, 20)]
+LONG = [(10 * k % 320, 17 * k % 240) for k in range(1, 40)]
+YELLOW = (255, 255, 0)
+
+
+@pytest.fixture
+def image():
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 200, (12, 16, 3), np.uint8)
+    return np.asarray(PILImage.fromarray(small).resize((320, 240), PILImage.Resampling.BICUBIC))
+
+
+def clip(data):
+    """The frames (RGB arrays), their times and what else the file says."""
+    with PILImage.open(io.BytesIO(data)) as gif:
+        frames, times = [], []
+        for index in range(gif.n_frames):
+            gif.seek(index)
+            frames.append(np.asarray(gif.convert("RGB")).astype(int))
+            times.append(gif.info["duration"])
+        return frames, times, dict(gif.info)
+
+
+def yellow(frame):
+    return (frame == YELLOW).all(2)
+
+
+def test_free_viewing_is_rings_and_a_gap(image):
+    frames, times, info = clip(drawing.judges_clip(image, PATH, ring_radius=40))
+    assert times == [300] * 4 + [1000]
+    assert info["loop"] == 0
+    for (x, y), frame in zip(PATH, frames, strict=False):
+        rows, columns = np.nonzero(yellow(frame))
+        distance = np.hypot(columns - x, rows - y)
+        assert distance.max() <= 11.5  # 40 at 1280 is 10 at 320
+        assert distance.min() >= 6
+        assert len(rows) > 40
+    assert not yellow(frames[-1]).any()
+    assert np.abs(frames[-1] - image).mean() < 8  # the image, in 255 colours
+    for before, after in itertools.pairwise(frames):
+        same = ~(yellow(before) | yellow(after))
+        assert (before == after)[same].all()  # nothing but the ring moves
+
+
+def test_search_shows_the_target_first(image):
+    target = np.zeros((30, 50, 3), np.uint8)
+    target[..., 2] = 255
+    frames, times, _ = clip(drawing.judges_clip(image, PATH, target=target))
+    assert times == [1000] + [300] * 4 + [1000]
+    blue = (frames[0] == (0, 0, 255)).all(2)
+    assert blue.sum() == 30 * 50
+    assert blue[105:135, 135:185].all()
+    assert np.unique(frames[0][~blue], axis=0).tolist() == [[128, 128, 128]]
+    assert yellow(frames[1]).any()
+
+
+def test_a_target_larger_than_the_frame_is_made_smaller(image):
+    target = np.full((2000, 1000), 200, np.uint8)
+    frames, _, _ = clip(drawing.judges_clip(image, PATH, target=target))
+    assert frames[0].shape == (240, 320, 3)
+    assert (frames[0] == 200).all(2).sum() == 240 * 120
+
+
+@pytest.mark.parametrize(("gap", "level"), [("black", 0), ("grey", 128)])
+def test_the_gap_can_be_uniform(image, gap, level):
+    frames, times, _ = clip(drawing.judges_clip(image, PATH, gap=gap))
+    assert times[-1] == 1000
+    assert (frames[-1] == level).all()
+
+
+@pytest.mark.parametrize("shown", [15, 3, None])
+def test_the_first_fixations_are_shown(image, shown):
+    _, times, _ = clip(drawing.judges_clip(image, LONG, shown=shown))
+    assert times == [300] * min(shown or 99, len(LONG)) + [1000]
+    assert len(clip(drawing.judges_clip(image, LONG))[1]) == 16
+
+
+def test_standing_still_takes_its_time(image):
+    _, times, _ = clip(drawing.judges_clip(image, [(160, 120)] * 3 + [(20, 20)]))
+    assert sum(times) == 4 * 300 + 1000
+    assert times[0] == 900
+
+
+def test_the_files_carry_no_text(image):
+    gif = drawing.judges_clip(image, PATH, target=image[:40, :40])
+    assert gif.startswith(b"GIF89a")
+    # Blocks that could hold text: comment (21 FE), plain text (21 01), any application but the one that says "endless".
+    with PILImage.open(io.BytesIO(gif)) as opened:
+        assert set(opened.info) <= {"version", "background", "loop", "duration", "extension", "transparency"}
+        assert opened.info["extension"][0] == b"NETSCAPE2.0"
+    png = drawing.draw_scanpath(image, PATH)
+    with PILImage.open(io.BytesIO(png)) as opened:
+        assert opened.info == {}
+    for word in (b"gbvs", b"GBVS", b"tEXt", b"iTXt", b"eXIf", b"Pillow"):
+        assert word not in gif + png
+
+
+@pytest.mark.parametrize("shape", [(240, 320), (240, 320, 3), (1, 1, 3), (3, 900), (900, 3, 3)])
+@pytest.mark.parametrize("max_side", [None, 100])
+def test_any_size_and_grey(shape, max_side):
+    image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    places = [(shape[1] // 2, shape[0] // 2), (0, 0)]
+    expected = (shape[1], shape[0])
+    if max_side is not None and max(expected) > max_side:
+        expected = tuple(max(1, round(side * max_side / max(expected))) for side in expected)
+    for data in (
+        drawing.draw_scanpath(image, places, max_side=max_side),
+        drawing.judges_clip(image, places, max_side=max_side),
+    ):
+        with PILImage.open(io.BytesIO(data)) as opened:
+            assert opened.size == expected
+
+
+def test_fixations_move_with_the_picture(image):
+    large = np.asarray(PILImage.fromarray(image).resize((640, 480)))
+    frames, _, _ = clip(drawing.judges_clip(large, [(600, 400)], max_side=320))
+    rows, columns = np.nonzero(yellow(frames[0]))
+    assert (columns.min() + columns.max()) / 2 == pytest.approx(300, abs=1)
+    assert (rows.min() + rows.max()) / 2 == pytest.approx(200, abs=1)
+
+
+def test_what_lies_off_the_frame_is_not_seen(image):
+    frames, times, _ = clip(drawing.judges_clip(image, [(1e9, 40), (-500, 3), (160, 120)]))
+    assert sum(times) == 3 * 300 + 1000
+    assert not yellow(frames[0]).any()
+    for far in ([(-1e300, 4), (-1e299, 9)], [(-400, -3), (700, -3)], [(160, -90), (160, -30)], [(400, 300), (380, 500)]):
+        with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, far))) as opened:
+            assert np.array_equal(np.asarray(opened), image)
+    with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, [(-1e12, 120), (1e12, 120)]))) as opened:
+        assert yellow(np.asarray(opened).astype(int))[119:122].any(axis=0).all()  # the line is seen, its ends are not
+
+
+def test_no_fixations_are_no_clip_but_a_picture(image):
+    with pytest.raises(ValueError, match="at least one"):
+        drawing.judges_clip(image, [])
+    with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, []))) as opened:
+        assert np.array_equal(np.asarray(opened), image)
+
+
+def test_the_drawing_marks_every_fixation(image):
+    with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, PATH))) as opened:
+        drawn = np.asarray(opened).astype(int)
+    first = drawn[114:127, 154:167].reshape(-1, 3)
+    assert (first == 255).all(1).any()
+    for x, y in PATH[1:]:
+        assert yellow(drawn[y - 6 : y + 7, x - 6 : x + 7]).sum() > 30
+    unmarked = np.ones((240, 320), bool)
+    unmarked[15:215, 28:315] = False
+    assert np.array_equal(drawn[unmarked][:1000], image.astype(int)[unmarked][:1000])

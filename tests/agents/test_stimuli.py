@@ -1,0 +1,293 @@
+"""The stimulus models: what they take, what they refuse, and the one form that stands for a stimulus."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import bad_images as corpus
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agents.errors import ImageError
+from agents.images import Image
+from agents.stimuli import TASKS, as_dict, canonical, parse_row, sha256
+
+COMMON: dict[str, Any] = {
+    "id": "a/1.jpg",
+    "benchmark_id": "0001.jpg",
+    "source": "coco-val",
+    "source_id": "000000001",
+    "meta": {"text": "t", "whole": 3, "real": 0.5, "yes": True, "none": None},
+}
+FULL: dict[str, dict[str, Any]] = {
+    "color_estimation": {"image": "i.jpg", "present": ["cat"], "absent": ["dog", "sky"]},
+    "object_detection": {"image": "i.jpg", "present": ["cat"], "absent": ["dog", "sky"]},
+    "image_captioning": {"image": "i.jpg", "domain": "near"},
+    "attention_prediction": {
+        "image": "i.jpg",
+        "mode": "search",
+        "dataset": "naturaldesign",
+        "target_image": "t.png",
+        "target_box": [1.0, 2.0, 30.5, 4.0],
+        "target_mask": "m.png",
+        "target_present": True,
+        "window": 200,
+        "max_fixations": 15,
+        "pixels_per_degree": 32.5,
+    },
+    "word_association": {
+        "cue": "happy",
+        "version": "prompted",
+        "examples": [["a bit", "Happy"], ["x;", "y"]],
+        "word_class": "adjective",
+        "frequency": 12.5,
+    },
+    "conversation": {
+        "type": "HM",
+        "mode": "burst",
+        "topic": "music",
+        "names": ["Ann", "Bob"],
+        "personas": ["curious", "sarcastic"],
+        "opener": "Hi!",
+        "who_starts": "B",
+        "exchanges": 12,
+        "history": [{"speaker": "A", "text": "Hello", "at": 0.5}, {"speaker": "B", "text": ""}],
+    },
+}
+LEAST: dict[str, dict[str, Any]] = {
+    "color_estimation": {"image": "i.jpg"},
+    "object_detection": {"image": "i.jpg"},
+    "image_captioning": {"image": "i.jpg"},
+    "attention_prediction": {"image": "i.jpg"},
+    "word_association": {"cue": "happy"},
+    "conversation": {},
+}
+
+
+def full(task: str) -> dict[str, Any]:
+    return {**COMMON, "task": task, **FULL[task]}
+
+
+def least(task: str, **more: Any) -> dict[str, Any]:
+    return {"id": "x", "task": task, **LEAST[task], **more}
+
+
+def parse(row: dict[str, Any], **options: Any) -> Any:
+    return parse_row(json.dumps(row), **options)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_field_comes_back(task: str) -> None:
+    stimulus = parse(full(task))
+    assert stimulus.task == task
+    assert as_dict(stimulus) == full(task)
+    assert set(type(stimulus).model_fields) == set(full(task)), "a field that this test does not know"
+    assert json.loads(canonical(stimulus)) == full(task)
+    assert parse_row(canonical(stimulus)) == stimulus
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_least_is_all_that_is_kept(task: str) -> None:
+    stimulus = parse(least(task))
+    assert as_dict(stimulus) == least(task)
+    assert canonical(stimulus) == json.dumps(least(task), sort_keys=True, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_defaults_that_are_written_out_change_nothing(task: str) -> None:
+    model = type(parse(least(task)))
+    written = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in model.model_fields.items()
+        if not field.is_required()
+    }
+    assert canonical(parse({**written, **least(task)})) == canonical(parse(least(task)))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_nothing_is_shared_between_stimuli(task: str) -> None:
+    one, other = parse(least(task)), parse(least(task))
+    one.meta["a"] = 1
+    assert other.meta == {}
+
+
+@given(st.sampled_from(TASKS), st.randoms(use_true_random=False))
+def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            items = [(key, shuffled(entry)) for key, entry in value.items()]
+            random.shuffle(items)
+            return dict(items)
+        return [shuffled(entry) for entry in value] if isinstance(value, list) else value
+
+    assert canonical(parse(shuffled(full(task)))) == canonical(parse(full(task)))
+
+
+def test_the_way_a_number_is_written_does_not_matter() -> None:
+    rows = [
+        f'{{"id":"a","task":"word_association","cue":"x","frequency":{number}}}' for number in ("3", "3.0", "0.3e1")
+    ]
+    assert len({canonical(parse_row(row)) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "field",
+    sorted({name for task in TASKS for name in full(task)}),
+)
+def test_no_field_takes_another_type(task: str, field: str) -> None:
+    good = full(task)
+    if field not in good:
+        return
+    for value in (True, 7, 7.5, "text", ["text"], {"speaker": 1}, "1", "true"):
+        if type(value) is type(good[field]) or (field == "pixels_per_degree" and value == 7):
+            continue
+        if field == "frequency" and value == 7:
+            continue
+        with pytest.raises(ValidationError):
+            parse({**good, field: value})
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_required_field_cannot_lack_and_an_unknown_one_cannot_stand(task: str) -> None:
+    for field in least(task):
+        with pytest.raises(ValidationError):
+            parse({name: value for name, value in least(task).items() if name != field})
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        parse(least(task, colour="red"))
+
+
+@pytest.mark.parametrize(
+    ("task", "change"),
+    [
+        ("attention_prediction", {"mode": "search"}),
+        ("attention_prediction", {"target_image": "t.png"}),
+        ("attention_prediction", {"target_box": [1, 2, 3, 4]}),
+        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 0, 4]}),
+        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3, -4]}),
+        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3]}),
+        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3, 4, 5]}),
+        ("attention_prediction", {"mode": "seek"}),
+        ("attention_prediction", {"window": 0}),
+        ("attention_prediction", {"max_fixations": 0}),
+        ("attention_prediction", {"pixels_per_degree": 0}),
+        ("word_association", {"cue": ""}),
+        ("word_association", {"cue": " \t "}),
+        ("word_association", {"cue": "x" * 201}),
+        ("word_association", {"version": "prompted"}),
+        ("word_association", {"examples": [["a"]]}),
+        ("word_association", {"examples": [["a", "b", "c"]]}),
+        ("word_association", {"examples": [["a", "b"]] * 21}),
+        ("conversation", {"names": ["A", "A"]}),
+        ("conversation", {"names": ["A", "A "]}),
+        ("conversation", {"names": ["A"]}),
+        ("conversation", {"personas": ["", "b"]}),
+        ("conversation", {"exchanges": 0}),
+        ("conversation", {"exchanges": 1001}),
+        ("conversation", {"who_starts": "a"}),
+        ("conversation", {"history": [{"speaker": "A"}]}),
+        ("conversation", {"history": [{"speaker": "A", "text": "x", "at": -1}]}),
+        ("conversation", {"history": [{"speaker": "A", "text": "x", "when": 1}]}),
+        ("image_captioning", {"domain": "inside"}),
+        ("color_estimation", {"image": ""}),
+        ("color_estimation", {"present": ["a", 1]}),
+        ("color_estimation", {"meta": {"a": {"b": 1}}}),
+        ("color_estimation", {"meta": {"a": 2**63}}),
+        ("color_estimation", {"meta": {"a": -(2**63) - 1}}),
+    ],
+)
+def test_values_that_are_refused(task: str, change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        parse(least(task, **change))
+
+
+def test_values_on_the_edge_are_taken() -> None:
+    parse(least("word_association", cue="x" * 200))
+    parse(least("color_estimation", meta={"a": 2**63 - 1, "b": -(2**63)}))
+    parse(least("attention_prediction", window=1, max_fixations=1))
+    assert parse(least("word_association", cue="  to run\n")).cue == "to run"
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize("field", ["frequency", "meta"])
+def test_what_is_no_number_is_refused(field: str, number: str) -> None:
+    value = number if field == "frequency" else f'{{"a":{number}}}'
+    with pytest.raises(ValidationError):
+        parse_row(f'{{"id":"a","task":"word_association","cue":"x","{field}":{value}}}')
+
+
+@pytest.mark.parametrize("id", ["a/b", "0001.jpg", "a b", "日本", "é", "a..b/c", "...", "x" * 200, "a/", "-rf", "🙂"])
+def test_ids_that_are_fine(id: str) -> None:
+    assert parse(least("conversation", id=id)).id == id
+
+
+@pytest.mark.parametrize("id", ["", "/a", "..", "../a", "a/../b", "a/..", "a\\b", "a\tb", "a\x00", "\u202e", "x" * 201])
+def test_ids_that_are_refused(id: str) -> None:
+    with pytest.raises(ValidationError):
+        parse(least("conversation", id=id))
+
+
+@given(st.text(max_size=210))
+def test_ids_by_the_rule_written_out(text: str) -> None:
+    good = (
+        1 <= len(text) <= 200
+        and all(letter.isprintable() for letter in text)
+        and "\\" not in text
+        and not text.startswith("/")
+        and not any(part == ".." for part in text.split("/"))
+    )
+    try:
+        taken = parse(least("conversation", id=text)).id == text
+    except ValidationError:
+        taken = False
+    assert taken == good
+
+
+def test_the_hash_of_one_image_is_that_of_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "i.jpg").write_bytes(b"anything")
+    for task in ("color_estimation", "object_detection", "image_captioning", "attention_prediction"):
+        stimulus = parse(least(task, meta={"a": 1}), root=tmp_path)
+        assert sha256(stimulus) == hashlib.sha256(b"anything").hexdigest()
+    given_bytes = parse(least("color_estimation"), files={"i.jpg": b"anything"})
+    assert sha256(given_bytes) == hashlib.sha256(b"anything").hexdigest()
+
+
+@pytest.mark.parametrize("task", ["word_association", "conversation"])
+def test_the_hash_without_images_is_that_of_the_canonical_form(task: str) -> None:
+    canonical_json = json.dumps(full(task), sort_keys=True, separators=(",", ":")).encode()
+    assert sha256(parse(full(task))) == hashlib.sha256(canonical_json).hexdigest()
+
+
+def test_the_hash_of_several_images_has_their_hashes_in_their_places(tmp_path: Path) -> None:
+    content = {"i.jpg": b"one", "t.png": b"two", "m.png": b"three"}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    row = full("attention_prediction")
+    written = {**row}
+    for field in ("image", "target_image", "target_mask"):
+        written[field] = hashlib.sha256(content[row[field]]).hexdigest()
+    reference = hashlib.sha256(json.dumps(written, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    assert sha256(parse(row, root=tmp_path)) == reference
+    for name in content:
+        (tmp_path / name).rename(tmp_path / f"moved_{name}")
+    moved = {**row, **{field: f"moved_{row[field]}" for field in ("image", "target_image", "target_mask")}}
+    assert sha256(parse(moved, root=tmp_path)) == reference
+
+
+def test_the_hash_of_an_image_that_is_not_there_is_an_image_error(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="no such file"):
+        sha256(parse(least("color_estimation"), root=tmp_path))
+
+
+def test_images_come_in_one_order_and_from_the_given_bytes() -> None:
+    files = {"i.jpg": corpus.jpeg_bytes(), "t.png": b"", "m.png": b""}
+    stimulus = parse(full("attention_prediction"), files=files)
+    assert [image.name for image in stimulus.images()] == ["i.jpg", "t.png", "m.png"]
+    assert stimulus.images()[0].decode().shape == (corpus.HEIGHT, corpus.WIDTH, 3)
+    assert isinstance(stimulus.image, Image)
+    assert parse(least("conversation")).images() == []

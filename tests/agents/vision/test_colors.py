@@ -1,0 +1,154 @@
+"""Colour names: the standard's values, the hand-made map's own rules, and both distances."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import ImageColor
+
+from agents.vision.colors import ALIASES, CSS3, FOCAL, WORD, WORDS, lab, nearest_rgb, nearest_word, word_of
+
+RGBS = st.tuples(*[st.integers(0, 255)] * 3)
+
+
+def test_names_and_values_are_those_of_css3() -> None:
+    """Pillow knows the names of CSS level 4: those of level 3 and one more."""
+    ours = dict(CSS3) | {alias: CSS3[name] for alias, name in ALIASES.items()}
+    assert len(CSS3) == 138
+    assert len(ours) == 147
+    assert ours == {name: ImageColor.getrgb(name) for name in set(ImageColor.colormap) - {"rebeccapurple"}}
+    assert list(CSS3) == sorted(CSS3)
+    assert len(set(CSS3.values())) == 138
+
+
+def test_every_name_means_one_of_the_eleven_words() -> None:
+    assert set(WORD) == set(CSS3)
+    assert set(WORD.values()) == set(WORDS)
+    assert all(word_of(word) == word for word in WORDS)
+    assert word_of("darkslategrey") == word_of("darkslategray") == "gray"
+    assert word_of("aqua") == word_of("cyan") == "blue"
+    with pytest.raises(KeyError):
+        word_of("rebeccapurple")
+
+
+def test_a_name_that_ends_in_a_word_means_that_word() -> None:
+    otherwise = {
+        name: word for name, word in WORD.items() for suffix in WORDS if name.endswith(suffix) and word != suffix
+    }
+    assert otherwise == {
+        "aliceblue": "white",
+        "greenyellow": "green",
+        "mediumvioletred": "pink",
+        "navajowhite": "orange",
+        "orangered": "orange",
+        "palevioletred": "pink",
+        "sandybrown": "orange",
+    }
+
+
+def test_no_colored_name_is_gray_and_no_gray_one_colored() -> None:
+    """A check of the map by hand against arithmetic: grays, black and white have little chroma, all others some."""
+    for name, word in WORD.items():
+        _, a, b = lab(CSS3[name])
+        chroma = (a * a + b * b) ** 0.5
+        if word in ("gray", "black", "white"):
+            assert chroma < 20, name
+        else:
+            assert chroma > 9, name
+        if max(CSS3[name]) == min(CSS3[name]):
+            assert word in ("gray", "black", "white"), name
+
+
+@given(RGBS)
+def test_nearest_by_rgb(rgb: tuple[int, int, int]) -> None:
+    names = list(CSS3)
+    distances = np.linalg.norm(np.array([CSS3[name] for name in names], dtype=np.float64) - rgb, axis=1)
+    assert nearest_rgb(rgb) == names[int(distances.argmin())]
+
+
+@given(RGBS)
+def test_lab_equals_opencv(rgb: tuple[int, int, int]) -> None:
+    image = np.array([[rgb]], dtype=np.float32) / 255
+    np.testing.assert_allclose(lab(rgb), cv2.cvtColor(image, cv2.COLOR_RGB2Lab)[0, 0], atol=0.35)
+
+
+@pytest.mark.parametrize(
+    ("rgb", "expected"),
+    [
+        ((255, 255, 255), (100.0, 0.0, 0.0)),
+        ((0, 0, 0), (0.0, 0.0, 0.0)),
+        ((255, 0, 0), (53.24, 80.09, 67.20)),
+        ((0, 0, 255), (32.30, 79.19, -107.86)),
+        ((119, 119, 119), (50.03, 0.0, 0.0)),
+    ],
+)
+def test_lab_of_known_colors(rgb: tuple[int, int, int], expected: tuple[float, float, float]) -> None:
+    np.testing.assert_allclose(lab(rgb), expected, atol=0.01)
+
+
+@given(RGBS)
+def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
+    words = [*WORD.values(), *FOCAL]
+    table = np.array([*(lab(CSS3[name]) for name in WORD), *FOCAL.values()])
+    distances = np.linalg.norm(table - lab(rgb), axis=1)
+    assert nearest_word(rgb) in {
+        word for word, distance in zip(words, distances, strict=True) if distance < distances.min() + 1e-9
+    }
+
+
+def test_every_css3_color_has_its_own_name_and_word() -> None:
+    for name, rgb in CSS3.items():
+        assert nearest_rgb(rgb) == name
+        assert nearest_word(rgb) == WORD[name]
+
+
+def test_focal_colors_are_those_of_the_munsell_chips() -> None:
+    """A Munsell value V is a luminance factor (the polynomial of 1943), which alone decides L*."""
+    values = {"red": 4, "pink": 8, "orange": 6, "yellow": 8, "purple": 3, "green": 5, "blue": 5, "brown": 3}
+    assert set(FOCAL) == set(values) == set(WORDS) - {"black", "gray", "white"}
+    for word, v in values.items():
+        luminance = 1.2219 * v - 0.23111 * v**2 + 0.23951 * v**3 - 0.021009 * v**4 + 0.0008404 * v**5
+        # The renotation's factors are relative to magnesium oxide, of which a perfect diffuser is 1 / 0.975.
+        lightness = 116 * (luminance * 0.975 / 100) ** (1 / 3) - 16
+        assert FOCAL[word][0] == pytest.approx(lightness, abs=0.25), word
+
+
+def test_equally_near_names_go_by_the_alphabet() -> None:
+    """Every fifth value of each channel: where two names are equally near, the first must win."""
+    names = list(CSS3)
+    table = np.array([CSS3[name] for name in names])
+    grid = np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
+    ties = 0
+    for colors in np.array_split(grid, 60):
+        squares = ((colors - table) ** 2).sum(axis=2)
+        for row in np.flatnonzero((squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1)[:5]:
+            r, g, b = colors[row, 0].tolist()
+            assert nearest_rgb((r, g, b)) == min(
+                name for name, square in zip(names, squares[row], strict=True) if square == squares[row].min()
+            )
+            ties += 1
+    assert ties > 20
+
+
+@pytest.mark.parametrize(
+    ("seen", "rgb", "word"),
+    [
+        ("clear sky", (120, 170, 220), "blue"),
+        ("grass", (90, 130, 50), "green"),
+        ("dark wood", (101, 67, 33), "brown"),
+        ("concrete", (140, 140, 138), "gray"),
+        ("snow in the sun", (244, 246, 250), "white"),
+        ("night", (12, 12, 14), "black"),
+        ("fire engine", (206, 22, 32), "red"),
+        ("an orange", (245, 130, 20), "orange"),
+        ("a lemon", (250, 225, 60), "yellow"),
+        ("cherry blossom", (250, 190, 200), "pink"),
+        ("an aubergine", (70, 20, 90), "purple"),
+    ],
+)
+def test_things_have_the_words_that_people_use(seen: str, rgb: tuple[int, int, int], word: str) -> None:
+    assert word_of(nearest_rgb(rgb)) == word, seen
+    assert nearest_word(rgb) == word, seen

@@ -1,0 +1,273 @@
+"""Makes a folder of odd and bad images, with what is to be expected of each.
+
+Plain functions, so that any test can use them; ``tests/conftest.py`` has the whole folder as a fixture.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, TiffImagePlugin
+
+WIDTH, HEIGHT = 60, 40
+
+
+@dataclass(frozen=True)
+class Expected:
+    """``size`` (width, height) of a decodable image as it is shown; otherwise the error code of ``decode``.
+
+    ``header`` is the error code of ``header``, which may be None although the pixels are bad.
+    """
+
+    size: tuple[int, int] | None
+    error: str | None = None
+    header: str | None = None
+
+
+@dataclass(frozen=True)
+class BadImages:
+    """``expected`` by file name; every name but those that do not exist is in ``folder``."""
+
+    folder: Path
+    expected: dict[str, Expected]
+
+    @property
+    def decodable(self) -> list[str]:
+        return sorted(name for name, expected in self.expected.items() if expected.size)
+
+    @property
+    def broken(self) -> list[str]:
+        """Those that decode refuses, many of them with a good header."""
+        return sorted(name for name, expected in self.expected.items() if expected.error)
+
+
+def picture(width: int = WIDTH, height: int = HEIGHT) -> NDArray[np.uint8]:
+    """A smooth RGB picture [height, width, 3] in which no symmetry hides a turn."""
+    y, x = np.mgrid[0:height, 0:width]
+    red = 255 * x / max(width - 1, 1)
+    green = 255 * y / max(height - 1, 1)
+    blue = 127 + 120 * np.sin(x / 9 + y / 13)
+    return np.stack([red, green, blue], axis=2).astype(np.uint8)
+
+
+def grey() -> NDArray[np.uint8]:
+    return picture()[..., 0]
+
+
+def alpha() -> NDArray[np.uint8]:
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    return ((x * 7 + y * 11) % 256).astype(np.uint8)
+
+
+def grey16() -> NDArray[np.uint16]:
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    return (x * 1100 + y * 13).astype(np.uint16)
+
+
+def rgb16() -> NDArray[np.uint16]:
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    return np.stack([x * 1100, y * 1600, x * y * 25], axis=2).astype(np.uint16)
+
+
+def cmyk() -> NDArray[np.uint8]:
+    return np.dstack([picture(), alpha() // 2])
+
+
+def oriented(image: Image.Image, path: Path, orientation: int, **options: Any) -> None:
+    """Save ``image`` as it is, with an EXIF orientation that says how it is to be turned."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(path, exif=exif, **options)
+
+
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width: int, height: int, rows: bytes, *extra: bytes, depth: int = 8, color: int = 2) -> bytes:
+    """A PNG by hand; ``extra`` chunks stand before the pixels."""
+    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
+    body = png_chunk(b"IDAT", zlib.compress(rows))
+    return b"\x89PNG\r\n\x1a\n" + head + b"".join(extra) + body + png_chunk(b"IEND", b"")
+
+
+def png_rows(pixels: NDArray[Any]) -> bytes:
+    data = pixels.astype(pixels.dtype.newbyteorder(">"))
+    return b"".join(b"\0" + row.tobytes() for row in data)
+
+
+def bomb() -> bytes:
+    """A little deflated data that stands for 64 MB."""
+    return zlib.compress(bytes(64 * 1024 * 1024), 9)
+
+
+def jpeg_bytes() -> bytes:
+    done, data = cv2.imencode(".jpg", picture()[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 95])
+    assert done
+    return data.tobytes()
+
+
+def make(folder: Path) -> BadImages:
+    """Make them all in ``folder``, which must be there."""
+    expected: dict[str, Expected] = {}
+    for maker in (_formats, _modes, _orientations, _broken, _too_large, _refused, _not_files):
+        expected |= maker(folder)
+    return BadImages(folder, expected)
+
+
+def _fine(*names: str, size: tuple[int, int] = (WIDTH, HEIGHT)) -> dict[str, Expected]:
+    return {name: Expected(size) for name in names}
+
+
+def _bad(*names: str, code: str = "bad_image", header: bool = True) -> dict[str, Expected]:
+    return {name: Expected(None, code, code if header else None) for name in names}
+
+
+def _formats(folder: Path) -> dict[str, Expected]:
+    image = Image.fromarray(picture())
+    image.save(folder / "plain.png")
+    image.save(folder / "plain.bmp")
+    image.save(folder / "plain.tif")
+    image.save(folder / "deflated.tif", compression="tiff_adobe_deflate")
+    image.save(folder / "plain.webp", lossless=True)
+    (folder / "plain.jpg").write_bytes(jpeg_bytes())
+    (folder / "jpeg_called.png").write_bytes(jpeg_bytes())
+    image.save(folder / "UPPER.JPG", quality=95)
+    image.save(folder / "two_pictures.jpg", format="MPO", save_all=True, append_images=[image.rotate(180)])
+    frames = [image.quantize(64), image.rotate(180).quantize(64)]
+    frames[0].save(folder / "animated.gif", save_all=True, append_images=frames[1:], duration=50)
+    image.save(folder / "animated.webp", save_all=True, append_images=[image.rotate(180)], lossless=True, duration=50)
+    Image.new("RGB", (1, 1), (10, 200, 30)).save(folder / "one_pixel.png")
+    Image.new("RGB", (WIDTH, HEIGHT), (255, 255, 255)).save(folder / "white.png")
+    names = (
+        "plain.png plain.bmp plain.tif deflated.tif plain.webp plain.jpg jpeg_called.png UPPER.JPG two_pictures.jpg "
+        "animated.gif animated.webp white.png"
+    )
+    return _fine(*names.split()) | _fine("one_pixel.png", size=(1, 1))
+
+
+def _modes(folder: Path) -> dict[str, Expected]:
+    image = Image.fromarray(picture())
+    Image.fromarray(np.dstack([picture(), alpha()])).save(folder / "rgba.png")
+    Image.fromarray(np.dstack([picture(), alpha()])).save(folder / "rgba.webp", lossless=True, exact=True)
+    Image.fromarray(np.dstack([grey(), alpha()])).save(folder / "grey_alpha.png")
+    palette = image.quantize(16)
+    palette.save(folder / "palette.png")
+    palette.save(folder / "palette_transparent.png", transparency=bytes(range(0, 256, 16)))
+    palette.save(folder / "transparent.gif", transparency=3)
+    Image.fromarray(grey()).save(folder / "grey.png")
+    Image.fromarray(grey()).save(folder / "grey_key.png", transparency=int(grey()[0, 30]))
+    image.save(folder / "rgb_key.png", transparency=tuple(int(value) for value in picture()[5, 7]))
+    Image.fromarray(grey() > 100).save(folder / "one_bit.png")
+    inks = Image.merge("CMYK", [Image.fromarray(cmyk()[..., ink]) for ink in range(4)])
+    inks.save(folder / "cmyk.jpg", quality=100, subsampling=0)
+    inks.save(folder / "cmyk.tif")
+    Image.fromarray(grey16()).save(folder / "grey16.png")
+    Image.fromarray(grey16()).save(folder / "grey16.tif")
+    key = png_chunk(b"tRNS", struct.pack(">H", int(grey16()[0, 30])))
+    (folder / "grey16_key.png").write_bytes(png(WIDTH, HEIGHT, png_rows(grey16()), key, depth=16, color=0))
+    assert cv2.imwrite(str(folder / "rgb16.png"), rgb16()[..., ::-1])
+    key = png_chunk(b"tRNS", struct.pack(">HHH", *(int(value) * 257 for value in picture()[5, 7])))
+    rows = png_rows(picture().astype(np.uint16) * 257)
+    (folder / "rgb16_key.png").write_bytes(png(WIDTH, HEIGHT, rows, key, depth=16))
+    Image.fromarray((grey() / 255.0).astype(np.float32)).save(folder / "float.tif")
+    Image.fromarray(grey().astype(np.int32) * 1000 - 5000).save(folder / "int32.tif")
+    names = (
+        "rgba.png rgba.webp grey_alpha.png palette.png palette_transparent.png transparent.gif grey.png grey_key.png "
+        "rgb_key.png one_bit.png cmyk.jpg cmyk.tif grey16.png grey16.tif grey16_key.png rgb16.png rgb16_key.png "
+        "float.tif int32.tif"
+    )
+    return _fine(*names.split())
+
+
+def _orientations(folder: Path) -> dict[str, Expected]:
+    expected = {}
+    image = Image.fromarray(picture())
+    for orientation in range(1, 9):
+        size = (WIDTH, HEIGHT) if orientation < 5 else (HEIGHT, WIDTH)
+        oriented(image, folder / f"turned_{orientation}.jpg", orientation, quality=95)
+        oriented(image, folder / f"turned_{orientation}.png", orientation)
+        oriented(image, folder / f"turned_{orientation}.webp", orientation, lossless=True)
+        tags = TiffImagePlugin.ImageFileDirectory_v2()
+        tags[0x0112] = orientation
+        image.save(folder / f"turned_{orientation}.tif", tiffinfo=tags)
+        image.save(folder / f"turned_{orientation}.deflated.tif", tiffinfo=tags, compression="tiff_adobe_deflate")
+        names = [f"turned_{orientation}.{suffix}" for suffix in ("jpg", "png", "webp", "tif", "deflated.tif")]
+        expected |= _fine(*names, size=size)
+    oriented(image, folder / "turned_9.jpg", 9, quality=95)
+    image.save(folder / "broken_exif.jpg", exif=b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01", quality=95)
+    xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><d tiff:Orientation="6"/></x:xmpmeta>'
+    image.save(folder / "turned_in_xmp.jpg", xmp=xmp, quality=95)
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[700] = xmp
+    image.save(folder / "turned_in_xmp.tif", tiffinfo=tags)
+    return expected | _fine("turned_9.jpg", "broken_exif.jpg", "turned_in_xmp.jpg", "turned_in_xmp.tif")
+
+
+def _broken(folder: Path) -> dict[str, Expected]:
+    whole = (folder / "plain.png").read_bytes()
+    (folder / "truncated.png").write_bytes(whole[: len(whole) // 2])
+    (folder / "truncated.jpg").write_bytes(jpeg_bytes()[: len(jpeg_bytes()) // 2])
+    (folder / "truncated.tif").write_bytes((folder / "plain.tif").read_bytes()[:2000])
+    (folder / "bad_checksum.png").write_bytes(whole[:45] + bytes([whole[45] ^ 0xFF]) + whole[46:])
+    (folder / "ends_in_text.png").write_bytes(whole[:-12] + png_chunk(b"zTXt", b"Comment\0\0" + bomb()) + whole[-12:])
+    later = _bad(
+        "truncated.png", "truncated.jpg", "truncated.tif", "bad_checksum.png", "ends_in_text.png", header=False
+    )
+    (folder / "corrupt.jpg").write_bytes(b"\xff\xd8\xff" + bytes(range(256)) * 8)
+    (folder / "empty.jpg").write_bytes(b"")
+    (folder / "text.jpg").write_text("This is no picture.\n")
+    (folder / "only_signature.png").write_bytes(whole[:8])
+    (folder / "no_size.gif").write_bytes(b"GIF89a" + bytes(7))
+    profile = png_chunk(b"iCCP", b"profile\0\0" + bomb())
+    text = png_chunk(b"zTXt", b"Comment\0\0" + bomb())
+    (folder / "bomb_text.png").write_bytes(png(WIDTH, HEIGHT, png_rows(picture()), text))
+    (folder / "bomb_profile.png").write_bytes(png(WIDTH, HEIGHT, png_rows(picture()), profile))
+    return later | _bad(
+        "corrupt.jpg",
+        "empty.jpg",
+        "text.jpg",
+        "only_signature.png",
+        "no_size.gif",
+        "bomb_text.png",
+        "bomb_profile.png",
+    )
+
+
+def _too_large(folder: Path) -> dict[str, Expected]:
+    (folder / "huge.png").write_bytes(png(30_000, 30_000, b""))
+    (folder / "just_too_large.png").write_bytes(png(10_000, 9_000, b""))
+    frame = b"," + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\x00;"
+    (folder / "huge.gif").write_bytes(b"GIF89a" + struct.pack("<HHBBB", 65535, 65535, 0, 0, 0) + frame)
+    size = struct.pack("<iiHHIIiiII", 30_000, -30_000, 1, 24, 0, 0, 0, 0, 0, 0)
+    (folder / "huge.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + struct.pack("<I", 40) + size)
+    lossless = b"\x2f" + struct.pack("<I", 16383 - 1 | (16383 - 1) << 14) + bytes(11)
+    riff = b"WEBPVP8L" + struct.pack("<I", len(lossless)) + lossless
+    (folder / "huge.webp").write_bytes(b"RIFF" + struct.pack("<I", len(riff)) + riff)
+    return _bad("huge.png", "just_too_large.png", "huge.gif", "huge.bmp", "huge.webp", code="image_too_large")
+
+
+def _refused(folder: Path) -> dict[str, Expected]:
+    image = Image.fromarray(picture())
+    for name, form in (("jpeg2000.jpg", "JPEG2000"), ("eps.jpg", "EPS"), ("icon.png", "ICO"), ("ppm.png", "PPM")):
+        image.save(folder / name, format=form)
+    (folder / "vector.png").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    return _bad("jpeg2000.jpg", "eps.jpg", "icon.png", "ppm.png", "vector.png")
+
+
+def _not_files(folder: Path) -> dict[str, Expected]:
+    os.mkfifo(folder / "fifo.png")
+    (folder / "folder.png").mkdir()
+    (folder / "loop.png").symlink_to("loop.png")
+    (folder / "dangling.png").symlink_to("nowhere.png")
+    (folder / "link.png").symlink_to("plain.png")
+    missing = _bad("loop.png", "dangling.png", "missing.png", "nul\0.png", "x" * 300 + ".png", code="missing_image")
+    return _fine("link.png") | _bad("fifo.png", "folder.png") | missing

@@ -1,0 +1,36 @@
+"""A tiny package of somebody else's: one agent, found through its entry point."""
+
+from collections.abc import Sequence
+
+from agents.answers import WordAnswer
+from agents.contract import Agent, Draw, Reply, Settings
+from agents.stimuli import Stimulus, WordStimulus
+
+
+class EchoSettings(Settings):
+    """``device_error_on`` raises as torch does when the device is gone; ``unlike`` makes a reply of a wrong type."""
+
+    suffix: str = "!"
+    device_error_on: str = ""
+    unlike: str = ""
+
+
+class Echo(Agent[EchoSettings]):
+    """Says the cue again."""
+
+    tasks = ("word_association",)
+    Settings = EchoSettings
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, WordStimulus)
+        return stimulus.cue
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        if self.settings.device_error_on in batch:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        return [self._reply(cue) for cue in batch]
+
+    def _reply(self, cue: str) -> Reply:
+        if cue == self.settings.unlike:
+            return Reply(self.settings)
+        return Reply(WordAnswer(word=cue + self.settings.suffix), {"surrogate": "\ud800", "nan": float("nan")})

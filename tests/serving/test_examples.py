@@ -1,0 +1,104 @@
+"""The example set: complete, attributed, small, and broken in exactly one place; and the demo that runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agents.errors import ImageError
+from agents.stimuli import parse_row
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+ROWS = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_picture_is_asked_for_color_and_attention() -> None:
+    assert len({row["id"] for row in ROWS}) == len(ROWS)
+    asked = {(row["id"].split("/")[0], row["image"]) for row in ROWS}
+    pictures = {f"images/{path.name}" for path in (EXAMPLES / "images").iterdir()}
+    assert asked == {(kind, picture) for kind in ("color", "attention") for picture in pictures}
+    assert len(pictures) >= 9
+
+
+def test_headers_are_sound_and_one_file_cannot_be_decoded() -> None:
+    broken = {}
+    for row in ROWS:
+        stimulus = parse_row(json.dumps(row), root=EXAMPLES)
+        [image] = stimulus.images()
+        assert image.header().width >= 300
+        try:
+            image.decode()
+        except ImageError as error:
+            broken[stimulus.id] = error.code
+    assert broken == {"color/broken": "bad_image", "attention/broken": "bad_image"}
+
+
+def test_every_picture_has_its_author_and_licence_and_all_are_small() -> None:
+    text = (EXAMPLES / "ATTRIBUTION.md").read_text(encoding="utf-8")
+    for path in (EXAMPLES / "images").iterdir():
+        assert f"`images/{path.name}`" in text
+    for row in ROWS:
+        line = next(line for line in text.splitlines() if f"`{row['image']}`" in line)
+        assert row["meta"]["author"] in line
+        assert row["meta"]["licence"].replace("-", " ").lower() in line.replace("-", " ").lower()
+    assert sum(path.stat().st_size for path in EXAMPLES.rglob("*") if path.is_file()) < 3_000_000
+
+
+def _demo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "scripts" / "demo.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def demo_run(tmp_path: Path) -> Path:
+    """A run of the demo as it should come out."""
+    agents: dict[str, dict[str, Any]] = {}
+    for name, task in (("mmcq", "color"), ("mmcq-lab", "color"), ("gbvs", "attention")):
+        rows = [row for row in ROWS if row["id"].startswith(task)]
+        agents[name] = {"task": [rows[0]["task"]]}
+        (tmp_path / "records").mkdir(exist_ok=True)
+        with (tmp_path / "records" / f"{name}.jsonl").open("w") as file:
+            for row in rows:
+                broken = row["id"].endswith("broken")
+                record = {
+                    "schema": "understudy.record/1", "run": "0123456789ab", "task": row["task"],
+                    "stimulus": row["id"], "stimulus_sha256": None, "agent": name, "kind": "machine", "sample": 0,
+                    "seed": 1, "status": "failed" if broken else "ok", "answer": None if broken else {}, "raw": None,
+                    "attempts": [], "error": {"code": "bad_image", "message": "cut"} if broken else None,
+                    "provenance": {"digest": None, "checkpoint": None, "revision": None}, "timing": None,
+                    "worker": None, "created": "2026-01-02T03:04:05.678Z",
+                }  # fmt: skip
+                file.write(json.dumps(record) + "\n")
+    meta = {"schema": "understudy.run/1", "run": "0123456789ab", "set": {"root": str(EXAMPLES)}, "agents": agents}
+    (tmp_path / "run.json").write_text(json.dumps(meta))
+    (tmp_path / "stimuli.jsonl").write_bytes((EXAMPLES / "demo.jsonl").read_bytes())
+    return tmp_path
+
+
+def test_the_demo_expects_the_broken_picture_to_fail_and_nothing_else(demo_run: Path) -> None:
+    demo = _demo()
+    assert demo.unexpected(demo_run, 1) == []
+    assert len(demo.unexpected(demo_run, 0)) == 1
+    path = demo_run / "records" / "gbvs.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[1:]))
+    assert demo.unexpected(demo_run, 1) == ["gbvs: attention/astronaut has no record"]
+    path.write_text("".join(lines[:-1]))
+    assert demo.unexpected(demo_run, 1) != []
+    failed = lines[-1].replace("attention/broken", "attention/astronaut")
+    path.write_text("".join([failed, *lines[1:]]))
+    assert demo.unexpected(demo_run, 1) == ["gbvs: attention/astronaut failed: bad_image"]
+    path.write_text("".join(lines).replace("bad_image", "out_of_memory"))
+    assert any("out_of_memory" in problem for problem in demo.unexpected(demo_run, 1))
+    path.unlink()
+    assert len(demo.unexpected(demo_run, 1)) > 1

@@ -1,0 +1,262 @@
+"""The scheduler over real Ray workers: one reply per item, whatever happens to a batch or a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents import catalogue
+from agents.errors import AgentStoppedError, AnswerError
+from agents.stimuli import parse_row
+from serving.items import Item
+from serving.lane import Breaker, Lane
+from serving.scheduler import Scheduler
+from serving.worker import Spec
+from serving.workers import RemoteWorker
+
+RUN_SEED = 7
+
+pytestmark = pytest.mark.usefixtures("ray_address")
+
+
+def row(number: int) -> bytes:
+    return orjson.dumps({"cue": f"cue{number}", "id": f"w{number:03d}", "task": "word_association"})
+
+
+def items(count: int, agent: str = "null", name: str = "", sample: int = 0) -> list[Item]:
+    return [Item(agent, row(i), f"w{i:03d}", sample, RUN_SEED, name) for i in range(count)]
+
+
+def with_lane(
+    work: Callable[[Scheduler, Lane], Coroutine[Any, Any, Any]],
+    settings: dict[str, Any] | None = None,
+    agent: str = "null",
+    replicas: int = 1,
+    **options: Any,
+) -> Any:
+    """Run ``work`` with a scheduler that has one loaded agent."""
+
+    async def main() -> Any:
+        entry = catalogue.get(agent)
+        made = entry.make(settings)
+        spec = Spec(entry, settings or {}, "/", threads=2)
+        lane = Lane(made, lambda: RemoteWorker(spec, 1 << 20, 0.0, made.continuous(), {}), **options)
+        scheduler = Scheduler(RUN_SEED)
+        scheduler.add(lane)
+        try:
+            await lane.start(replicas)
+            return await work(scheduler, lane)
+        finally:
+            await scheduler.close()
+
+    return asyncio.run(main())
+
+
+def stream(count: int, settings: dict[str, Any] | None = None, agent: str = "null", **options: Any) -> dict[str, Item]:
+    """Every item's outcome by stimulus; asserts that each comes back once."""
+
+    async def work(scheduler: Scheduler, lane: Lane) -> list[Item]:
+        return [item async for item in scheduler.stream(items(count, agent, name="null"))]
+
+    found = with_lane(work, settings, agent, **options)
+    assert sorted(item.stimulus for item in found) == [f"w{i:03d}" for i in range(count)]
+    return {item.stimulus: item for item in found}
+
+
+def expected_seed(stimulus: str, sample: int = 0, turn: int | None = None, attempt: int = 0, name: str = "null") -> int:
+    text = json.dumps([1, RUN_SEED, name, stimulus, sample, turn, attempt], separators=(",", ":"))
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16) >> (256 - 53)
+
+
+@pytest.mark.parametrize(
+    ("agent", "options"),
+    [
+        ("null", {"batch_size": 1}),
+        ("null", {"batch_size": 7}),
+        ("null", {"batch_size": 64, "replicas": 2}),
+        ("null-one", {}),
+        ("null-one", {"replicas": 2}),
+    ],
+)
+def test_answers_do_not_depend_on_batches_or_workers(agent: str, options: dict[str, Any]) -> None:
+    found = stream(150, agent=agent, **options)
+    for stimulus, item in found.items():
+        seed = expected_seed(stimulus)
+        assert item.status == "ok"
+        assert item.seed == seed
+        assert orjson.loads(item.answer or b"")["word"] == f"{seed:x}"
+        assert item.sha256 == hashlib.sha256(row(int(stimulus[1:]))).hexdigest()
+
+
+def test_a_batch_that_raises_is_bisected_to_the_items_that_raise() -> None:
+    found = stream(64, {"raise_batch": "w0(07|08|41)"}, batch_size=64)
+    failed = {name for name, item in found.items() if item.status == "failed"}
+    assert failed == {"w007", "w008", "w041"}
+    assert all(found[name].error[0] == "respond_failed" for name in failed)  # type: ignore[index]
+    assert "told to raise for w007" in found["w007"].error[1]  # type: ignore[index]
+
+
+def test_an_error_in_an_items_place_fails_that_item_alone() -> None:
+    found = stream(30, {"fail": "w013"}, batch_size=30)
+    assert [name for name, item in found.items() if item.status == "failed"] == ["w013"]
+    assert found["w013"].error == ("told_to_fail", "told to fail w013")
+
+
+def test_out_of_memory_halves_the_batch_and_is_remembered() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        found = [item async for item in scheduler.stream(items(100))]
+        return lane.batch_size, found
+
+    batch_size, found = with_lane(work, {"batch_limit": 5}, batch_size=64)
+    assert batch_size == 4  # 64, 32, 16, 8, 4
+    assert {item.status for item in found} == {"ok"}
+    assert len(found) == 100
+
+
+@pytest.mark.parametrize("agent", ["null", "null-one"])
+def test_a_stimulus_that_kills_its_worker_fails_alone(agent: str) -> None:
+    found = stream(40, {"crash": "w017"}, agent=agent, **({"batch_size": 16} if agent == "null" else {}))
+    failed = {name: item.error for name, item in found.items() if item.status == "failed"}
+    assert list(failed) == ["w017"]
+    assert failed["w017"][0] == "worker_died"  # type: ignore[index]
+    assert found["w017"].deaths == 3
+    assert sum(item.deaths for item in found.values()) == 3
+
+
+def test_a_death_with_others_in_flight_counts_against_nobody(tmp_path: Path) -> None:
+    found = stream(40, {"crash": "w017", "crash_unless": str(tmp_path / "died")}, batch_size=16)
+    assert {item.status for item in found.values()} == {"ok"}
+    assert sum(item.deaths for item in found.values()) == 0
+
+
+def test_a_device_error_replaces_the_worker_and_finds_the_culprit() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        return [item async for item in scheduler.stream(items(6, "echo"))]
+
+    found = with_lane(work, {"device_error_on": "cue3"}, agent="echo", batch_size=3)
+    failed = [item for item in found if item.status == "failed"]
+    assert [item.stimulus for item in failed] == ["w003"]
+    assert failed[0].error[0] == "device_error"
+
+
+def test_a_batch_without_end_is_ended(tmp_path: Path) -> None:
+    found = stream(6, {"hang": "w002"}, batch_size=3, timeout=1.0)
+    failed = [name for name, item in found.items() if item.status == "failed"]
+    assert failed == ["w002"]
+    assert found["w002"].error[0] == "timeout"  # type: ignore[index]
+
+
+def test_the_breaker_stops_an_agent_whose_first_items_fail() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        found = []
+        with pytest.raises(AgentStoppedError, match="first 20 answers failed with told_to_fail"):
+            async for item in scheduler.stream(items(500)):
+                found.append(item)
+        return found
+
+    found = with_lane(work, {"fail": "."}, batch_size=64)
+    assert len(found) == 20
+    assert {item.status for item in found} == {"failed"}
+
+
+def test_the_breaker_needs_one_code_in_a_row() -> None:
+    breaker = Breaker()
+    assert not any(breaker.note(code) for code in ["a", "b"] * 200)
+    assert not any(breaker.note(code) for code in [*["a"] * 49, None] * 3)
+    assert [breaker.note("a") for _ in range(50)].index(True) == 49
+    first = Breaker()
+    assert [first.note("a") for _ in range(20)].index(True) == 19
+
+
+def test_rejected_attempts_are_kept_and_have_seeds_of_their_own() -> None:
+    found = stream(200, {"reject": 0.5, "attempts": 3}, batch_size=32)
+    statuses = [item.status for item in found.values()]
+    assert statuses.count("rejected") > 5  # about 1 in 8
+    for stimulus, item in found.items():
+        seeds = [attempt["seed"] for attempt in item.attempts]
+        assert seeds == [expected_seed(stimulus, attempt=k) for k in range(len(seeds))]
+        assert [attempt["attempt"] for attempt in item.attempts] == list(range(len(seeds)))
+        assert all(verdict["filter"] == "lottery" for attempt in item.attempts for verdict in attempt["verdicts"])
+        assert len(item.attempts) == (3 if item.status == "rejected" else item.attempt)
+        assert item.seed == expected_seed(stimulus, attempt=item.attempt)
+
+
+def test_an_agent_that_cannot_load_says_why() -> None:
+    with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
+        stream(3, {"fail_load": True})
+
+
+def test_loading_has_a_time_limit() -> None:
+    with pytest.raises(AgentStoppedError, match=r"not loaded within 0\.5 s"):
+        stream(3, {"load_s": 60}, load_timeout=0.5)
+
+
+def test_answer_is_the_stream_of_one() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        return await asyncio.gather(*(scheduler.answer("null", parse_row(row(i)), sample=2, turn=4) for i in range(50)))
+
+    found = with_lane(work)
+    for item in found:
+        assert item.seed == expected_seed(item.stimulus, sample=2, turn=4)
+    assert len({item.answer for item in found}) == 50
+
+
+def test_a_deadline_and_a_cancellation_leave_the_rest_alone() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        slow = asyncio.create_task(scheduler.answer("null", parse_row(row(0))))
+        await asyncio.sleep(0.05)
+        late = asyncio.create_task(scheduler.answer("null", parse_row(row(1)), deadline=0.1))
+        gone = asyncio.create_task(scheduler.answer("null", parse_row(row(2))))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        with pytest.raises(AnswerError, match=r"no answer within 0.1 s"):
+            await late
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        return await slow, await scheduler.answer("null", parse_row(row(3)))
+
+    first, last = with_lane(work, {"delay_s": 0.5}, batch_size=1)
+    assert (first.stimulus, last.stimulus) == ("w000", "w003")
+    assert {first.status, last.status} == {"ok"}
+
+
+def test_older_items_go_first() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        order: list[str] = []
+
+        async def ask(number: int, age: int) -> None:
+            order.append((await scheduler.answer("null", parse_row(row(number)), order=age)).stimulus)
+
+        tasks = [asyncio.create_task(ask(number, age)) for number, age in [(0, 1), (1, 1), (5, 90), (6, 80), (7, 70)]]
+        await asyncio.gather(*tasks)
+        return order
+
+    assert with_lane(work, {"delay_s": 0.1}, batch_size=1)[2:] == ["w007", "w006", "w005"]
+
+
+def test_a_stream_that_is_left_leaves_nothing_behind() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        stream = scheduler.stream(items(300))
+        async for _ in stream:
+            break
+        await stream.aclose()
+        return await scheduler.answer("null", parse_row(row(999)))
+
+    assert with_lane(work, {"delay_s": 0.01}, batch_size=4).status == "ok"
+
+
+def test_a_plugin_answers_and_odd_replies_become_json() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        return [item async for item in scheduler.stream(items(5, "echo"))]
+
+    found = {item.stimulus: item for item in with_lane(work, {"unlike": "cue4"}, agent="echo", batch_size=5)}
+    assert orjson.loads(found["w001"].answer)["word"] == "cue1!"
+    assert orjson.loads(found["w001"].raw) == {"surrogate": "\ufffd", "nan": None}
+    assert found["w004"].error[0] == "bad_agent"

@@ -25,6 +25,7 @@ from agents.errors import InputError, Problem
 from agents.stimuli import TASKS, Task
 
 GROUP = "understudy.agents"
+RESERVED = frozenset({"humans", "published"})  # what imported answers are kept under
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 InPaper = Literal["exact", "variant", "no"]
 
@@ -119,7 +120,7 @@ def entries() -> dict[str, Entry]:
         package = point.dist.name if point.dist is not None else point.value
         if not NAME.fullmatch(point.name):
             raise InputError(f"package {package}: bad agent name {point.name!r}: [a-z0-9][a-z0-9._-]*")
-        if point.name in found:
+        if point.name in found or point.name in RESERVED:
             raise InputError(f"package {package}: the agent name {point.name!r} is already taken")
         try:
             found[point.name] = _from_entry_point(point)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import posixpath
 import re
 import stat
 import struct
@@ -56,8 +55,8 @@ class Image:
     """The image of a stimulus.
 
     ``name`` is what the stimulus calls it (a path relative to the set's file) and is all that is written to JSON;
-    the bytes come from ``data``, or from the file ``root / name``. A relative name never leaves ``root`` through
-    ``..``: the set's author is trusted with absolute paths, a request is not given either (see ``context``).
+    the bytes come from ``data``, or from the file ``root / name``. A set's author is trusted with ``..`` and absolute
+    paths; a request never names a file (see below).
 
     In a pydantic model the field type ``Image`` accepts a string; the validation context may give ``root`` (a folder)
     and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine). With
@@ -67,8 +66,6 @@ class Image:
     __slots__ = ("_data", "_path", "_sha256", "name")
 
     def __init__(self, name: str, *, root: Path | str | None = None, data: bytes | None = None) -> None:
-        if data is None and root is not None and _leaves(name):
-            raise ImageError("missing_image", f"{name}: {_LEAVES}")
         self.name = name
         self._data = data
         self._path = None if data is not None else Path(root or ".") / name
@@ -99,7 +96,10 @@ class Image:
     def read(self) -> bytes:
         """The bytes. Raises ImageError (``missing_image``, ``bad_image``) if there is no such regular file."""
         with self._source() as source:
-            data = source.read(MAX_BYTES + 1)
+            try:
+                data = source.read(MAX_BYTES + 1)
+            except OSError as error:  # a disk or a network that fails
+                raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
         if len(data) > MAX_BYTES:
             raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
         self._sha256 = hashlib.sha256(data).hexdigest()
@@ -143,8 +143,6 @@ class Image:
                 return cls(value, data=files[value])
             if _CONTROL.search(value):
                 raise PydanticCustomError("image_path", "must not contain control characters")
-            if root is not None and _leaves(value):
-                raise PydanticCustomError("image_path", _LEAVES)
             image = cls(value, root=root)
             if files is not None and root is None:
                 image._path = None
@@ -162,11 +160,6 @@ class Image:
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_LEAVES = "leaves the set's folder through '..'; give an absolute path instead"
-
-
-def _leaves(name: str) -> bool:
-    return ".." in name and not os.path.isabs(name) and posixpath.normpath(name).split("/", 1)[0] == ".."
 
 
 def _open_regular(path: Path, name: str) -> BinaryIO:
@@ -307,7 +300,9 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
     transparent = image.info.get("transparency")
     if image.mode.startswith(("I", "F")):
         image = _scaled_to_8_bits(image, transparent)
-    elif isinstance(transparent, tuple) and max(transparent) > 255:  # of a 16-bit PNG, whose pixels Pillow halves
+    elif (
+        isinstance(transparent, tuple) and max(transparent) > 255
+    ):  # of a 16-bit PNG: Pillow keeps 8 bits of its pixels
         image.info["transparency"] = tuple(value >> 8 for value in transparent)
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         rgba = image.convert("RGBA")
@@ -318,7 +313,7 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
 
 def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Image:
     """16-bit data (modes I;16*, and I from 0 to 65535) by 1/257; floats within 0 to 1 by 255; what is within 0 to 255
-    as it is; anything else by its own range. ``transparent`` is the one 16-bit grey value that is, or None."""
+    as it is; anything else by its own range. ``transparent`` is the 16-bit grey value that stands for none, if any."""
     import numpy as np
     from PIL import Image as PILImage
 

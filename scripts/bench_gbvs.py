@@ -1,11 +1,12 @@
 """How fast is graph-based saliency on this CPU, beside a plain numpy version that finds its equilibria by iterating?
 
-    python scripts/bench_gbvs.py [--height 480] [--width 640] [--batch-size 8] [--rounds 7] [--threads N]
+    python scripts/bench_gbvs.py [--height 480] [--width 640] [--batch-size 8] [--rounds 7] [--threads 1]
 
 Two comparisons: the equilibria alone (24 chains of 768 nodes for an image of 480 x 640, building the weights
 included, the distances known beforehand in both), and the whole way from decoded pixels to a map. The numpy version
-stands in the tests and stops at the authors' tolerance. Every figure is the median of the rounds, and both sides take
-turns in each round, so that another load on the machine meets both. The last line is one JSON object.
+stands in the tests and stops at the authors' tolerance. Every figure is the median of the rounds. Both sides have
+one thread unless more are asked for: with more, any other load on the machine decides the figures. The last line is one
+JSON object.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import platform
 import statistics
 import sys
@@ -20,15 +22,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cv2
-import numpy as np
-import torch
-
-from agents.attention import graph_saliency, scanpath
+if TYPE_CHECKING:
+    import torch
 
 REFERENCE = Path(__file__).resolve().parent.parent / "tests" / "agents" / "attention" / "gbvs_reference.py"
+REST_S = 0.5  # the threads of numpy and of torch spin for a while after their work
 
 
 def load_reference() -> ModuleType:
@@ -43,6 +43,10 @@ def load_reference() -> ModuleType:
 
 def pictures(count: int, height: int, width: int) -> torch.Tensor:
     """Images with structure at every scale, from a fixed seed: uint8 [count, height, width, 3]."""
+    import cv2
+    import numpy as np
+    import torch
+
     rng = np.random.default_rng(0)
     total = np.zeros((count, height, width, 3))
     for index in range(count):
@@ -65,10 +69,15 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=640)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, help="torch's threads; numpy's are the environment's (OMP_NUM_THREADS)")
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    for library in ("OMP", "OPENBLAS", "MKL"):  # read when numpy and torch are imported
+        os.environ[f"{library}_NUM_THREADS"] = str(options.threads)
+    import torch
+
+    from agents.attention import graph_saliency, scanpath
+
+    torch.set_num_threads(options.threads)
     reference = load_reference()
     batch, height, width = options.batch_size, options.height, options.width
     images = pictures(batch, height, width)
@@ -90,17 +99,15 @@ def main() -> None:
         "map to 15 fixations": (lambda: scanpath.scanpaths(maps, plans), batch),
         "image to 15 fixations": (lambda: scanpath.scanpaths(graph_saliency.saliency(images), plans), batch),
     }
-    for work, _ in steps.values():
+    taken: dict[str, list[float]] = {}
+    for name, (work, count) in steps.items():
+        time.sleep(REST_S)
         work()
-    taken: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(options.rounds):
-        for name, (work, count) in steps.items():
-            taken[name].append(seconds(work) / count)
+        taken[name] = [seconds(work) / count for _ in range(options.rounds)]
     median = {name: statistics.median(times) for name, times in taken.items()}
 
-    print(
-        f"{height} x {width}, batch {batch}, {torch.get_num_threads()} threads, {len(first)} chains of {len(near)} nodes"
-    )
+    size = f"{len(first)} chains of {len(near)} nodes"
+    print(f"{height} x {width}, batch {batch}, {torch.get_num_threads()} threads, {size}")
     print(f"{'step':<36}{'ms/image':>10}{'images/s':>10}")
     for name, value in median.items():
         print(f"{name:<36}{value * 1e3:>10.2f}{1 / value:>10.1f}")

@@ -23,11 +23,15 @@ OBJECT_STORE = 256 * 1024 * 1024
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray. ``nodes`` say what there is to place agents on."""
+    """A connection to Ray. ``nodes`` say what there is to place agents on.
+
+    A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
+    """
 
     address: str | None = None
     object_store: int = OBJECT_STORE
     nodes: list[Node] = field(init=False, default_factory=list)
+    _owned: bool = field(init=False, default=False)
     _raylet: Any = field(init=False, default=None)
     # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
     _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
@@ -52,30 +56,33 @@ class Cluster:
             os.environ.pop("RAY_ADDRESS", None)
         import ray
 
-        # Said of every start outside the main thread, where the command has signal handlers of its own.
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
-        ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
-        options: dict[str, Any] = {}
-        if self.address is None:
-            options = {"include_dashboard": False, "object_store_memory": self.object_store}
-        ray.init(
-            address=self.address or "local",
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-            **options,
-        )
+        if not ray.is_initialized():
+            self._init(ray)
+            self._owned = True
         self.nodes = [
             _node(info)
             for info in ray.nodes()  # type: ignore[no-untyped-call]
             if info.get("Alive")
         ]
-        if self.address is None:
-            self._raylet = _raylet_process(ray)
         for node in self.nodes:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
+
+    def _init(self, ray: Any) -> None:
+        # Said of every start outside the main thread, where the command has signal handlers of its own.
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
+        ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
+        local = {} if self.address else {"include_dashboard": False, "object_store_memory": self.object_store}
+        ray.init(
+            address=self.address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            **local,
+        )
+        if self.address is None:
+            self._raylet = _raylet_process(ray)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray node has died under us."""
@@ -88,11 +95,15 @@ class Cluster:
 
     async def stop(self) -> None:
         """Leave the cluster; a local Ray ends with it."""
-        import ray
-
-        if ray.is_initialized():
-            await asyncio.get_running_loop().run_in_executor(self._thread, ray.shutdown)
+        # In the thread that started it, and so after a start that is still under way.
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._stop)
         self._thread.shutdown(wait=False)
+
+    def _stop(self) -> None:
+        if self._owned:
+            import ray
+
+            ray.shutdown()
 
 
 def _node(info: dict[str, Any]) -> Node:

@@ -170,10 +170,14 @@ def _one_file(chosen: Selection, form: str, out: Path, force: bool) -> dict[str,
             notes = write_table(chosen, form, main)
         if not chosen.taken.total():
             raise InputError(f"{chosen.folder.path}: there is nothing to export{_left_out(chosen)}")
-        files.enter_context(replacing(about)).write(chosen.sidecar(form, notes))
+        written = [main, files.enter_context(replacing(about))]
+        written[1].write(chosen.sidecar(form, notes))
         if with_stimuli:
+            written.append(files.enter_context(replacing(stimuli)))
             with (chosen.folder.path / "stimuli.jsonl").open("rb") as source:
-                shutil.copyfileobj(source, files.enter_context(replacing(stimuli)))
+                shutil.copyfileobj(source, written[2])
+        for file in written:  # if the disk is full, know it before the first is put in place
+            file.flush()
     return notes
 
 

@@ -183,7 +183,11 @@ def _rows(chosen: Selection, columns: list[Column]) -> Iterator[list[Any]]:
             stimulus = by_id.get(task, record["stimulus"])
             if stimulus is None and record["kind"] in ("human", "published"):
                 stimulus = by_benchmark.get(task, record["stimulus"])
-            yield [_cell(column, record, stimulus or {}) for column in columns]
+            try:
+                row = [_cell(column, record, stimulus or {}) for column in columns]
+            except (AttributeError, KeyError, TypeError) as error:
+                raise misfit(record, "record", f"a part of it has a wrong type: {error}") from None
+            yield row
 
 
 def _cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Container, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,15 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
         rows = {kind: _merged(folder, kind, before, sources) for kind in FILES}
         copies = _copies(rows["published"])
         about = {"schema": SCHEMA, "run": folder.meta["run"], "sources": _listed(before, sources), "copies": copies}
-        for kind, file_name in FILES.items():
-            if rows[kind] or file_name in folder.imports():
-                with replacing(folder.records_path(file_name)) as file:
-                    file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
-        write_json(out / "import.json", about)
+        with ExitStack() as stack:  # all are written before the first is put in place
+            files = [stack.enter_context(replacing(out / "import.json"))]
+            files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            for kind, file_name in FILES.items():
+                if rows[kind] or file_name in folder.imports():
+                    files.append(stack.enter_context(replacing(folder.records_path(file_name))))
+                    files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
+            for file in files:
+                file.flush()
     _summarise(out, sources, copies)
     return 0
 

@@ -158,11 +158,11 @@ def _read_meta(folder: Path) -> dict[str, Any]:
     whole = (
         isinstance(meta.get("run"), str)
         and isinstance(agents, dict)
-        and all(isinstance(agent, dict) for agent in agents.values())
+        and all(isinstance(agent, dict) and isinstance(agent.get("task", []), list) for agent in agents.values())
         and isinstance(meta.get("set", {}), dict | None)
     )
     if not whole:
-        raise InputError(f"{path} is damaged: 'run' must be text, 'agents' an object of objects, 'set' an object")
+        raise InputError(f"{path} is damaged: 'run' must be text, 'agents' an object of agents, 'set' an object")
     return dict(meta)
 
 
@@ -247,6 +247,7 @@ def _fault(row: dict[str, Any]) -> str | None:
         and isinstance(row["stimulus"], str)
         and isinstance(row["agent"], str)
         and type(row["sample"]) is int
+        and 0 <= row["sample"] < 2**53
         and row["status"] in _STATUSES
         and isinstance(row["answer"], dict | None)
         and isinstance(row["error"], dict | None)
@@ -259,7 +260,10 @@ def _fault(row: dict[str, Any]) -> str | None:
 def _is_attempt(attempt: Any) -> bool:
     verdicts = attempt.get("verdicts") if isinstance(attempt, dict) else None
     return isinstance(verdicts, list) and all(
-        isinstance(verdict, dict) and verdict.keys() >= {"filter", "rejected", "found"} for verdict in verdicts
+        isinstance(verdict, dict)
+        and verdict.keys() >= {"filter", "rejected", "found"}
+        and isinstance(verdict["filter"], str)
+        for verdict in verdicts
     )
 
 

@@ -233,29 +233,17 @@ def open_run(
         run = Run(folder, meta, old)
         run.save()
         return run, None
-    new_rows = folder / "stimuli.jsonl"
-    if meta is not None and old is None and new_rows.exists():
+    if meta is not None and old is None and (folder / "stimuli.jsonl").exists():
         old = _rebuild(folder, meta)
-    with replacing(folder / "stimuli.new") as rows:
-        builder = _Builder(rows, old)
-        result = check_set(
-            source, task=task, hash_images=True, on_row=builder.add, known=builder.known, progress=progress
-        )
-        if result.total_problems and not skip_invalid:
-            raise InputError(
-                f"{source}: {result.total_problems} problem{'s' * (result.total_problems > 1)}; nothing was started "
-                "(--skip-invalid goes on without them)",
-                result.problems,
-            )
-    if result.duplicates:
-        builder = _without_repeats(folder / "stimuli.new", builder)
-    index = builder.index()
-    invalid = builder.invalid
-    if old is not None:
-        index, invalid = _merge(folder, old, index, invalid)
-    else:
-        (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
-    (folder / "stimuli.new").unlink(missing_ok=True)
+    try:
+        builder, result = _check_into(folder / "stimuli.new", source, task, old, skip_invalid, progress)
+        index, invalid = builder.index(), builder.invalid
+        if old is None:
+            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
+        else:
+            index, invalid = _merge(folder, old, index, invalid)
+    finally:
+        (folder / "stimuli.new").unlink(missing_ok=True)
     index.save(folder / "stimuli.index", folder / "stimuli.jsonl")
     if meta is None:
         meta = {
@@ -281,6 +269,24 @@ def open_run(
     run = Run(folder, meta, index, invalid, builder.skipped)
     run.save()
     return run, result
+
+
+def _check_into(
+    path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool, progress: Any
+) -> tuple[_Builder, CheckResult]:
+    """Check the set and write its rows to ``path``; raises InputError for problems that may not be skipped."""
+    with replacing(path) as rows:
+        builder = _Builder(rows, old)
+        result = check_set(
+            source, task=task, hash_images=True, on_row=builder.add, known=builder.known, progress=progress
+        )
+        if result.total_problems and not skip_invalid:
+            raise InputError(
+                f"{source}: {result.total_problems} problem{'s' * (result.total_problems > 1)}; nothing was started "
+                "(--skip-invalid goes on without them)",
+                result.problems,
+            )
+    return (_without_repeats(path, builder) if result.duplicates else builder), result
 
 
 def _without_repeats(path: Path, repeating: _Builder) -> _Builder:
@@ -313,7 +319,8 @@ def _load_meta(path: Path) -> dict[str, Any] | None:
         raise InputError(f"{path} is damaged ({error}); choose another --out") from None
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
         raise InputError(f"{path} is not of this version ({SCHEMA}); choose another --out")
-    return meta
+    # A folder that holds imported answers alone has no set and no seed yet.
+    return None if meta.get("imports_only") else meta
 
 
 def _same_seed_and_agents(

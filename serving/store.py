@@ -101,10 +101,8 @@ class Store:
         self._closing = True
         self._room.set()
         try:
-            if not writer.done():
-                await writer
-            if writer.cancelled() or writer.exception() is None:
-                await self.flush()
+            await writer
+            await self.flush()
         finally:
             for file in self._files.values():
                 os.close(file.descriptor)

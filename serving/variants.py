@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 
 from agents import catalogue
-from agents.catalogue import NAME, Entry
+from agents.catalogue import NAME, RESERVED, Entry
 from agents.errors import InputError, Problem
 
 
@@ -73,7 +73,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
             base = table.pop("agent", None)
             entry = catalogue.get(name if base is None else str(base))
             if base is not None:
-                if not NAME.fullmatch(name) or name in catalogue.entries():
+                if not NAME.fullmatch(name) or name in catalogue.entries() or name in RESERVED:
                     raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
                 variants[name] = replace(entry, name=name, settings={**entry.settings, **table})
             else:

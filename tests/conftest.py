@@ -1,10 +1,9 @@
-"""What the tests share: one Ray, a plugin package on the path, and the folders of odd images."""
+"""What the tests share: one Ray, whose workers find the plugin package too, and a folder of odd images."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from bad_images import BadImages
 
 PLUGIN = Path(__file__).parent / "plugin"
-sys.path.insert(0, str(PLUGIN))
-sys.path.append(str(Path(__file__).parent))  # last: the folders here are called as the packages are
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PLUGIN), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
 
 

@@ -43,6 +43,7 @@ Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
 STEPS = 2**20  # a map is rounded to 1 / STEPS of its range
 TAKEN = -(2**31)  # minus infinity among rounded maps
+PORTION = 2**20  # elements of a map that are rounded at a time
 FWHM = 2.3548200450309493  # full width at half maximum of a Gaussian, in standard deviations: 2 sqrt(2 ln 2)
 
 
@@ -173,27 +174,29 @@ def scanpaths(
         raise ValueError(
             f"maps must be [batch, rows, columns] with a plan each: {list(maps.shape)}, {len(plans)} plans"
         )
-    rounded = {index: levels for index, levels in enumerate(map(_rounded, maps.detach())) if levels is not None}
-    paths: dict[int, Scanpath] = {}
-    if rounded:
-        batch = _Batch(torch.stack(list(rounded.values())), [plans[index] for index in rounded], inhibition)
-        paths = dict(zip(rounded, batch.run(), strict=True))
+    maps = maps.detach() if maps.is_floating_point() else maps.double()
+    levels = torch.empty(maps.shape, dtype=torch.int32, device=maps.device)
+    good = [index for index, saliency in enumerate(maps) if _round_into(levels[index], saliency)]
+    levels = levels if len(good) == len(maps) else levels[good]
+    paths = dict(zip(good, _Batch(levels, [plans[index] for index in good], inhibition).run(), strict=True))
     return [paths.get(index) or AnswerError("bad_map", "the saliency map is not finite") for index in range(len(maps))]
 
 
-def _rounded(saliency: torch.Tensor) -> torch.Tensor | None:
-    """A map in steps of 2**-20 of its range, int32; all zero if it is flat, None if it is not finite."""
+def _round_into(levels: torch.Tensor, saliency: torch.Tensor) -> bool:
+    """Write a map into ``levels`` in steps of 2**-20 of its range (all 0 if it is flat); False if it is not finite."""
     import torch
 
-    values = saliency.to(torch.float64, copy=True)
-    low, high = (bound.item() for bound in values.aminmax())
+    low, high = (float(bound) for bound in saliency.aminmax())
     extent = high - low
     if not -float("inf") < extent < float("inf"):  # NaN compares false
-        return None
-    values.sub_(low)
-    if extent > 0:
-        values.div_(extent).mul_(STEPS).round_()
-    return values.to(torch.int32)
+        return False
+    rows = max(1, PORTION // saliency.shape[1])  # a large map is never there twice in float64
+    for source, target in zip(saliency.split(rows), levels.split(rows), strict=True):
+        values = source.to(torch.float64) - low
+        if extent > 0:
+            values.div_(extent).mul_(STEPS).round_()
+        target.copy_(values)
+    return True
 
 
 class _Batch:

@@ -162,7 +162,7 @@ def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     for row, flat in zip(rows, wanted, strict=True):
-        flat = {key: float(value) if key == "meta.f" else value for key, value in flat.items()}
+        flat = {key: float(value) if key in ("meta.f", "answer.window") else value for key, value in flat.items()}
         assert {key: value for key, value in row.items() if value != ""} == {k: text(v) for k, v in flat.items()}
     frame = pandas.read_csv(out)
     assert list(frame["answer.text"].dropna()) == [NASTY]
@@ -209,6 +209,8 @@ def test_many_rows_go_through_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
         (record(task=CAPTION, answer={**ANSWERS[CAPTION], "tokens": 1.5}), "answer.tokens: 1.5 is not of the type int"),
         (record(seed="x"), "seed"),
         (record(created="yesterday"), "created"),
+        (record(timing=[1]), "wrong type"),
+        (record(worker="x"), "wrong type"),
     ],
 )
 def test_what_does_not_fit_a_table_is_named(tmp_path: Path, row: dict[str, Any], reason: str) -> None:

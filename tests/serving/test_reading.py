@@ -96,12 +96,15 @@ DAMAGED = [
     line({**record(), "schema": "understudy.record/2"}),
     line({**record(), "sample": "0"}),
     line({**record(), "sample": 0.0}),
+    line({**record(), "sample": -1}),
+    line({**record(), "sample": 2**63}),
     line({**record(), "stimulus": 3}),
     line({**record(), "stimulus": None}),
     line({**record(), "status": "done"}),
     line({**record(), "answer": "red"}),
     line({**record(), "attempts": [{}]}),
     line({**record(), "attempts": [{"verdicts": [3]}]}),
+    line({**record(), "attempts": [{"verdicts": [{"filter": [], "rejected": True, "found": ""}]}]}),
     line({**record(), "attempts": None}),
 ]
 
@@ -244,6 +247,7 @@ META = orjson.loads(orjson.dumps({"schema": "understudy.run/1", "run": "01234567
         (orjson.dumps({**META, "schema": 1}), "does not say"),
         (orjson.dumps({**META, "agents": []}), "damaged"),
         (orjson.dumps({**META, "agents": {"a": 1}}), "damaged"),
+        (orjson.dumps({**META, "agents": {"a": {"task": 3}}}), "damaged"),
         (orjson.dumps({**META, "run": 1}), "damaged"),
         (orjson.dumps({**META, "set": "x"}), "damaged"),
         (orjson.dumps({"schema": "understudy.run/1"}), "damaged"),

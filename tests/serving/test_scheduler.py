@@ -154,14 +154,14 @@ def test_a_batch_without_end_is_ended(tmp_path: Path) -> None:
 
 
 def test_the_breaker_stops_an_agent_whose_first_items_fail() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
-        found = []
-        with pytest.raises(AgentStoppedError, match="first 20 answers failed with told_to_fail"):
-            async for item in scheduler.stream(items(500)):
-                found.append(item)
-        return found
+    found = []
 
-    found = with_lane(work, {"fail": "."}, batch_size=64)
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        async for item in scheduler.stream(items(500)):
+            found.append(item)
+
+    with pytest.raises(AgentStoppedError, match="first 20 answers failed with told_to_fail"):
+        with_lane(work, {"fail": "."}, batch_size=64)
     assert len(found) == 20
     assert {item.status for item in found} == {"failed"}
 

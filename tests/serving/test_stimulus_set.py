@@ -187,7 +187,6 @@ CASES: list[tuple[Any, list[str]]] = [
     (
         {"id": "w", "task": "attention_prediction", "image": "../i.png", "mode": "search", "window": 0},
         [
-            "image: leaves the set's folder through '..'; give an absolute path instead",
             "window: must be at least 1",
             "mode: mode 'search' needs target_image, target_box or target_mask",
         ],
@@ -601,17 +600,18 @@ def test_csv_and_jsonl_agree_on_any_words(tmp_path: Path, rows: list[dict[str, A
 
 def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
     with (tmp_path / "set.jsonl").open("wb") as file:
-        for number in range(50_000):
+        for number in range(80_000):
             file.write(orjson.dumps({**WORD, "id": f"w{number}"}) + b"\n")
     rows = read_rows(tmp_path / "set.jsonl")
-    assert sum(1 for _ in islice(rows, 20_000)) == 20_000  # caches that have their bounds are full now
     tracemalloc.start()
     try:
-        assert sum(1 for _ in rows) == 30_000
+        assert sum(1 for _ in islice(rows, 40_000)) == 40_000  # the JSON parser's cache of short texts is full now
+        before, _ = tracemalloc.get_traced_memory()
+        assert sum(1 for _ in rows) == 40_000
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 300_000
+    assert peak - before < 200_000, "5 bytes a row"
 
 
 def test_odd_images_make_good_rows(bad_images: BadImages) -> None:

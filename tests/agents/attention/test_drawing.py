@@ -134,7 +134,12 @@ def test_what_lies_off_the_frame_is_not_seen(image):
     frames, times, _ = clip(drawing.judges_clip(image, [(1e9, 40), (-500, 3), (160, 120)]))
     assert sum(times) == 3 * 300 + 1000
     assert not yellow(frames[0]).any()
-    for far in ([(-1e300, 4), (-1e299, 9)], [(-400, -3), (700, -3)], [(160, -90), (160, -30)], [(400, 300), (380, 500)]):
+    for far in (
+        [(-1e300, 4), (-1e299, 9)],
+        [(-400, -3), (700, -3)],
+        [(160, -90), (160, -30)],
+        [(400, 300), (380, 500)],
+    ):
         with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, far))) as opened:
             assert np.array_equal(np.asarray(opened), image)
     with PILImage.open(io.BytesIO(drawing.draw_scanpath(image, [(-1e12, 120), (1e12, 120)]))) as opened:

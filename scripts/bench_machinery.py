@@ -1,0 +1,217 @@
+"""How fast the machinery is by itself: the no-op agent over many stimuli.
+
+- ``generate`` over 100,000 stimuli beside Ray Data (read_json, map_batches in one actor, write_json) with the same
+  input and output fields; both as whole commands, less the same command over one stimulus (start-up);
+- the same stimuli through ``scheduler.answer``, one awaited call each, records written too;
+- with ``--large N``: peak memory of the driver at 10,000 and at N stimuli, and the time from the start of the command
+  to the first new answer where all but a few of N records are there already.
+
+    python scripts/bench_machinery.py [--rows 100000] [--repeats 3] [--large 1000000]
+
+prints a table and, as the last line, one JSON object. Rates are stimuli per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+BATCH = 512
+
+
+def write_set(path: Path, count: int) -> Path:
+    """A set of ``count`` cues."""
+    with path.open("w") as file:
+        for i in range(count):
+            file.write(json.dumps({"id": f"w{i:07d}", "task": "word_association", "cue": f"cue{i}"}) + "\n")
+    return path
+
+
+def generate(source: Path, out: Path) -> list[str]:
+    """Our command."""
+    batch = ["--batch-size", str(BATCH)]
+    return [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out), *batch]
+
+
+def seconds(command: list[str]) -> float:
+    """Time of a whole command, which must end well."""
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return time.perf_counter() - began
+
+
+def ray_data(source: Path, out: Path) -> None:
+    """The peer: the same fields through Ray Data."""
+    import hashlib
+    from datetime import UTC, datetime
+
+    import ray
+
+    ray.init(include_dashboard=False, logging_level="ERROR", log_to_driver=False, object_store_memory=256 << 20)
+    import ray.data
+
+    ray.data.DataContext.get_current().enable_progress_bars = False
+
+    class Null:
+        def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+            count = len(batch["id"])
+            seeds = [
+                int.from_bytes(hashlib.sha256(f'[1,0,"null","{i}",0,null,0]'.encode()).digest()[:8], "big") >> 11
+                for i in batch["id"]
+            ]
+            rows = zip(batch["cue"], batch["id"], batch["task"], strict=True)
+            texts = [f'{{"cue":"{cue}","id":"{i}","task":"{task}"}}' for cue, i, task in rows]
+            now = datetime.now(UTC).isoformat()
+            return {
+                "schema": ["understudy.record/1"] * count,
+                "run": ["0" * 12] * count,
+                "task": batch["task"],
+                "stimulus": batch["id"],
+                "stimulus_sha256": [hashlib.sha256(text.encode()).hexdigest() for text in texts],
+                "agent": ["null"] * count,
+                "kind": ["machine"] * count,
+                "sample": [0] * count,
+                "seed": seeds,
+                "status": ["ok"] * count,
+                "answer": [{"word": f"{seed:x}", "candidates": None, "skipped": []} for seed in seeds],
+                "raw": [f"{seed:x}" for seed in seeds],
+                "attempts": [[] for _ in seeds],
+                "error": [None] * count,
+                "provenance": [{"digest": "0" * 64, "checkpoint": None, "revision": None}] * count,
+                "timing": [{"waiting": 0.0, "preparing": 0.0, "responding": 0.0}] * count,
+                "worker": [{"host": "h", "device": "cpu", "batch_size": count}] * count,
+                "created": [now] * count,
+            }
+
+    rows = ray.data.read_json(str(source), lines=True)
+    rows.map_batches(Null, batch_size=BATCH, concurrency=1).write_json(str(out))
+
+
+async def one_at_a_time(source: Path, out: Path) -> float:
+    """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
+    from agents import catalogue
+    from agents.stimuli import parse_row
+    from serving.cluster import Cluster
+    from serving.items import Header, now
+    from serving.lane import Lane
+    from serving.scheduler import Scheduler
+    from serving.store import Store
+    from serving.worker import Spec
+    from serving.workers import RemoteWorker
+
+    cluster, scheduler, store = Cluster(), Scheduler(), Store()
+    await cluster.start()
+    entry = catalogue.get("null")
+    agent = entry.make()
+    lane = Lane(agent, lambda: RemoteWorker(Spec(entry, {}, "/"), agent.memory, 0.0, False, {}), batch_size=BATCH)
+    scheduler.add(lane)
+    await lane.start()
+    store.open(out)
+    writer = asyncio.create_task(store.run())
+    header = Header("0" * 12, "machine", "0" * 64, None, None)
+    began = time.perf_counter()
+
+    async def client(rows: Iterator[bytes]) -> None:
+        for row in rows:
+            item = await scheduler.answer("null", parse_row(row))
+            store.put(out, header.record(item, "word_association", now()), item.status)
+
+    with source.open("rb") as rows:
+        await asyncio.gather(*(client(rows) for _ in range(4 * BATCH)))
+    await store.finish(writer)
+    took = time.perf_counter() - began
+    await scheduler.close()
+    await cluster.stop()
+    return took
+
+
+def peak_memory(command: list[str]) -> int:
+    """Peak resident bytes of the command's own process, from Linux's high-water mark."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            peak = max([peak, *(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))])
+        except OSError:
+            break
+        time.sleep(0.05)
+    if process.wait():
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    return peak * 1024
+
+
+def first_new_answer(command: list[str], records: Path, kept: int) -> float:
+    """Cut the records to the first ``kept`` and resume: seconds until a new one is on disk, and then to the end."""
+    with records.open("r+b") as file:
+        for _ in range(kept):
+            file.readline()
+        size = file.tell()
+        file.truncate(size)
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and records.stat().st_size == size:
+        time.sleep(0.01)
+    took = time.perf_counter() - began
+    if process.wait():
+        raise SystemExit(f"resume ended with {process.returncode}")
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", type=int, default=0)
+    parser.add_argument("--peer", nargs=2, type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--single", nargs=2, type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.peer:
+        return ray_data(*options.peer)
+    if options.single:
+        return print(asyncio.run(one_at_a_time(*options.single)))
+    found: dict[str, float] = {"rows": options.rows}
+    with tempfile.TemporaryDirectory(prefix="machinery-") as name:
+        folder = Path(name)
+        many, one = write_set(folder / "many.jsonl", options.rows), write_set(folder / "one.jsonl", 1)
+        ours, peers = [], []
+        for i in range(options.repeats):
+            peer = [sys.executable, __file__, "--peer"]
+            ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(one, folder / f"one{i}")))
+            peers.append(
+                seconds([*peer, str(many), str(folder / f"peer{i}")])
+                - seconds([*peer, str(one), str(folder / f"peer-one{i}")])
+            )
+            print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
+        found["generate_per_s"] = options.rows / statistics.median(ours)
+        found["ray_data_per_s"] = options.rows / statistics.median(peers)
+        single = [sys.executable, __file__, "--single", str(many), str(folder / "single.jsonl")]
+        done = subprocess.run(single, capture_output=True, text=True, check=True)
+        found["answer_per_s"] = options.rows / float(done.stdout.split()[-1])
+        if options.large:
+            small = write_set(folder / "small.jsonl", 10_000)
+            large = write_set(folder / "large.jsonl", options.large)
+            found["peak_mb_10000"] = peak_memory(generate(small, folder / "small")) / 1e6
+            found[f"peak_mb_{options.large}"] = peak_memory(generate(large, folder / "large")) / 1e6
+            records = folder / "large" / "records" / "null.jsonl"
+            command = generate(large, folder / "large")
+            found["resume_first_answer_s"] = first_new_answer(command, records, options.large - 1000)
+    for key, value in found.items():
+        print(f"{key:28} {value:12,.1f}")
+    print(json.dumps({key: round(value, 2) for key, value in found.items()}))
+    return None
+
+
+if __name__ == "__main__":
+    main()

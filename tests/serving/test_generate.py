@@ -1,0 +1,275 @@
+"""``understudy generate`` from the command line's entry point, over real Ray workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as PILImage
+
+from serving.cli import main
+from serving.records import Record
+
+pytestmark = pytest.mark.usefixtures("ray_address")
+
+
+def words(path: Path, count: int, shuffled: int | None = None, cue: str = "cue") -> Path:
+    rows = [{"id": f"w{i:03d}", "task": "word_association", "cue": f"{cue}{i}"} for i in range(count)]
+    if shuffled is not None:
+        random.Random(shuffled).shuffle(rows)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def run(source: Path, agents: str, out: Path, *more: str) -> int:
+    return main(["generate", str(source), "--agents", agents, "--out", str(out), *more])
+
+
+def records(out: Path, agent: str) -> list[dict[str, Any]]:
+    """All records of an agent, each checked against the schema."""
+    found = [json.loads(line) for line in (out / "records" / f"{agent}.jsonl").read_text().splitlines()]
+    for record in found:
+        Record.model_validate(record)
+    return found
+
+
+def answers(out: Path, agent: str) -> dict[tuple[str, int], Any]:
+    """The answers by key; fails if a key has two lines."""
+    found = records(out, agent)
+    by_key = {(r["stimulus"], r["sample"]): (r["status"], r["seed"], r["answer"], r["raw"]) for r in found}
+    assert len(by_key) == len(found)
+    return by_key
+
+
+def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = words(tmp_path / "set.jsonl", 30), tmp_path / "run"
+    assert run(source, "null,echo", out, "--samples", "2") == 0
+    keys = {(f"w{i:03d}", sample) for i in range(30) for sample in (0, 1)}
+    assert answers(out, "null").keys() == answers(out, "echo").keys() == keys
+    before = (out / "records" / "null.jsonl").read_bytes()
+    capsys.readouterr()
+    assert run(source, "null,echo", out, "--samples", "2") == 0
+    assert "nothing is left to answer" in capsys.readouterr().out
+    assert (out / "records" / "null.jsonl").read_bytes() == before
+    assert (out / "stimuli.jsonl").read_text().count("\n") == 30
+
+
+def test_order_batches_and_replicas_change_no_answer(tmp_path: Path) -> None:
+    plain = words(tmp_path / "set.jsonl", 100)
+    shuffled = words(tmp_path / "other.jsonl", 100, shuffled=3)
+    variants: list[tuple[Path, list[str]]] = [
+        (plain, []),
+        (plain, ["--batch-size", "1"]),
+        (plain, ["--batch-size", "7", "--replicas", "2"]),
+        (shuffled, ["--batch-size", "64"]),
+    ]
+    found = []
+    for number, (source, more) in enumerate(variants):
+        out = tmp_path / f"run{number}"
+        assert (
+            run(source, "null", out, "--seed", "5", "--set", "null.reject=0.3", "--set", "null.attempts=9", *more) == 0
+        )
+        found.append(answers(out, "null"))
+    assert all(one == found[0] for one in found)
+    hashes = {json.loads((tmp_path / f"run{n}" / "run.json").read_text())["set"]["sha256"] for n in range(4)}
+    assert len(hashes) == 1
+
+
+def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert run(words(tmp_path / "set.jsonl", 10), "null", out) == 0
+    first = answers(out, "null")
+    assert run(words(tmp_path / "set.jsonl", 25, shuffled=1), "null,null-one", out, "--samples", "2") == 0
+    grown = answers(out, "null")
+    assert len(grown) == len(answers(out, "null-one")) == 50
+    assert {key: grown[key] for key in first} == first
+    assert run(words(tmp_path / "set.jsonl", 25), "null", out, "--limit", "3") == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "says"),
+    [
+        ({"count": 9}, [], "w009: is missing from the set"),
+        ({"cue": "other"}, [], "w000: has changed since the run began"),
+        ({}, ["--seed", "6"], "seed: the run has 0, given is 6"),
+        ({}, ["--set", "null.delay_s=0.001"], "agents.null: setting delay_s was 0.0, is 0.001"),
+    ],
+)
+def test_a_run_refuses_another_identity(
+    change: dict[str, Any], more: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run(words(tmp_path / "set.jsonl", 10), "null", out) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert run(words(tmp_path / "set.jsonl", **{"count": 10, **change}), "null", out, *more) == 2
+    assert says in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_changed_picture_is_another_stimulus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def paint(name: str, color: str) -> None:
+        PILImage.new("RGB", (8, 8), color).save(tmp_path / name)
+
+    for name in ("a.png", "b.png"):
+        paint(name, "red")
+    rows = [{"id": name, "task": "color_estimation", "image": f"{name}.png"} for name in ("a", "b")]
+    source = tmp_path / "set.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(source, "null", tmp_path / "run") == 0
+    os.utime(tmp_path / "a.png")  # touched, the same bytes: still the same stimulus
+    assert run(source, "null", tmp_path / "run") == 0
+    paint("b.png", "blue")
+    assert run(source, "null", tmp_path / "run", "--samples", "2") == 2
+    assert "b: has changed since the run began" in capsys.readouterr().err
+
+
+def test_failed_answers_are_kept_and_can_be_tried_again(tmp_path: Path) -> None:
+    source, out, marker = words(tmp_path / "set.jsonl", 12), tmp_path / "run", tmp_path / "fixed"
+    crash = ["--set", "null.crash=w00[35]", "--set", f"null.crash_unless={marker}", "--batch-size", "1"]
+    marker.touch()
+    assert run(source, "null", out, *crash) == 0
+    for record in (path := out / "records" / "null.jsonl").read_text().splitlines()[:2]:
+        failed = json.loads(record) | {"status": "failed", "answer": None, "error": {"code": "x", "message": "y"}}
+        with path.open("a") as file:
+            file.write(json.dumps(failed) + "\n")
+    assert run(source, "null", out, *crash) == 1
+    # the last line of a key counts, and a finished run has one line per key
+    assert [r["status"] for r in records(out, "null")].count("failed") == 2
+    assert len(answers(out, "null")) == 12
+    assert run(source, "null", out, *crash, "--retry-failed") == 0
+    assert {status for status, *_ in answers(out, "null").values()} == {"ok"}
+
+
+def test_the_breaker_leaves_the_rest_unanswered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = words(tmp_path / "set.jsonl", 300)
+    assert run(source, "null,null-one", tmp_path / "run", "--set", "null.fail=.") == 3
+    assert len(records(tmp_path / "run", "null")) == 20
+    assert len(records(tmp_path / "run", "null-one")) == 300
+    assert "null: 0 ok, 20 failed, 280 unanswered" in capsys.readouterr().out
+
+
+def test_bad_input_starts_nothing_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = words(tmp_path / "set.jsonl", 3)
+    with source.open("a") as file:
+        file.write('{"id": "w001", "task": "word_association", "cue": ""}\nnot json\n')
+    assert run(source, "null", tmp_path / "run") == 2
+    said = capsys.readouterr().err
+    assert "set.jsonl:4: cue" in said
+    assert "set.jsonl:5" in said
+    assert "duplicate" in said
+    assert not (tmp_path / "run").exists()
+    assert run(source, "nul", tmp_path / "run", "--set", "x.y=1") == 2
+    assert "did you mean null" in capsys.readouterr().err
+
+
+def test_skip_invalid_writes_failed_records(tmp_path: Path) -> None:
+    PILImage.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
+    (tmp_path / "text.jpg").write_text("no picture")
+    rows: list[Any] = [
+        {"id": "good", "task": "color_estimation", "image": "a.png"},
+        {"id": "missing", "task": "color_estimation", "image": "nowhere.png"},
+        {"id": "text", "task": "color_estimation", "image": "text.jpg"},
+        {"id": "odd", "task": "color_estimation", "image": "a.png", "colour": "red"},
+        {"id": "good", "task": "color_estimation", "image": "a.png"},
+    ]
+    source = tmp_path / "set.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{\n")
+    assert run(source, "null", tmp_path / "run", "--skip-invalid") == 1
+    found = {r["stimulus"]: r for r in records(tmp_path / "run", "null")}
+    assert {name: r["status"] for name, r in found.items()} == {
+        "good": "ok", "missing": "failed", "text": "failed", "odd": "failed",
+    }  # fmt: skip
+    assert found["missing"]["error"]["code"] == "invalid_stimulus"
+    assert "colour" in found["odd"]["error"]["message"]
+    # once the picture is there, the stimulus can be answered
+    PILImage.new("RGB", (8, 8), "blue").save(tmp_path / "nowhere.png")
+    assert run(source, "null", tmp_path / "run", "--skip-invalid", "--retry-failed") == 1
+    assert {r["stimulus"]: r["status"] for r in records(tmp_path / "run", "null")}["missing"] == "ok"
+
+
+def test_a_picture_that_breaks_when_decoded_fails_alone(tmp_path: Path) -> None:
+    PILImage.effect_noise((64, 64), 90).convert("RGB").save(tmp_path / "a.jpg")
+    (tmp_path / "b.jpg").write_bytes((tmp_path / "a.jpg").read_bytes()[:700])
+    out = tmp_path / "run"
+    assert main(["generate", str(tmp_path), "--task", "color_estimation", "--agents", "mmcq", "--out", str(out)]) == 1
+    assert {r["stimulus"]: (r["status"], (r["error"] or {}).get("code")) for r in records(out, "mmcq")} == {
+        "a.jpg": ("ok", None), "b.jpg": ("failed", "bad_image"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", ["null~null", "null-one~null"])
+def test_conversations_alternate_and_are_the_same_again(pair: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": f"c{i}", "task": "conversation", "topic": "books", "exchanges": 5 + i, "names": ["Ann", "Bob"]}
+        for i in range(6)
+    ]
+    rows[0] |= {"who_starts": "B", "opener": "Hi!"}
+    source = tmp_path / "set.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(source, pair, tmp_path / "run") == run(source, pair, tmp_path / "again", "--batch-size", "1") == 0
+    assert answers(tmp_path / "run", pair) == answers(tmp_path / "again", pair)
+    assert not (tmp_path / "run" / "turns").exists()
+    for (name, _), (status, _, answer, _) in answers(tmp_path / "run", pair).items():
+        messages = answer["messages"]
+        assert status == "ok"
+        assert len(messages) == 5 + int(name[1:])
+        assert [m["turn"] for m in messages] == list(range(len(messages)))
+        assert all(a["speaker"] != b["speaker"] for a, b in pairwise(messages))
+        assert len({m["text"] for m in messages}) == len(messages)
+        sides = dict(zip(["Ann", "Bob"], pair.split("~"), strict=True))
+        assert all(m["agent"] == sides[m["speaker"]] for m in messages)
+        if name == "c0":
+            assert (messages[0]["speaker"], messages[0]["text"]) == ("Bob", "Hi!")
+
+
+def test_an_unfinished_conversation_goes_on_from_its_journal(tmp_path: Path) -> None:
+    source = tmp_path / "set.jsonl"
+    source.write_text('{"id": "c", "task": "conversation", "exchanges": 6, "who_starts": "A"}\n')
+    pair, out = "null~null", tmp_path / "run"
+    assert run(source, pair, out) == 0
+    path = out / "records" / f"{pair}.jsonl"
+    path.unlink()
+    (out / "turns").mkdir()
+    said = [{"text": f"said {turn}", "raw": None, "finish": None, "delay_s": None} for turn in range(2)]
+    lines = [
+        json.dumps({"stimulus": "c", "sample": 0, "turn": turn, "answer": answer, "attempts": [], "worker": None})
+        for turn, answer in enumerate(said)
+    ]
+    (out / "turns" / f"{pair}.jsonl").write_text("\n".join(lines) + '\n{"stimulus": "c", "torn')
+    assert run(source, pair, out) == 0
+    [record] = records(out, pair)
+    texts = [message["text"] for message in record["answer"]["messages"]]
+    assert texts[:2] == ["said 0", "said 1"]
+    assert len(texts) == 6
+    assert all(text.startswith(("A says", "B says")) for text in texts[2:])
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    out.mkdir()
+    holder = (
+        "import sys, time; from pathlib import Path; from serving.files import lock\n"
+        "with lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder, str(out)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        second = subprocess.run(
+            [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert second.returncode == 4
+        assert f"is being written by process {process.pid}" in second.stderr
+        process.kill()
+    assert run(source, "null", out) == 0

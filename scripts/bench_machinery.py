@@ -103,7 +103,7 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     from agents import catalogue
     from agents.stimuli import parse_row
     from serving.cluster import Cluster
-    from serving.items import Header, now
+    from serving.items import Header
     from serving.lane import Lane
     from serving.scheduler import Scheduler
     from serving.store import Store
@@ -125,7 +125,7 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     async def client(rows: Iterator[bytes]) -> None:
         for row in rows:
             item = await scheduler.answer("null", parse_row(row))
-            store.put(out, header.record(item, "word_association", now()), item.status)
+            store.put(out, header.record(item, "word_association"), item.status)
 
     with source.open("rb") as rows:
         await asyncio.gather(*(client(rows) for _ in range(4 * BATCH)))

@@ -124,7 +124,7 @@ def _add(whole: Item, done: dict[str, Any], batches: list[int]) -> None:
     waiting, preparing, responding = done.get("timing") or (0.0, 0.0, 0.0)
     whole.waiting += waiting
     whole.preparing += preparing
-    whole.responding += responding
+    whole.responding = round(whole.responding + responding, 6)
     if done.get("worker"):
         whole.worker = done["worker"]
         batches.append(done["worker"]["batch_size"])

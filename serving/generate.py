@@ -22,7 +22,7 @@ from serving.cluster import Cluster
 from serving.conversation import Conversation, read_journal
 from serving.done import FAILED, NONE, Done, Places, compact
 from serving.files import lock, repair_tail
-from serving.items import Header, Item, now
+from serving.items import Header, Item
 from serving.lane import Lane
 from serving.placement import Admission, Device, Need, gpu_share, replicas_for
 from serving.progress import Progress
@@ -257,13 +257,10 @@ class Generation:
         """(place, id, row, sample) of everything that the unit has still to answer."""
         state, retry = unit.done.state, self.options.retry_failed
         for place, row in enumerate(islice(self.run.rows(), self.options.limit)):
-            open_samples = [
-                sample
-                for sample, value in enumerate(state[place].tolist())
-                if value == NONE or (retry and value == FAILED)
-            ]
-            if not open_samples:
+            values = state[place].tolist()
+            if NONE not in values and not (retry and FAILED in values):
                 continue
+            open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
             head = orjson.loads(row)
             if head["task"] in unit.tasks:
                 for sample in open_samples:
@@ -300,7 +297,7 @@ class Generation:
         return True
 
     def _write(self, unit: Unit, path: Path, item: Item, task: str) -> None:
-        self.store.put(path, unit.header.record(item, task, now()), item.status)
+        self.store.put(path, unit.header.record(item, task), item.status)
 
     async def _converse(self, unit: Unit) -> None:
         seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)

@@ -60,6 +60,7 @@ class Item:
     preparing: float = 0.0
     responding: float = 0.0
     worker: Mapping[str, Any] | None = None
+    created: str = ""
 
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
@@ -90,7 +91,7 @@ class Header:
     checkpoint: str | None
     revision: str | None
 
-    def record(self, item: Item, task: str, created: str) -> bytes:
+    def record(self, item: Item, task: str) -> bytes:
         """The item's record: one line of JSON with its newline."""
         return orjson.dumps(
             {
@@ -112,10 +113,10 @@ class Header:
                 "timing": {
                     "waiting": round(item.waiting, 6),
                     "preparing": round(item.preparing, 6),
-                    "responding": round(item.responding, 6),
+                    "responding": item.responding,
                 },
                 "worker": item.worker,
-                "created": created,
+                "created": item.created or now(),
             },
             option=orjson.OPT_APPEND_NEWLINE,
         )

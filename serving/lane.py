@@ -23,7 +23,7 @@ import orjson
 from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from serving.items import Item
+from serving.items import Item, now
 from serving.worker import Batch, Result, Work
 from serving.workers import WorkerLost
 
@@ -161,7 +161,8 @@ class Lane:
     def pump(self) -> None:
         """Send what can be sent now."""
         while self.stopped is None and self._slots:
-            slot = min(self._slots, key=lambda slot: len(slot.calls))
+            slots = self._slots
+            slot = slots[0] if len(slots) == 1 else min(slots, key=lambda slot: len(slot.calls))
             if len(slot.calls) >= self.depth:
                 return
             if self._suspects:
@@ -257,12 +258,13 @@ class Lane:
         if batch.limit is not None:
             self.batch_size = min(self.batch_size, batch.limit)
         worker = {"host": slot.worker.host, "device": slot.worker.device, "batch_size": batch.size}
+        created, responding = now(), round(batch.responding, 6)
         for item, (code, message, raw, sha256, preparing) in zip(items, batch.results, strict=True):
             if item.dropped:
                 continue
-            item.worker, item.sha256, item.raw = worker, sha256, raw
+            item.worker, item.sha256, item.raw, item.created = worker, sha256, raw, created
             item.preparing += preparing
-            item.responding += batch.responding
+            item.responding += responding
             if code is not None:
                 item.status, item.answer, item.error = "failed", None, (code, str(message))
             else:

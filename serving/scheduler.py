@@ -140,8 +140,11 @@ class Scheduler:
             item.deadline = asyncio.get_running_loop().time() + deadline
         self._submit(item).pump()
         try:
-            async with asyncio.timeout_at(item.deadline):
+            if deadline is None:
                 done = await promise.future
+            else:
+                async with asyncio.timeout_at(item.deadline):
+                    done = await promise.future
         except TimeoutError:
             raise AnswerError("deadline", f"no answer within {deadline:g} s") from None
         finally:

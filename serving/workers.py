@@ -117,7 +117,8 @@ class RemoteWorker:
         if not self.shares_disk:
             works = await asyncio.to_thread(self._with_files, works)
         actor = self._actor
-        ref = actor.answer_one.remote(works[0]) if self.continuous else actor.answer.remote(works)
+        # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
+        ref = actor.answer_one.remote(works[0]) if self.continuous else actor.answer.remote(tuple(works))
         try:
             async with asyncio.timeout(timeout):
                 batch: Batch = await self._await(ref)

@@ -36,7 +36,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         weights: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
-    memory: ClassVar[int] = 1280 * MIB  # torch 500 MiB, a portion 200; one photograph of 30 million pixels 700
+    memory: ClassVar[int] = 1280 * MIB  # 750 at 1280 x 1024; 1220 with photographs of 24 million pixels
     device_memory: ClassVar[int] = 1536 * MIB
     batch_size: ClassVar[int] = 8
 

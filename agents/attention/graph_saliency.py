@@ -25,6 +25,7 @@ behind the Gabor filters aside (about 1e-16), an image's map is the same to the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -37,6 +38,7 @@ Weights = tuple[float, float, float]
 LEVELS = (2, 3, 4)
 SMALLEST_SIDE = 3  # of a pyramid level
 GRID_SIDE = 32
+STRIP = 2**17  # input values that a pyramid level is made from at a time
 FLAT = 1e-6  # a map whose range is below this share of full scale contributes nothing
 ACTIVATION_SIGMA = 0.15  # of the mean of the grid's height and width
 NORMALISATION_SIGMA = 0.06
@@ -95,11 +97,12 @@ def features(images: Tensor) -> tuple[Tensor, list[int]]:
     opponent = _opponent(images.device) if images.ndim == 4 else None
     maps: list[Tensor] = []
     channels: list[int] = []
-    for light, intensity in _pyramid(images):
+    for planes in _pyramid(images):
+        light, intensity = planes[:, :-1], planes[:, -1:]
         colour = light if opponent is None else _mix(light, opponent)
-        for channel, planes in enumerate((colour, intensity, orientations(intensity[:, 0]))):
-            maps.append(_resize(planes, *grid))
-            channels += [channel] * planes.shape[1]
+        for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
+            maps.append(_resize(members, *grid))
+            channels += [channel] * members.shape[1]
     return torch.cat(maps, 1), channels
 
 
@@ -126,22 +129,26 @@ def _mix(planes: Tensor, matrix: Tensor) -> Tensor:
     return first * column[:, 0:1, 0] + second * column[:, 1:2, 0] + third * column[:, 2:3, 0]
 
 
-def _pyramid(images: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """At each level used: linear light [batch, 3 or 1, ...] and intensity [batch, 1, ...], both from 0 to 1.
+def _pyramid(images: Tensor) -> list[Tensor]:
+    """At each level used: linear light (3 planes, or 1 of grey) and then intensity, [batch, planes, ...] from 0 to 1.
 
     Opponent colours are linear in light, so they can be formed after the pyramid.
     """
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
     wanted = [k for k in LEVELS if k <= deepest] or [deepest]
-    light, intensity = (_light(images), _intensity(images)) if deepest == 0 else _first_level(images)
+    planes = _planes(images) if deepest == 0 else _halve(images, 1, _planes)
     found = []
     for level in range(min(deepest, 1), deepest + 1):
         if level > 1:
-            light, intensity = _halve(light), _halve(intensity)
+            planes = _halve(planes, 2, lambda part: part)
         if level in wanted:
-            found.append((light, intensity))
+            found.append(planes)
     return found
+
+
+def _planes(images: Tensor) -> Tensor:
+    return torch.cat([_light(images), _intensity(images)], 1)
 
 
 def _light(images: Tensor) -> Tensor:
@@ -165,26 +172,25 @@ def _intensity(images: Tensor) -> Tensor:
     return largest[:, None].double() / 255
 
 
-def _first_level(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Light and intensity at level 1, made from strips of the image: float64 planes of all its pixels never exist."""
-    height, width = images.shape[1:3]
+def _halve(source: Tensor, side: int, planes_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both.
+
+    ``side`` is that of the rows in ``source``. It is worked on in strips, which fit in a cache, and ``planes_of`` makes
+    planes [batch, planes, rows, columns] of each: an image's planes never exist as a whole at full size.
+    """
+    height = source.shape[side]
     rows = height // 2
-    strip = max(1, 2**15 // width)
-    lights, intensities = [], []
+    strip = max(1, STRIP // (source.numel() // height))
+    result: Tensor | None = None
     for start in range(0, rows, strip):
         end = min(start + strip, rows)
-        source = torch.arange(2 * start - 2, 2 * end + 3, device=images.device).clamp(0, height - 1)
-        part = images.index_select(1, source)
-        lights.append(_halve_columns(_decimate_rows(_light(part), end - start)))
-        intensities.append(_halve_columns(_decimate_rows(_intensity(part), end - start)))
-    return torch.cat(lights, 2), torch.cat(intensities, 2)
-
-
-def _halve(planes: Tensor) -> Tensor:
-    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
-    rows = planes.shape[2] // 2
-    source = torch.arange(-2, 2 * rows + 3, device=planes.device).clamp(0, planes.shape[2] - 1)
-    return _halve_columns(_decimate_rows(planes.index_select(2, source), rows))
+        index = torch.arange(2 * start - 2, 2 * end + 3, device=source.device).clamp(0, height - 1)
+        part = _halve_columns(_decimate_rows(planes_of(source.index_select(side, index)), end - start))
+        if result is None:
+            result = part.new_empty((*part.shape[:2], rows, part.shape[3]))
+        result[:, :, start:end] = part
+    assert result is not None
+    return result
 
 
 def _decimate_rows(planes: Tensor, rows: int) -> Tensor:
@@ -327,10 +333,10 @@ def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
 
 
 def _unit(maps: Tensor) -> Tensor:
-    """Each map shifted and scaled to 0..1; 0 where it is flat."""
+    """Each map shifted and scaled to 0..1, in its place; 0 where it is flat."""
     low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
     extent = high - low
-    return (maps - low).div_(torch.where(extent > 0, extent, 1.0))
+    return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
 
 
 @lru_cache(maxsize=64)

@@ -177,8 +177,10 @@ def scanpaths(
     maps = maps.detach() if maps.is_floating_point() else maps.double()
     levels = torch.empty(maps.shape, dtype=torch.int32, device=maps.device)
     good = [index for index, saliency in enumerate(maps) if _round_into(levels[index], saliency)]
-    levels = levels if len(good) == len(maps) else levels[good]
-    paths = dict(zip(good, _Batch(levels, [plans[index] for index in good], inhibition).run(), strict=True))
+    paths: dict[int, Scanpath] = {}
+    if good:
+        batch = _Batch(levels if len(good) == len(maps) else levels[good], [plans[index] for index in good], inhibition)
+        paths = dict(zip(good, batch.run(), strict=True))
     return [paths.get(index) or AnswerError("bad_map", "the saliency map is not finite") for index in range(len(maps))]
 
 
@@ -191,7 +193,7 @@ def _round_into(levels: torch.Tensor, saliency: torch.Tensor) -> bool:
     if not -float("inf") < extent < float("inf"):  # NaN compares false
         return False
     rows = max(1, PORTION // saliency.shape[1])  # a large map is never there twice in float64
-    for source, target in zip(saliency.split(rows), levels.split(rows), strict=True):
+    for source, target in zip(torch.split(saliency, rows), torch.split(levels, rows), strict=True):
         values = source.to(torch.float64) - low
         if extent > 0:
             values.div_(extent).mul_(STEPS).round_()

@@ -55,7 +55,7 @@ class CaptionAnswer(_Answer):
     tokens: int | None = None
     score: float | None = None
     finish: Text | None = None
-    flags: list[Text] = []
+    flags: list[Text] = Field(default_factory=list)
 
 
 class ScanpathAnswer(_Answer):
@@ -88,7 +88,7 @@ class WordAnswer(_Answer):
 
     word: Text
     candidates: list[Text] | None = None
-    skipped: list[Skipped] = []
+    skipped: list[Skipped] = Field(default_factory=list)
 
 
 class Message(_Answer):

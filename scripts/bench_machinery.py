@@ -95,7 +95,7 @@ def ray_data(source: Path, out: Path) -> None:
             }
 
     rows = ray.data.read_json(str(source), lines=True)
-    rows.map_batches(Null, batch_size=BATCH, concurrency=1).write_json(str(out))
+    rows.map_batches(Null, batch_size=1024, concurrency=1).write_json(str(out))
 
 
 async def one_at_a_time(source: Path, out: Path) -> float:

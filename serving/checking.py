@@ -122,7 +122,8 @@ class _Tally:
         if row.task is not None:
             result.tasks[row.task] += 1
         if row.id is not None:
-            self._keys.append(id_key(row.id))
+            row.key = id_key(row.id)
+            self._keys.append(row.key)
             self._bad.append(bool(row.problems))
         result.count += 1
         if self._on_row is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -146,6 +147,7 @@ class Generation:
             with self.progress:
                 self.progress.say("starting Ray")
                 await self.cluster.start()
+                gc.freeze()  # what is imported stays: the collector need not look at it again and again
                 self._admit()
                 work = asyncio.create_task(self._work())
                 watch = asyncio.create_task(self.cluster.watch())

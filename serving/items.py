@@ -90,6 +90,11 @@ class Header:
     digest: str
     checkpoint: str | None
     revision: str | None
+    _provenance: orjson.Fragment = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        about = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
+        object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(about)))
 
     def record(self, item: Item, task: str) -> bytes:
         """The item's record: one line of JSON with its newline."""
@@ -109,7 +114,7 @@ class Header:
                 "raw": None if item.raw is None else orjson.Fragment(item.raw),
                 "attempts": item.attempts,
                 "error": None if item.error is None else {"code": item.error[0], "message": item.error[1]},
-                "provenance": {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision},
+                "provenance": self._provenance,
                 "timing": {
                     "waiting": round(item.waiting, 6),
                     "preparing": round(item.preparing, 6),

@@ -22,7 +22,7 @@ import agents
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem
-from serving.checking import CheckResult, check_set, id_key
+from serving.checking import CheckResult, check_set
 from serving.files import replacing, write_json
 from serving.items import now
 from serving.stimulus_set import Row
@@ -106,7 +106,7 @@ class _Builder:
                 "invalid_stimulus",
                 "; ".join(str(p) for p in row.problems[:3]) or str(first),
             )
-        self.key.append(id_key(row.id))
+        self.key.append(row.key)
         words = content or bytes(16)
         self.content.append(int.from_bytes(words[:8], "big"))
         self.content.append(int.from_bytes(words[8:16], "big"))

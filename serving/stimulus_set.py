@@ -55,7 +55,7 @@ class Row:
     ``where`` is the set's file as the user named it (for a folder: the image file), ``line`` its first line there,
     from 1. Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are
     there whenever they are good in themselves. ``raw`` is the row as compact JSON, for keeping rows that are not
-    good: empty if there was no object; equal to ``canonical`` for a good row.
+    good: empty if there was no object; equal to ``canonical`` for a good row. ``key`` is the id's hash, once checked.
     """
 
     line: int | None
@@ -66,6 +66,7 @@ class Row:
     task: str | None
     raw: bytes
     problems: tuple[Problem, ...] = ()
+    key: int = 0
 
 
 def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | None = None) -> Iterator[Row]:

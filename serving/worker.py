@@ -113,6 +113,7 @@ class Worker:
 
             torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
+        gc.freeze()  # what is loaded stays: the collector need not look at it again and again
         return {**self.agent.provenance(), "versions": versions()}
 
     def _load(self, device: str) -> None:

@@ -1,0 +1,141 @@
+"""The command line: usage, listings, settings, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agents import catalogue
+from agents.errors import InputError
+from serving.cli import main
+from serving.variants import resolve
+
+CALL = [sys.executable, "-m", "serving.cli"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["generate"],
+        ["nonsense"],
+        ["generate", "x", "--agents", "null", "--out", "y", "--samples", "0"],
+        ["generate", "x", "--agents", "null", "--out", "y", "--seed", "-1"],
+        ["generate", "x", "--agents", "null", "--out", "y", "--replicas", "some"],
+    ],
+)
+def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "understudy: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("agents", ["a~b~c", "NULL", "null,null", ",", "null,,../x"])
+def test_bad_agent_names(agents: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
+    assert main(["generate", str(tmp_path / "set.jsonl"), "--agents", agents, "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, entry in catalogue.entries().items()])
+def test_every_agent_of_the_catalogue_can_be_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agents", name, "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert about["name"] == name
+    assert about["runs_here"] is (about["missing"] is None)
+    assert main(["agents", name]) == 0
+    assert all(f"{name}.{one['name']} = " in capsys.readouterr().out for one in about["settings"][:1])
+
+
+def test_the_list_has_the_plugins_and_not_the_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agents", "--json"]) == 0
+    names = {agent["name"] for agent in json.loads(capsys.readouterr().out)}
+    assert {"mmcq", "gbvs", "echo"} <= names
+    assert "null" not in names
+
+
+def test_listing_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom serving.cli import main\nmain(['agents'])\n"
+        "print([name for name in ('torch', 'ray', 'cv2', 'pyarrow', 'numpy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
+    config = tmp_path / "agents.toml"
+    config.write_text('[mmcq]\nquality = 3\n[mmcq-ten]\nagent = "mmcq"\ncolors = 10\n')
+    assignments = ["mmcq.naming=lab", "mmcq-ten.quality=2"]
+    entries, settings = resolve(["mmcq", "mmcq-ten"], assignments, config)
+    made = {name: entry.make(settings.get(name)).settings for name, entry in entries.items()}
+    assert (made["mmcq"].quality, made["mmcq"].naming) == (3, "lab")
+    assert (made["mmcq-ten"].quality, made["mmcq-ten"].colors) == (2, 10)
+    assert entries["mmcq-ten"].agent == entries["mmcq"].agent
+
+
+@pytest.mark.parametrize(
+    ("assignments", "toml", "says"),
+    [
+        (["mmcq"], "", "must be agent.field=value"),
+        (["gbvs.window=3"], "", "starts with no agent of --agents"),
+        (["mmcq.=3"], "", "names no field"),
+        ([], "[x]\nagent = 'mmc'", "did you mean mmcq"),
+        ([], "mmcq = 3", "must be a table"),
+        ([], "[gbvs]\nagent = 'mmcq'", "a name of its own"),
+        ([], "[", "--config"),
+    ],
+)
+def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, tmp_path: Path) -> None:
+    config = tmp_path / "agents.toml"
+    config.write_text(toml)
+    with pytest.raises(InputError) as caught:
+        resolve(["mmcq"], assignments, config)
+    assert says in "\n".join([str(caught.value), *map(str, caught.value.problems)])
+
+
+def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
+    call = ["generate", str(tmp_path / "set.jsonl"), "--agents", "null", "--out", str(tmp_path / "run")]
+    assert main([*call, "--set", "null.delay_s=-1", "--set", "null.unknown=2", "--set", "null.fail=["]) == 2
+    said = capsys.readouterr().err
+    assert "null.delay_s" in said
+    assert "null.unknown" in said
+    assert "null.fail" in said
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("when", ["answering", "loading"])
+def test_a_signal_ends_a_run_in_order(number: signal.Signals, code: int, when: str, tmp_path: Path) -> None:
+    rows = [{"id": f"w{i}", "task": "word_association", "cue": "sun"} for i in range(500)]
+    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    slow = ["--set", "null.load_s=120"] if when == "loading" else ["--set", "null.delay_s=0.3", "--batch-size", "5"]
+    call = [*CALL, "generate", str(source), "--agents", "null", "--out", str(out), *slow]
+    process = subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+    records = out / "records" / "null.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if when == "answering" and records.exists() and records.stat().st_size:
+            break
+        if when == "loading" and records.exists():
+            time.sleep(1.0)
+            break
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "run the same command again to resume" in said
+    assert "Traceback" not in said
+    lines = records.read_bytes()
+    assert not lines or lines.endswith(b"\n")
+    assert (lines.count(b"\n") > 0) is (when == "answering")

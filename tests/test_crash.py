@@ -1,0 +1,32 @@
+"""Three of the rounds of scripts/crash_test.py: the driver, a worker and the raylet are killed in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def load() -> ModuleType:
+    path = Path(__file__).parent.parent / "scripts" / "crash_test.py"
+    spec = importlib.util.spec_from_file_location("crash_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["crash_test"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("form", "victim"), [("conversations", "driver"), ("batches", "worker"), ("continuous", "raylet")]
+)
+def test_a_killed_run_resumes_to_the_same_answers(form: str, victim: str, tmp_path: Path) -> None:
+    crash = load()
+    expected = crash.reference(tmp_path, form)
+    outcome = crash.one_round(tmp_path, form, victim, 0.4, expected)
+    assert outcome.broken == ""
+    assert outcome.exit_code == {"driver": -9, "worker": 0, "raylet": 5}[victim]

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import secrets
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,8 @@ class Cluster:
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
             # A cluster that the shell happens to point at is joined only when asked for.
             os.environ.pop("RAY_ADDRESS", None)
+        else:
+            _answers(self.address)
         import ray
 
         if not ray.is_initialized():
@@ -104,6 +107,13 @@ class Cluster:
             import ray
 
             ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise OSError if nobody listens at ``address`` (host:port): Ray itself would try for minutes, then abort."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _node(info: dict[str, Any]) -> Node:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -400,6 +401,7 @@ async def generate(options: Options, say: Callable[[str], None]) -> int:
     described = {}
     for name in options.agents:
         described[name] = digest([(options.entries[member], made[member]) for member in catalogue.pair(name)])
+    print(f"checking {options.source}", file=sys.stderr, flush=True)
     with _folder(options), lock(options.out):
         run, _ = open_run(
             options.out,

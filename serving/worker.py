@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import hashlib
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -49,6 +50,9 @@ PACKAGES = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
 }
+
+
+PICTURES = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
 
 
 class FatalDeviceError(Exception):
@@ -107,6 +111,8 @@ class Worker:
         if missing is not None:
             raise AnswerError("unavailable", missing)
         self.agent.open()
+        if PICTURES.intersection(self.agent.tasks):
+            importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
         if device.startswith("cuda") and self.spec.memory_fraction is not None:
             import torch

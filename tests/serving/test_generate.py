@@ -17,6 +17,8 @@ from PIL import Image as PILImage
 from serving.cli import main
 from serving.records import Record
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 pytestmark = pytest.mark.usefixtures("ray_address")
 
 
@@ -82,6 +84,22 @@ def test_order_batches_and_replicas_change_no_answer(tmp_path: Path) -> None:
     assert all(one == found[0] for one in found)
     hashes = {json.loads((tmp_path / f"run{n}" / "run.json").read_text())["set"]["sha256"] for n in range(4)}
     assert len(hashes) == 1
+
+
+def test_the_real_agents_answer_the_examples_alike_in_any_batch(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text().splitlines()]
+    rows = [{**row, "image": str(EXAMPLES / row["image"])} for row in rows if "broken" not in row["id"]]
+    found = []
+    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "7"], ["--replicas", "2"])):
+        random.Random(number).shuffle(rows)
+        source = tmp_path / f"set{number}.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        out = tmp_path / f"run{number}"
+        assert run(source, "mmcq,mmcq-lab,gbvs", out, *more) == 0
+        found.append([answers(out, agent) for agent in ("mmcq", "mmcq-lab", "gbvs")])
+    assert found[0] == found[1] == found[2]
+    versions = json.loads((tmp_path / "run0" / "run.json").read_text())["agents"]["gbvs"]["versions"]
+    assert {"torch", "numpy", "pillow"} <= versions.keys()
 
 
 def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:

@@ -1,0 +1,375 @@
+"""One run of ``understudy generate``: plan what is left, load agents as they fit, answer, write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import catalogue
+from agents.catalogue import Entry
+from agents.contract import Agent
+from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from serving.cluster import Cluster
+from serving.conversation import Conversation, read_journal
+from serving.done import FAILED, NONE, Done, Places, compact
+from serving.files import repair_tail
+from serving.items import Header, Item
+from serving.lane import Lane
+from serving.placement import Admission, Device, Need, gpu_share, replicas_for
+from serving.progress import Progress
+from serving.run import Run
+from serving.scheduler import Scheduler
+from serving.store import Store
+from serving.worker import Spec
+from serving.workers import RemoteWorker, probe_for
+
+CONVERSATIONS = 1024  # of one pair that advance together
+
+
+@dataclass(slots=True)
+class Options:
+    """What the command line says."""
+
+    source: Path
+    agents: list[str]
+    out: Path
+    entries: Mapping[str, Entry]
+    task: str | None = None
+    samples: int = 1
+    seed: int | None = None
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    replicas: int | None = 1
+    batch_size: int | None = None
+    retry_failed: bool = False
+    skip_invalid: bool = False
+    address: str | None = None
+    limit: int | None = None
+    device: Device = "auto"
+    timeout: float = 600.0
+    load_timeout: float = 1800.0
+
+
+@dataclass(slots=True)
+class Unit:
+    """One name of ``--agents``: an agent, or a pair that converses."""
+
+    name: str
+    members: tuple[str, ...]
+    tasks: frozenset[str]
+    header: Header
+    done: Done
+    total: int = 0
+    error: AgentStoppedError | None = None
+
+    @property
+    def is_pair(self) -> bool:
+        return len(self.members) == 2
+
+
+@dataclass(slots=True)
+class Generation:
+    """One call of ``generate``, from the checked run folder to its exit code."""
+
+    options: Options
+    run: Run
+    agents: Mapping[str, Agent[Any]]
+    units: list[Unit] = field(init=False, default_factory=list)
+    store: Store = field(init=False, default_factory=Store)
+    scheduler: Scheduler = field(init=False)
+    cluster: Cluster = field(init=False)
+    admission: Admission = field(init=False)
+    progress: Progress = field(init=False)
+    _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
+    _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
+
+    def plan(self) -> int:
+        """Find what is still to be answered; returns how much that is."""
+        run, options = self.run, self.options
+        places = Places(run.index.key)
+        counts = self._count_tasks()
+        problems = []
+        for name in options.agents:
+            members = catalogue.pair(name)
+            about = run.meta["agents"][name]
+            tasks = frozenset(about["task"]) if len(members) == 2 else frozenset(about["task"]) - {"conversation"}
+            header = Header(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
+            path = run.records(name)
+            repair_tail(path)
+            done = Done.read(path, places, len(run.index.key), options.samples)
+            unit = Unit(name, members, tasks, header, done)
+            unit.total = sum(counts[task] for task in tasks) * options.samples
+            if not unit.total:
+                there = ", ".join(sorted(counts)) or "nothing"
+                hint = "; a conversation needs a pair: a~b" if set(counts) == {"conversation"} else ""
+                wants = ", ".join(sorted(tasks)) or "conversation"
+                problems.append(
+                    Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
+                )
+            self.units.append(unit)
+        if problems:
+            raise InputError("these agents have nothing to answer", problems)
+        return sum(self._left(unit) for unit in self.units)
+
+    def _count_tasks(self) -> Counter[str]:
+        rows = self.run.rows() if self.options.limit is None else islice(self.run.rows(), self.options.limit)
+        return Counter(_task(row) for row in rows)
+
+    def _left(self, unit: Unit) -> int:
+        """How many answers are still to be made."""
+        state = unit.done.state[: self.options.limit]
+        answered = int((state != NONE).sum())
+        if self.options.retry_failed:
+            answered -= int((state == FAILED).sum())
+        return unit.total - answered
+
+    async def execute(self) -> None:
+        """Start everything, answer everything, end everything; raises StorageError and ClusterError."""
+        for unit in self.units:
+            self.store.open(self.run.records(unit.name))
+            if unit.is_pair:
+                self.store.open(self.run.journal(unit.name))
+        writer = asyncio.create_task(self.store.run())
+        self.cluster = Cluster(self.options.address)
+        self.scheduler = Scheduler(self.run.meta["seed"])
+        self.progress = Progress(self._counts, {unit.name: unit.total for unit in self.units})
+        shown = asyncio.create_task(self.progress.run())
+        try:
+            with self.progress:
+                self.progress.say("starting Ray")
+                await self.cluster.start()
+                gc.freeze()  # what is imported stays: the collector need not look at it again and again
+                self._admit()
+                work = asyncio.create_task(self._work())
+                watch = asyncio.create_task(self.cluster.watch())
+                try:
+                    await asyncio.wait({work, watch, writer}, return_when=asyncio.FIRST_COMPLETED)
+                    for task in (writer, watch, work):
+                        if task.done():
+                            task.result()
+                finally:
+                    work.cancel()
+                    watch.cancel()
+                    await asyncio.gather(work, watch, return_exceptions=True)
+                    await self.scheduler.close()
+                    await self.store.finish(writer)
+                    shown.cancel()
+        finally:
+            shown.cancel()
+            if not writer.done():
+                await self.store.finish(writer)
+            await self.cluster.stop()
+
+    def _admit(self) -> None:
+        nodes = self.cluster.nodes
+        has_gpu = any(node.gpu_count for node in nodes)
+        if self.options.device == "cuda" and not has_gpu:
+            raise UnavailableError("--device cuda: Ray sees no GPU here; leave --device out to run on the CPU")
+        needs = {}
+        for name, agent in self.agents.items():
+            on_gpu = has_gpu and self.options.device != "cpu" and agent.device_memory > 0
+            device_memory = agent.device_memory if on_gpu else 0
+            replicas = replicas_for(self.options.replicas, device_memory, nodes)
+            needs[name] = Need(name, agent.memory, device_memory, replicas)
+        self.admission = Admission(nodes, needs)
+        self.admission.check([unit.members for unit in self.units])
+
+    async def _work(self) -> None:
+        tasks = [asyncio.create_task(self._answer_unit(unit)) for unit in self.units if self._left(unit)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer_unit(self, unit: Unit) -> None:
+        async with self.admission.admit(unit.members):
+            try:
+                self.progress.say(f"loading {' and '.join(dict.fromkeys(unit.members))}")
+                await asyncio.gather(*(self._loaded(member) for member in dict.fromkeys(unit.members)))
+                self._note_provenance(unit)
+                if unit.is_pair:
+                    await self._converse(unit)
+                else:
+                    await self._answer(unit)
+            except AgentStoppedError as error:
+                unit.error = error
+                self.progress.say(str(error))
+        for member in dict.fromkeys(unit.members):
+            if not self.admission.in_use(member) and member in self.scheduler.lanes:
+                self._loads.pop(member, None)
+                await self.scheduler.remove(member)
+
+    async def _loaded(self, name: str) -> None:
+        """Load an agent once, whoever needs it."""
+        if name not in self._loads:
+            self._loads[name] = asyncio.create_task(self._load(name))
+        await asyncio.shield(self._loads[name])
+
+    async def _load(self, name: str) -> None:
+        need, agent, options = self.admission.needs[name], self.agents[name], self.options
+        nodes = self.cluster.nodes
+        share = 0.0
+        if need.device_memory:
+            share = gpu_share(need, min(node.gpu_memory for node in nodes if node.gpu_count))
+        cpus = min(node.cpus for node in nodes) or 1
+        together = sum(one.replicas for one in self.admission.needs.values()) if len(nodes) == 1 else need.replicas
+        spec = Spec(
+            entry=options.entries[name],
+            settings=options.settings.get(name, {}),
+            root=self.run.root,
+            device="cuda:0" if need.device_memory else "cpu",
+            threads=max(1, cpus // max(1, min(together, cpus))),
+            memory_fraction=share or None,
+        )
+        probe = probe_for(self.run.root, self._first_image()) if options.address else None
+
+        def worker() -> RemoteWorker:
+            return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, probe)
+
+        lane = Lane(
+            agent, worker, batch_size=options.batch_size, timeout=options.timeout, load_timeout=options.load_timeout
+        )
+        self.scheduler.add(lane)
+        await lane.start(need.replicas)
+
+    def _first_image(self) -> str | None:
+        return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)
+
+    def _note_provenance(self, unit: Unit) -> None:
+        about = self.run.meta["agents"][unit.name]
+        members = about.get("members", {unit.name: about})
+        for name in dict.fromkeys(unit.members):
+            loaded = dict(self.scheduler.lanes[name].loaded or {})
+            members[name]["versions"] = loaded.pop("versions", {})
+            members[name]["provenance"] = loaded
+        self.run.save()
+
+    def _todo(self, unit: Unit) -> Iterator[tuple[int, str, bytes, int]]:
+        """(place, id, row, sample) of everything that the unit has still to answer."""
+        state, retry = unit.done.state, self.options.retry_failed
+        for place, row in enumerate(islice(self.run.rows(), self.options.limit)):
+            values = state[place].tolist()
+            if NONE not in values and not (retry and FAILED in values):
+                continue
+            open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
+            head = orjson.loads(row)
+            if head["task"] in unit.tasks:
+                for sample in open_samples:
+                    yield place, head["id"], row, sample
+
+    async def _answer(self, unit: Unit) -> None:
+        seed = self.run.meta["seed"]
+        path, tasks = self.run.records(unit.name), unit.tasks
+        only = next(iter(tasks)) if len(tasks) == 1 else None
+
+        def items() -> Iterator[Item]:
+            for place, stimulus, row, sample in self._todo(unit):
+                item = Item(
+                    unit.name, row, stimulus, sample, seed, unit.name, order=place * len(unit.done.state[0]) + 1
+                )
+                if self._is_invalid(item, place):
+                    self._write(unit, path, item, _task(row))
+                    continue
+                yield item
+
+        stream = self.scheduler.stream(items())
+        async with contextlib.aclosing(stream):
+            async for item in stream:
+                self._write(unit, path, item, only or _task(item.row))
+                await self.store.room()
+
+    def _is_invalid(self, item: Item, place: int) -> bool:
+        """Whether the check found fault with the item's row: then it fails without any agent seeing it."""
+        reason = self.run.invalid.get(place)
+        if reason is None:
+            return False
+        item.status, item.error = "failed", reason
+        item.draw_seed()
+        return True
+
+    def _write(self, unit: Unit, path: Path, item: Item, task: str) -> None:
+        self.store.put(path, unit.header.record(item, task), item.status)
+
+    async def _converse(self, unit: Unit) -> None:
+        seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
+        said = read_journal(journal)
+        first, second = unit.members
+
+        async def hold(conversation: Conversation) -> None:
+            item = await conversation.run(self.scheduler)
+            self._write(unit, path, item, "conversation")
+
+        running: set[asyncio.Task[None]] = set()
+        try:
+            for place, stimulus, row, sample in self._todo(unit):
+                item = Item(unit.name, row, stimulus, sample, seed, unit.name)
+                if self._is_invalid(item, place):
+                    self._write(unit, path, item, "conversation")
+                    continue
+                talk = Conversation(
+                    unit.name, (first, second), row, sample, seed, place + 1, said.pop((stimulus, sample), ()),
+                    lambda line: self.store.put(journal, line),
+                )  # fmt: skip
+                running.add(asyncio.create_task(hold(talk)))
+                if len(running) >= CONVERSATIONS:
+                    running = await _some(running)
+                await self.store.room()
+            while running:
+                running = await _some(running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _counts(self) -> dict[str, Counter[str]]:
+        """Per unit, what is on disk: from before and since."""
+        found = {}
+        for unit in self.units:
+            counts = unit.done.counts(self.options.limit)
+            since = self.store.done.get(self.run.records(unit.name), Counter())
+            if self.options.retry_failed:
+                counts["failed"] = max(0, counts["failed"] - since.total())
+            found[unit.name] = counts + since
+        return found
+
+    def tidy(self) -> None:
+        """After the last write: one line per key, and no journal of finished conversations."""
+        counts = self._counts()
+        for unit in self.units:
+            finished = counts[unit.name].total() >= unit.total
+            if unit.done.duplicates or (self.options.retry_failed and finished):
+                compact(self.run.records(unit.name))
+            if unit.is_pair and finished:
+                self.run.journal(unit.name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
+            (self.run.folder / "turns").rmdir()
+
+    def exit_code(self) -> int:
+        """0: all answered; 1: with failures; 3: an agent stopped."""
+        if any(unit.error for unit in self.units):
+            return 3
+        counts = self._counts()
+        failed = self.run.skipped or any(counts[unit.name]["failed"] for unit in self.units)
+        return 1 if failed else 0
+
+
+async def _some(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+    """Wait until one ends; raises what it raised."""
+    done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+    return rest
+
+
+def _task(row: bytes) -> str:
+    return str(orjson.loads(row)["task"])

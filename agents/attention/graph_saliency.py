@@ -13,10 +13,12 @@ divided by its sum, so the chain is reversible and pi_i is proportional to sum_j
 the second walk pi_i is proportional to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
 
 What the paper leaves open, and what is done here: RGB is linearised as sRGB, and the cones are those of Smith and
-Pokorny (1975), where the authors' program has a table of one monitor; a map's edge is continued by its last value
-wherever a filter reaches past it, so that a uniform image has no features; the last resize is bicubic (Keys,
-a = -0.5). A level is used while both of its sides have three pixels; if that leaves none, the deepest one that has
-stands in.
+Pokorny (1975), where the authors' program has a table of one monitor; intensity is formed at full size, from the stored
+values, and then goes through the pyramid; a map's edge is continued by its last value wherever a filter reaches past
+it, so that a uniform image has no features; a border that would be wider than half a side is narrowed to it, and its
+ramp made steeper; maps are brought to the grid by area where they shrink and, in small images, bicubically where they
+grow; the last blur ends at three standard deviations, and the last resize is bicubic (Keys, a = -0.5). A level is used
+while both of its sides have three pixels; if that leaves none, the deepest one that has stands in.
 
 All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
 behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch.
@@ -38,7 +40,7 @@ Weights = tuple[float, float, float]
 LEVELS = (2, 3, 4)
 SMALLEST_SIDE = 3  # of a pyramid level
 GRID_SIDE = 32
-STRIP = 2**17  # input values that a pyramid level is made from at a time
+STRIP = 2**17  # values that a pyramid level is made from, or that a resize makes, at a time
 FLAT = 1e-6  # a map whose range is below this share of full scale contributes nothing
 ACTIVATION_SIGMA = 0.15  # of the mean of the grid's height and width
 NORMALISATION_SIGMA = 0.06
@@ -356,11 +358,20 @@ def _resize(planes: Tensor, height: int, width: int) -> Tensor:
 
 
 def _resample(planes: Tensor, side: int, index: Tensor, weight: Tensor) -> Tensor:
-    """Along one side, output k is the sum over taps t of ``weight[t, k]`` times input ``index[t, k]``."""
+    """Along one side, output k is the sum over taps t of ``weight[t, k]`` times input ``index[t, k]``.
+
+    It is made in strips, so that no second plane of the output's size exists beside it.
+    """
     shape = (-1, 1) if side == 2 else (-1,)
-    result = planes.index_select(side, index[0]).mul_(weight[0].view(shape))
-    for tap in range(1, len(index)):
-        result.addcmul_(planes.index_select(side, index[tap]), weight[tap].view(shape))
+    length = index.shape[1]
+    result = planes.new_empty((*planes.shape[:side], length, *planes.shape[side + 1 :]))
+    strip = max(1, STRIP // max(1, planes.numel() // planes.shape[side]))
+    for start in range(0, length, strip):
+        end = min(start + strip, length)
+        part = planes.index_select(side, index[0, start:end]).mul_(weight[0, start:end].view(shape))
+        for tap in range(1, len(index)):
+            part.addcmul_(planes.index_select(side, index[tap, start:end]), weight[tap, start:end].view(shape))
+        result.narrow(side, start, end - start).copy_(part)
     return result
 
 

@@ -258,6 +258,23 @@ def test_growing_is_bicubic():
     assert np.abs(found - pillow)[inside].max() < 1e-5
 
 
+@pytest.mark.parametrize("size", [(480, 640), (9, 640), (5, 7), (24, 9)])
+def test_strips_do_not_show_in_a_resize(size, monkeypatch):
+    planes = torch.from_numpy(np.random.default_rng(0).random((2, 3, 24, 32)))
+    monkeypatch.setattr(gbvs, "STRIP", 2**40)
+    whole = gbvs._resize(planes, *size)
+    for strip in (1, 1000, 2**14):
+        monkeypatch.setattr(gbvs, "STRIP", strip)
+        assert torch.equal(gbvs._resize(planes, *size), whole)
+
+
+def test_a_border_wider_than_half_a_side_is_narrowed():
+    cpu = torch.device("cpu")
+    assert gbvs._ramp(30, 13, cpu).tolist() == [min(1, min(k + 1, 30 - k) / 14) for k in range(30)]
+    assert gbvs._ramp(5, 4, cpu).tolist() == pytest.approx([1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])
+    assert gbvs._ramp(1, 4, cpu).tolist() == [1]
+
+
 def test_the_opponent_axes_are_those_of_their_definition():
     matrix = gbvs._opponent(torch.device("cpu")).numpy()
     assert np.abs(matrix[1:].sum(1)).max() < 1e-12  # grey has no chroma

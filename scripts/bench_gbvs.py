@@ -6,8 +6,8 @@ Two comparisons: the equilibria alone (24 chains of 768 nodes for an image of 48
 included, the distances known beforehand in both), and the whole way from decoded pixels to a map. The numpy version
 stands in the tests. It is timed twice: stopping when the changes sum to less than 1e-4, and at 1e-12, which is as
 accurate as the closed form. Every figure is the best of the rounds, which take the steps in turn. Both sides have one
-thread unless more are asked for: with more, any other load on the machine decides the figures. The last line is one JSON
-object.
+thread unless more are asked for: with more, any other load on the machine decides the figures. The last line is one
+JSON object.
 """
 
 from __future__ import annotations

@@ -113,10 +113,10 @@ class ConversationAnswer(_Answer):
 class TurnAnswer(_Answer):
     """What an agent replies when it is asked for one turn of a conversation."""
 
-    text: Text
+    text: Annotated[Text, Field(max_length=100_000)]
     raw: Text | None = None
     finish: Text | None = None
-    delay_s: float | None = None
+    delay_s: Annotated[float, Field(ge=0)] | None = None
 
 
 Answer = ColorAnswer | ObjectAnswer | CaptionAnswer | ScanpathAnswer | WordAnswer | ConversationAnswer

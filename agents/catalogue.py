@@ -63,8 +63,14 @@ class Entry:
         try:
             settings = cls.Settings.model_validate({**self.settings, **(overrides or {})})
         except ValidationError as error:
+            known = ", ".join(cls.Settings.model_fields)
             problems = [
-                Problem("settings", None, ".".join([self.name, *(str(part) for part in item["loc"])]), item["msg"])
+                Problem(
+                    "settings",
+                    None,
+                    ".".join([self.name, *(str(part) for part in item["loc"])]),
+                    f"no such setting; there are {known}" if item["type"] == "extra_forbidden" else item["msg"],
+                )
                 for item in error.errors(include_url=False)
             ]
             raise InputError(f"agent {self.name}: bad settings", problems) from None

@@ -26,10 +26,7 @@ MIB = 1024 * 1024
 
 
 class Settings(BaseModel):
-    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
-
-    ``attempts`` is how often an answer may be tried when a filter rejects it.
-    """
+    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
@@ -78,7 +75,7 @@ class Agent(ABC, Generic[S]):
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
     agent has no use for one). ``batch_size`` is what the runner tries first. An agent whose engine batches by itself
     overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
-    (``max_in_flight``).
+    (``max_in_flight``). ``filters`` judge each reply; ``attempts`` is how often an answer is tried while one rejects it.
     """
 
     tasks: ClassVar[tuple[Task, ...]]

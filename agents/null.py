@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from agents.answers import (
     CaptionAnswer,
@@ -33,27 +33,36 @@ COLORS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown",
 
 
 class NullSettings(Settings):
-    """All patterns are regular expressions searched in the stimulus's id; empty means never.
+    """All patterns are regular expressions searched in the stimulus's id; empty means never."""
 
-    ``fail`` fails that item alone; ``raise_batch`` raises for the whole batch; ``crash`` kills the worker process
-    (while the file ``crash_unless`` does not exist, which a crash then creates, if it is given); ``hang`` never
-    answers; ``reject`` is the share of attempts that the filter rejects, out of at most ``attempts``. ``batch_limit``
-    is the largest batch that has "memory" (0: any). ``delay_s`` is per call, ``load_s`` the time that loading takes.
-    """
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     fail: str = ""
+    """Pattern of stimuli that fail alone."""
     fail_load: bool = False
+    """Whether loading fails."""
     raise_batch: str = ""
+    """Pattern of stimuli that raise for their whole batch."""
     crash: str = ""
+    """Pattern of stimuli that kill the worker process."""
     crash_unless: str = ""
+    """A file's path: nothing crashes while it exists, and a crash makes it; empty: every time."""
     hang: str = ""
+    """Pattern of stimuli that are not answered within an hour."""
     reject: float = Field(0.0, ge=0, le=1)
+    """Share of attempts that the filter rejects."""
     attempts: int = Field(1, ge=1, le=100)
+    """How often an answer is tried at most while the filter rejects it."""
     batch_limit: int = Field(0, ge=0)
+    """The largest batch that there is "memory" for; 0: any."""
     delay_s: float = Field(0.0, ge=0)
+    """Seconds that each call takes."""
     prepare_s: float = Field(0.0, ge=0)
+    """Seconds that preparing one stimulus takes."""
     load_s: float = Field(0.0, ge=0)
+    """Seconds that loading takes."""
     read_images: bool = False
+    """Whether images are decoded while they are prepared."""
 
     @field_validator("fail", "raise_batch", "crash", "hang")
     @classmethod
@@ -167,9 +176,19 @@ class ContinuousNullAgent(NullAgent):
 
     batch_size = 1
     max_in_flight = 64
+    _under_way = 0
 
     async def respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
+        self._under_way += 1
+        try:
+            return await self._respond_one(prepared, draw)
+        finally:
+            self._under_way -= 1
+
+    async def _respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
         settings = self.settings
+        if 0 < settings.batch_limit < self._under_way:
+            raise MemoryError(f"told to have memory for {settings.batch_limit}")
         if settings.delay_s:
             await asyncio.sleep(settings.delay_s)
         self._misbehave(prepared.id)

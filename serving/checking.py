@@ -10,13 +10,12 @@ import os
 import time
 from array import array
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import orjson
 
@@ -26,14 +25,11 @@ from agents.stimuli import Stimulus
 from serving.row_problems import MODELS
 from serving.stimulus_set import Row, read_rows
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 REMEMBERED = 4096  # images whose result is kept for further stimuli that show the same one
 PROGRESS_ROWS = 1024
+FEW = 10_000  # ids; for so many at most, importing numpy would take longer than looking for repeats without it
 PICTURE_TASKS = frozenset(task for task, model in MODELS.items() if "image" in model.model_fields)
 
 OnRow = Callable[[Row, bytes | None, int], None]
@@ -133,29 +129,26 @@ class _Tally:
 
     def find_duplicates(self, read_again: Callable[[], Iterator[Row]]) -> None:
         """Add a problem for every row whose id stands in an earlier one, and finish the result."""
-        import numpy as np
-
         result = self.result
         if self._progress is not None:
             self._progress(result.count)
-        later, first = _repeated(np.frombuffer(self._keys, dtype=np.uint64))
-        if len(later):
+        later, first = _repeated_among_few(self._keys) if len(self._keys) <= FEW else _repeated(self._keys)
+        if later:
             # Equal hashes are as good as equal ids, and proved for all that are named: the set is read once more.
-            named = dict(zip(later[:KEPT].tolist(), first[:KEPT].tolist(), strict=True))
+            named = dict(zip(later[:KEPT], first[:KEPT], strict=True))
             different = self._name_duplicates(named, read_again())
-            later = later[~np.isin(later, different)]
-            result.duplicates = len(later)
-            result.total_problems += len(later)
-            result.invalid += int((np.frombuffer(self._bad, dtype=np.uint8)[later] == 0).sum())
+            result.duplicates = len(later) - len(different)
+            result.total_problems += result.duplicates
+            result.invalid += sum(not self._bad[place] for place in later if place not in different)
         self._kept.sort(key=lambda item: item[0])
         result.problems = [problem for _, problem in self._kept[:KEPT]]
 
-    def _name_duplicates(self, named: dict[int, int], rows: Iterator[Row]) -> list[int]:
+    def _name_duplicates(self, named: dict[int, int], rows: Iterator[Row]) -> set[int]:
         """Problems for ``named`` (place -> place of its first, among the rows with an id). Returns the places whose
         id turns out to be another one."""
         firsts = set(named.values())
         seen: dict[int, tuple[str | None, Problem]] = {}
-        different = []
+        different = set()
         place = 0
         for number, row in enumerate(rows):
             if row.id is None:
@@ -168,28 +161,42 @@ class _Tally:
                     message = f"duplicate: {orjson.dumps(id).decode()} stands at {again} already"
                     self._kept.append((number, Problem(row.where, row.line, "id", message)))
                 else:
-                    different.append(place)
+                    different.add(place)
             if place in firsts:
                 seen[place] = row.id, here
             place += 1
         return different
 
 
-def _repeated(keys: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places of keys that stand at an earlier place already, in order, and that first place for each."""
+def _repeated_among_few(keys: Iterable[int]) -> tuple[array[int], array[int]]:
+    """What :func:`_repeated` finds, at some 100 bytes a key."""
+    later, first = array("q"), array("q")
+    known: dict[int, int] = {}
+    for place, key in enumerate(keys):
+        before = known.setdefault(key, place)
+        if before != place:
+            later.append(place)
+            first.append(before)
+    return later, first
+
+
+def _repeated(keys: array[int]) -> tuple[array[int], array[int]]:
+    """The places of 64-bit ``keys`` that stand at an earlier place already, in order, and that first place for each."""
     import numpy as np
 
-    order = np.argsort(keys, kind="stable")
-    run = keys[order]
+    values = np.frombuffer(keys, dtype=np.uint64)
+    order = np.argsort(values, kind="stable")
+    run = values[order]
     same = np.zeros(len(run), dtype=bool)
     same[1:] = run[1:] == run[:-1]
-    if not same.any():
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
-    starts = np.flatnonzero(~same)
-    first = order[np.repeat(starts, np.diff(np.append(starts, len(run))))]
-    later, first = order[same], first[same]
-    by_place = np.argsort(later)
-    return later[by_place], first[by_place]
+    later, first = array("q"), array("q")
+    if same.any():
+        starts = np.flatnonzero(~same)
+        firsts = order[np.repeat(starts, np.diff(np.append(starts, len(run))))]
+        by_place = np.argsort(order[same])
+        later.frombytes(order[same][by_place].astype(np.int64).tobytes())
+        first.frombytes(firsts[same][by_place].astype(np.int64).tobytes())
+    return later, first
 
 
 @dataclass(slots=True)

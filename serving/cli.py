@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from agents import __version__
 from agents.errors import InputError, UnderstudyError
 from agents.stimuli import TASKS
+from serving.interrupts import Interrupted
 
 SHOWN = 50  # problems on a terminal; --json has them all
 
@@ -27,15 +27,19 @@ class _Parser(argparse.ArgumentParser):
     """argparse, with errors in the same form as ours."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(2, f"understudy: {message}\n")
+        self.exit(2, f"understudy: {message}; `{self.prog} --help` tells more\n")
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1,000,000,000, not {text!r}")
+    return int(text)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return Path(text)
 
 
 def _replicas(text: str) -> int | None:
@@ -43,17 +47,19 @@ def _replicas(text: str) -> int | None:
 
 
 def _seconds(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError("must be above 0")
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
     return number
 
 
 def _seed(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 2**53:
-        raise argparse.ArgumentTypeError("must be from 0 to 2**53 - 1")
-    return number
+    if not text.isdecimal() or not int(text) < 2**53:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**53 - 1, not {text!r}")
+    return int(text)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -63,21 +69,21 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
     check = commands.add_parser("check", help="read a stimulus set and report every problem at once")
-    check.add_argument("set", type=Path, help="a .jsonl or .csv file, or a folder of images with --task")
+    check.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
     check.add_argument("--task", choices=TASKS)
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
     check.add_argument("--json", action="store_true")
     check.set_defaults(run=_check)
 
     generate = commands.add_parser("generate", help="answer a whole stimulus set; the same command again resumes")
-    generate.add_argument("set", type=Path, help="a .jsonl or .csv file, or a folder of images with --task")
+    generate.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
-    generate.add_argument("--out", required=True, type=Path, metavar="DIR", help="the run folder")
+    generate.add_argument("--out", required=True, type=_path, metavar="DIR", help="the run folder")
     generate.add_argument("--task", choices=TASKS)
     generate.add_argument("--samples", type=_positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    generate.add_argument("--config", type=Path, metavar="FILE", help="TOML: settings and named variants of agents")
+    generate.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
     generate.add_argument("--replicas", type=_replicas, default=1, metavar="N|auto", help="workers per agent")
     generate.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
@@ -95,19 +101,19 @@ def build_parser() -> argparse.ArgumentParser:
     agents.set_defaults(run=_agents)
 
     status = commands.add_parser("status", help="how far a run is, and what failed")
-    status.add_argument("dir", type=Path)
+    status.add_argument("dir", type=_path)
     status.add_argument("--json", action="store_true")
     status.set_defaults(run=_status)
 
     report = commands.add_parser("report", help="an HTML page of a run: every answer side by side")
-    report.add_argument("dir", type=Path)
-    report.add_argument("--out", type=Path, help="default: DIR/report.html")
+    report.add_argument("dir", type=_path)
+    report.add_argument("--out", type=_path, help="default: DIR/report.html")
     report.set_defaults(run=_report)
 
     export = commands.add_parser("export", help="write a run's records in another format")
-    export.add_argument("dir", type=Path)
+    export.add_argument("dir", type=_path)
     export.add_argument("--format", required=True, choices=("jsonl", "csv", "parquet", "turingtest", "coco-search18"))
-    export.add_argument("--out", required=True, type=Path)
+    export.add_argument("--out", required=True, type=_path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--allow-missing", action="store_true")
     export.add_argument("--include-rejected", action="store_true")
@@ -116,8 +122,8 @@ def build_parser() -> argparse.ArgumentParser:
     export.set_defaults(run=_export)
 
     importing = commands.add_parser("import", help="read published answers into the same records")
-    importing.add_argument("files", nargs="+", type=Path)
-    importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="a run folder, or a new one")
+    importing.add_argument("files", nargs="+", type=_path)
+    importing.add_argument("--out", required=True, type=_path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a submission file holds")
     importing.set_defaults(run=_import)
@@ -134,8 +140,10 @@ def _generate(options: argparse.Namespace) -> int:
     from serving.variants import resolve
 
     names = [name for name in options.agents.split(",") if name]
-    if len(set(names)) != len(names) or not names:
-        raise InputError("--agents: give each agent once, separated by commas")
+    if not names:
+        raise InputError("--agents: no agent is given")
+    if len(set(names)) != len(names):
+        raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
 
     from serving.generate import Options, generate
@@ -159,37 +167,7 @@ def _generate(options: argparse.Namespace) -> int:
         timeout=options.timeout,
         load_timeout=options.load_timeout,
     )
-    return _until_signal(lambda: generate(given, print))
-
-
-def _until_signal(start: Callable[[], Coroutine[Any, Any, int]]) -> int:
-    """Run a coroutine to its exit code. The first Ctrl-C or SIGTERM ends it in order, the second at once."""
-    import asyncio
-
-    heard: list[int] = []
-
-    async def main() -> int:
-        loop = asyncio.get_running_loop()
-        task = asyncio.create_task(start())
-
-        def stop(number: int) -> None:
-            if heard:
-                os._exit(128 + number)
-            heard.append(number)
-            print("stopping; a second signal ends at once", file=sys.stderr, flush=True)
-            task.cancel()
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop, number)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if not heard:
-                raise
-            print("ended; what was written stays: run the same command again to resume", file=sys.stderr)
-            return 128 + heard[0]
-
-    return asyncio.run(main())
+    return generate(given, print)
 
 
 def _agents(options: argparse.Namespace) -> int:
@@ -244,6 +222,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnderstudyError as error:
         _complain(error)
         return error.exit_code
+    except Interrupted as interrupted:
+        print("ended; what was written stays: run the same command again to resume", file=sys.stderr)
+        return 128 + interrupted.number
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

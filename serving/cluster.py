@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,12 @@ class Cluster:
 
     def _start(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
+        os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
         if self.address is None:
+            loaded = sys.modules.get("ray")
+            if loaded is not None and not loaded.is_initialized() and "RAY_AUTH_TOKEN" not in os.environ:
+                raise ClusterError("Ray was imported before its token was set; let Understudy import it first")
             os.environ["RAY_AUTH_MODE"] = "token"
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
             # A cluster that the shell happens to point at is joined only when asked for.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from agents import seeds
 from agents.answers import ConversationAnswer, Message, TurnAnswer
@@ -60,11 +61,14 @@ class Conversation:
                 done = self.turns[turn]
             else:
                 item = await self._ask(scheduler, stimulus, names, side, turn)
+                done = orjson.loads(self._line(item))
+                if item.status == "ok" and (wrong := _unusable(item)) is not None:
+                    item.status, item.error = "failed", ("bad_turn", wrong)
                 if item.status != "ok":
                     whole.status, whole.error = item.status, item.error
-                    whole.attempts += item.attempts
+                    _add(whole, done, batches)
                     break
-                done = self._journal(item)
+                self.on_turn(self._line(item))
             answer = TurnAnswer.model_validate(done["answer"])
             clock = None if clock is None or answer.delay_s is None else clock + answer.delay_s
             self._messages.append(
@@ -100,8 +104,9 @@ class Conversation:
             order=self.order,
         )
 
-    def _journal(self, item: Item) -> dict[str, Any]:
-        line = orjson.dumps(
+    def _line(self, item: Item) -> bytes:
+        """The journal's line of a turn."""
+        return orjson.dumps(
             {
                 "stimulus": item.stimulus,
                 "sample": item.sample,
@@ -113,9 +118,16 @@ class Conversation:
             },
             option=orjson.OPT_APPEND_NEWLINE,
         )
-        self.on_turn(line)
-        done: dict[str, Any] = orjson.loads(line)
-        return done
+
+
+def _unusable(item: Item) -> str | None:
+    """What keeps a turn from being said to the other speaker, or None."""
+    try:
+        said = TurnAnswer.model_validate_json(item.answer or b"")
+        Utterance(speaker="A", text=said.text)
+    except ValidationError as error:
+        return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
+    return None
 
 
 def _add(whole: Item, done: dict[str, Any], batches: list[int]) -> None:
@@ -130,10 +142,13 @@ def _add(whole: Item, done: dict[str, Any], batches: list[int]) -> None:
         batches.append(done["worker"]["batch_size"])
 
 
-def read_journal(path: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """The journalled turns by (stimulus, sample), in order; a turn journalled twice counts once, as first said."""
+def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """The journalled turns of the ``wanted`` conversations by (stimulus, sample), in order; a turn journalled twice
+    counts once, as first said."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for turn in _lines(path):
+        if not wanted(turn["stimulus"], turn["sample"]):
+            continue
         turns = found.setdefault((turn["stimulus"], turn["sample"]), [])
         expected = turns[-1]["turn"] + 1 if turns else turn["turn"]
         if turn["turn"] == expected:

@@ -56,15 +56,15 @@ class Done:
 
     state: NDArray[np.uint8]
     duplicates: bool = False
-    attempts: int = 0
 
     @classmethod
-    def read(cls, path: Path, places: Places, count: int, samples: int) -> Done:
-        """Read a record file, its torn tail already cut; the last line of a key counts."""
+    def read(cls, path: Path, places: Places, samples: int, digest: str) -> Done:
+        """Read a record file, its torn tail already cut; the last line of a key counts. Raises InputError for a line
+        that is no record of an agent of this ``digest``."""
         import numpy as np
 
-        done = cls(np.zeros((count, samples), dtype=np.uint8))
-        for ids, numbers, states in _chunks(path):
+        done = cls(np.zeros((len(places.key), samples), dtype=np.uint8))
+        for ids, numbers, states in _chunks(path, digest):
             at = places.find(ids)
             sample = np.array(numbers, dtype=np.int64)
             state = np.array(states, dtype=np.uint8)
@@ -81,7 +81,7 @@ class Done:
         return Counter({name: int((state == value).sum()) for name, value in STATUS.items()})
 
 
-def _chunks(path: Path) -> Iterator[tuple[list[str], list[int], list[int]]]:
+def _chunks(path: Path, digest: str) -> Iterator[tuple[list[str], list[int], list[int]]]:
     if not path.exists():
         return
     line = 0
@@ -95,24 +95,40 @@ def _chunks(path: Path) -> Iterator[tuple[list[str], list[int], list[int]]]:
                     ids.append(record["stimulus"])
                     numbers.append(record["sample"])
                     states.append(STATUS[record["status"]])
+                    if record["provenance"]["digest"] != digest:
+                        raise InputError(
+                            f"{path}:{line} was made with other settings than run.json says; choose another --out"
+                        )
                 except (orjson.JSONDecodeError, KeyError, TypeError):
                     raise InputError(f"{path}:{line} is not a record; take the line out, then resume") from None
             yield ids, numbers, states
 
 
-def compact(path: Path) -> int:
-    """Leave one line per key, the last, in one atomic replacement. Returns how many lines went."""
-    last: dict[tuple[int, int], int] = {}
-    with path.open("rb") as file:
-        for number, line in enumerate(file):
-            record = orjson.loads(line)
-            last[id_key(record["stimulus"]), record["sample"]] = number
-    keep = set(last.values())
+def compact(path: Path, places: Places, samples: int) -> int:
+    """Leave one line per key, the last, in one atomic replacement; lines of no key of the run stay. Returns how many
+    lines went."""
+    import numpy as np
+
+    last = np.full(len(places.key) * samples, -1, dtype=np.int64)
+    for number, (cell, _) in enumerate(_cells(path, places, samples)):
+        if cell >= 0:
+            last[cell] = number
     dropped = 0
-    with replacing(path) as out, path.open("rb") as file:
-        for number, line in enumerate(file):
-            if number in keep:
+    with replacing(path) as out:
+        for number, (cell, line) in enumerate(_cells(path, places, samples)):
+            if cell < 0 or last[cell] == number:
                 out.write(line)
             else:
                 dropped += 1
     return dropped
+
+
+def _cells(path: Path, places: Places, samples: int) -> Iterator[tuple[int, bytes]]:
+    """Each line with its place in the flattened (stimulus, sample) table, -1 if it has none."""
+    with path.open("rb") as file:
+        while lines := list(islice(file, CHUNK)):
+            records = [orjson.loads(line) for line in lines]
+            at = places.find([record["stimulus"] for record in records]).tolist()
+            for place, record, line in zip(at, records, lines, strict=True):
+                known = place >= 0 and 0 <= record["sample"] < samples
+                yield (place * samples + record["sample"] if known else -1), line

@@ -24,14 +24,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import orjson
 
 from agents.errors import InputError
 from serving.files import replacing
-from serving.outputs import make_parent, new_folder, refuse_existing
+from serving.outputs import make_parent, new_folder, refuse_existing, refuse_own_files
 from serving.reading import RunFolder
+from serving.report_text import count
 
 FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18")
 SCHEMA = "understudy.export/1"
@@ -126,8 +127,7 @@ def export(
     if sample is not None and sample < 0:
         raise InputError(f"sample {sample}: samples are numbered from 0")
     folder, out = RunFolder(path), Path(out)
-    if out.resolve().is_relative_to((folder.path / "records").resolve()) or out.resolve() == folder.path.resolve():
-        raise InputError(f"{out} is where the run keeps its own files; give another place")
+    refuse_own_files([out], folder.path)
     if format == "turingtest" and sample is None:
         sample = 0
     chosen = Selection(folder, sample, include_rejected, include_control)
@@ -145,14 +145,18 @@ def _turingtest(chosen: Selection, out: Path, allow_missing: bool, force: bool) 
     with new_folder(out, marker=MARKER, force=force) as folder:
         notes = write_turingtest(chosen, folder, allow_missing)
         (folder / MARKER).write_bytes(chosen.sidecar("turingtest", notes))
-        _copy_stimuli(chosen.folder, folder / STIMULI)
+        if chosen.folder.has_stimuli():
+            with (folder / STIMULI).open("wb") as file:
+                _copy_stimuli(chosen.folder, file)
     return notes
 
 
 def _one_file(chosen: Selection, form: str, out: Path, force: bool) -> dict[str, Any]:
     about, stimuli = (out.with_name(f"{out.name}.{end}") for end in ("export.json", "stimuli.jsonl"))
-    with_stimuli = form in ("jsonl", "coco-search18") and (chosen.folder.path / "stimuli.jsonl").exists()
-    refuse_existing([out, about, *([stimuli] if with_stimuli else [])], force=force)
+    with_stimuli = form in ("jsonl", "coco-search18") and chosen.folder.has_stimuli()
+    paths = [out, about, *([stimuli] if with_stimuli else [])]
+    refuse_own_files(paths, chosen.folder.path)
+    refuse_existing(paths, force=force)
     make_parent(out)
     with ExitStack() as files:
         main = files.enter_context(replacing(out))  # the first to be opened is the last to be put in place
@@ -174,30 +178,31 @@ def _one_file(chosen: Selection, form: str, out: Path, force: bool) -> dict[str,
         written[1].write(chosen.sidecar(form, notes))
         if with_stimuli:
             written.append(files.enter_context(replacing(stimuli)))
-            with (chosen.folder.path / "stimuli.jsonl").open("rb") as source:
-                shutil.copyfileobj(source, written[2])
+            _copy_stimuli(chosen.folder, written[2])
         for file in written:  # if the disk is full, know it before the first is put in place
             file.flush()
     return notes
 
 
-def _copy_stimuli(folder: RunFolder, to: Path) -> None:
-    source = folder.path / "stimuli.jsonl"
-    if source.exists():
-        shutil.copyfile(source, to)
+def _copy_stimuli(folder: RunFolder, to: BinaryIO) -> None:
+    """Copy the set's rows, once it is known that they are whole."""
+    for _ in folder.located_stimuli():
+        pass
+    with (folder.path / "stimuli.jsonl").open("rb") as source:
+        shutil.copyfileobj(source, to)
 
 
 def _summarise(chosen: Selection, out: Path, notes: dict[str, Any]) -> None:
-    counts = ", ".join(f"{name} {count:,}" for name, count in list(chosen.taken.items())[:20])
+    counts = ", ".join(f"{name} {number:,}" for name, number in list(chosen.taken.items())[:20])
     more = f" and {len(chosen.taken) - 20:,} more" if len(chosen.taken) > 20 else ""
-    sys.stdout.write(f"{out}: {chosen.taken.total():,} records ({counts}{more}){_left_out(chosen)}\n")
+    sys.stdout.write(f"{out}: {count(chosen.taken.total(), 'record')} ({counts}{more}){_left_out(chosen)}\n")
     for line in notes.get("remarks", ()):
         sys.stdout.write(f"{line}\n")
 
 
 def _left_out(chosen: Selection) -> str:
     options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
-    return "".join(f"; {count:,} {what} left out{options.get(what, '')}" for what, count in chosen.left_out.items())
+    return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in chosen.left_out.items())
 
 
 def misfit(record: dict[str, Any], field: str, reason: str) -> InputError:

@@ -109,7 +109,7 @@ def lock(folder: Path) -> Iterator[None]:
     """
     path = folder / "lock"
     try:
-        file = path.open("a+b")
+        file = path.open("a+b", buffering=0)
     except OSError as error:
         raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     with file:
@@ -124,7 +124,6 @@ def lock(folder: Path) -> Iterator[None]:
             file.truncate(0)
             started = time.strftime("%Y-%m-%d %H:%M:%S")
             file.write(orjson.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
-            file.flush()
         except OSError as error:
             raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
         try:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
+from serving import interrupts
 from serving.files import lock
 from serving.generation import Generation, Options
 from serving.run import digest, open_run
 
 __all__ = ["Options", "generate"]
+
+OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index"})  # what a run without run.json may have
 
 
 def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
@@ -37,15 +40,29 @@ def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str
     return made
 
 
-async def generate(options: Options, say: Callable[[str], None]) -> int:
-    """Run the command; returns its exit code."""
+def check_pairs(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
+    """Raises InputError for pairs of which one cannot converse."""
+    problems = [
+        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
+        for name in names
+        if len(members := catalogue.pair(name)) == 2
+        for member in dict.fromkeys(members)
+        if "conversation" not in entries[member].tasks
+    ]
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+
+
+def generate(options: Options, say: Callable[[str], None]) -> int:
+    """Run the command; returns its exit code. Raises UnderstudyError, and Interrupted after a signal."""
+    check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
     described = {}
     for name in options.agents:
         described[name] = digest([(options.entries[member], made[member]) for member in catalogue.pair(name)])
-    print(f"checking {options.source}", file=sys.stderr, flush=True)
-    with _folder(options), lock(options.out):
-        run, _ = open_run(
+    with interrupts.raised(), _folder(options), lock(options.out):
+        print(f"checking {options.source}", file=sys.stderr, flush=True)
+        run = open_run(
             options.out,
             options.source,
             task=options.task,
@@ -56,7 +73,7 @@ async def generate(options: Options, say: Callable[[str], None]) -> int:
         )
         generation = Generation(options, run, made)
         if generation.plan():
-            await generation.execute()
+            interrupts.run(generation.execute)
         else:
             say("nothing is left to answer")
         generation.tidy()
@@ -71,6 +88,8 @@ def _folder(options: Options) -> Iterator[None]:
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
     try:
+        if not fresh and not (out / "run.json").exists() and any(path.name not in OURS for path in out.iterdir()):
+            raise InputError(f"{out} is not empty and not a run folder; choose another --out")
         for part in parts:
             (out / part).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -78,14 +97,14 @@ def _folder(options: Options) -> Iterator[None]:
     try:
         yield
     except InputError:
-        if fresh and not (out / "run.json").exists():
+        if fresh:  # nothing was answered: input is found wrong before anything starts
             shutil.rmtree(out)
         raise
 
 
 def summarize(generation: Generation, say: Callable[[str], None]) -> None:
     """What was done, in a few lines."""
-    counts = generation._counts()
+    counts = generation.counts()
     for unit in generation.units:
         found = counts[unit.name]
         parts = [f"{found['ok']} ok"] + [f"{found[key]} {key}" for key in ("rejected", "failed") if found[key]]
@@ -95,6 +114,10 @@ def summarize(generation: Generation, say: Callable[[str], None]) -> None:
         say(f"{unit.name}: {', '.join(parts)}")
         if unit.error is not None:
             say(f"{unit.name} stopped: {unit.error}")
+    asked = frozenset[str]().union(*(unit.tasks for unit in generation.units))
+    for task, count in sorted(generation.tasks.items()):
+        if task not in asked:
+            say(f"{task}: {count} {'stimulus' if count == 1 else 'stimuli'}, and none of these agents answers it")
     if generation.run.skipped:
-        say(f"{generation.run.skipped} rows have no readable id or task and no record")
+        say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
     say(f"records: {generation.options.out / 'records'}")

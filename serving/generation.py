@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -70,6 +70,8 @@ class Unit:
     total: int = 0
     error: AgentStoppedError | None = None
 
+    again: int = 0  # failed before, and tried again now
+
     @property
     def is_pair(self) -> bool:
         return len(self.members) == 2
@@ -83,6 +85,8 @@ class Generation:
     run: Run
     agents: Mapping[str, Agent[Any]]
     units: list[Unit] = field(init=False, default_factory=list)
+    places: Places = field(init=False)
+    tasks: Counter[str] = field(init=False)
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
@@ -94,8 +98,8 @@ class Generation:
     def plan(self) -> int:
         """Find what is still to be answered; returns how much that is."""
         run, options = self.run, self.options
-        places = Places(run.index.key)
-        counts = self._count_tasks()
+        self.places = places = Places(run.index.key)
+        self.tasks = counts = self._count_tasks()
         problems = []
         for name in options.agents:
             members = catalogue.pair(name)
@@ -104,7 +108,7 @@ class Generation:
             header = Header(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
             path = run.records(name)
             repair_tail(path)
-            done = Done.read(path, places, len(run.index.key), options.samples)
+            done = Done.read(path, places, options.samples, header.digest)
             unit = Unit(name, members, tasks, header, done)
             unit.total = sum(counts[task] for task in tasks) * options.samples
             if not unit.total:
@@ -114,6 +118,8 @@ class Generation:
                 problems.append(
                     Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
                 )
+            if options.retry_failed:
+                unit.again = int((done.state[: options.limit] == FAILED).sum())
             self.units.append(unit)
         if problems:
             raise InputError("these agents have nothing to answer", problems)
@@ -121,18 +127,18 @@ class Generation:
 
     def _count_tasks(self) -> Counter[str]:
         rows = self.run.rows() if self.options.limit is None else islice(self.run.rows(), self.options.limit)
-        return Counter(_task(row) for row in rows)
+        return Counter(task_of(row) for row in rows)
 
     def _left(self, unit: Unit) -> int:
         """How many answers are still to be made."""
         state = unit.done.state[: self.options.limit]
-        answered = int((state != NONE).sum())
-        if self.options.retry_failed:
-            answered -= int((state == FAILED).sum())
-        return unit.total - answered
+        return unit.total - int((state != NONE).sum()) + unit.again
 
-    async def execute(self) -> None:
-        """Start everything, answer everything, end everything; raises StorageError and ClusterError."""
+    async def execute(self, listen: Callable[[], None]) -> None:
+        """Start everything, answer everything, end everything; raises StorageError and ClusterError.
+
+        ``listen`` takes the signals back that Ray has taken when it started.
+        """
         for unit in self.units:
             self.store.open(self.run.records(unit.name))
             if unit.is_pair:
@@ -140,12 +146,13 @@ class Generation:
         writer = asyncio.create_task(self.store.run())
         self.cluster = Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
-        self.progress = Progress(self._counts, {unit.name: unit.total for unit in self.units})
+        self.progress = Progress(self.counts, {unit.name: unit.total for unit in self.units})
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
                 self.progress.say("starting Ray")
                 await self.cluster.start()
+                listen()
                 gc.freeze()  # what is imported stays: the collector need not look at it again and again
                 self._admit()
                 work = asyncio.create_task(self._work())
@@ -159,6 +166,7 @@ class Generation:
                     work.cancel()
                     watch.cancel()
                     await asyncio.gather(work, watch, return_exceptions=True)
+                    await self._end_loads(*self._loads)
                     await self.scheduler.close()
                     await self.store.finish(writer)
                     shown.cancel()
@@ -197,6 +205,7 @@ class Generation:
                 self.progress.say(f"loading {' and '.join(dict.fromkeys(unit.members))}")
                 await asyncio.gather(*(self._loaded(member) for member in dict.fromkeys(unit.members)))
                 self._note_provenance(unit)
+                self.progress.say("")
                 if unit.is_pair:
                     await self._converse(unit)
                 else:
@@ -205,9 +214,17 @@ class Generation:
                 unit.error = error
                 self.progress.say(str(error))
         for member in dict.fromkeys(unit.members):
-            if not self.admission.in_use(member) and member in self.scheduler.lanes:
-                self._loads.pop(member, None)
-                await self.scheduler.remove(member)
+            if not self.admission.in_use(member):
+                await self._end_loads(member)
+                if member in self.scheduler.lanes:
+                    await self.scheduler.remove(member)
+
+    async def _end_loads(self, *names: str) -> None:
+        """End what is still being loaded, before Ray ends."""
+        loads = [self._loads.pop(name) for name in names if name in self._loads]
+        for load in loads:
+            load.cancel()
+        await asyncio.gather(*loads, return_exceptions=True)
 
     async def _loaded(self, name: str) -> None:
         """Load an agent once, whoever needs it."""
@@ -272,38 +289,49 @@ class Generation:
         path, tasks = self.run.records(unit.name), unit.tasks
         only = next(iter(tasks)) if len(tasks) == 1 else None
 
+        await self._write_invalid(unit)
+
         def items() -> Iterator[Item]:
             for place, stimulus, row, sample in self._todo(unit):
-                item = Item(
-                    unit.name, row, stimulus, sample, seed, unit.name, order=place * len(unit.done.state[0]) + 1
-                )
-                if self._is_invalid(item, place):
-                    self._write(unit, path, item, _task(row))
-                    continue
-                yield item
+                if place not in self.run.invalid:
+                    yield Item(unit.name, row, stimulus, sample, seed, unit.name, order=place + 1)
 
         stream = self.scheduler.stream(items())
         async with contextlib.aclosing(stream):
             async for item in stream:
-                self._write(unit, path, item, only or _task(item.row))
+                self._write(unit, path, item, only or task_of(item.row))
                 await self.store.room()
 
-    def _is_invalid(self, item: Item, place: int) -> bool:
-        """Whether the check found fault with the item's row: then it fails without any agent seeing it."""
-        reason = self.run.invalid.get(place)
-        if reason is None:
-            return False
-        item.status, item.error = "failed", reason
-        item.draw_seed()
-        return True
+    async def _write_invalid(self, unit: Unit) -> None:
+        """Failed records for the rows with which the check found fault; no agent sees them."""
+        if not self.run.invalid:
+            return
+        seed, path = self.run.meta["seed"], self.run.records(unit.name)
+        for number, (place, stimulus, row, sample) in enumerate(self._todo(unit)):
+            reason = self.run.invalid.get(place)
+            if reason is not None:
+                item = Item(unit.name, row, stimulus, sample, seed, unit.name)
+                item.status, item.error = "failed", reason
+                item.draw_seed()
+                self._write(unit, path, item, task_of(row))
+                await self.store.room()
+            if number % 1000 == 0:
+                await asyncio.sleep(0)
 
     def _write(self, unit: Unit, path: Path, item: Item, task: str) -> None:
         self.store.put(path, unit.header.record(item, task), item.status)
 
     async def _converse(self, unit: Unit) -> None:
         seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
-        said = read_journal(journal)
         first, second = unit.members
+        state = unit.done.state
+
+        def unfinished(stimulus: str, sample: int) -> bool:
+            [place] = self.places.find([stimulus])
+            return place >= 0 and sample < state.shape[1] and state[place, sample] in (NONE, FAILED)
+
+        said = read_journal(journal, unfinished)
+        await self._write_invalid(unit)
 
         async def hold(conversation: Conversation) -> None:
             item = await conversation.run(self.scheduler)
@@ -312,9 +340,7 @@ class Generation:
         running: set[asyncio.Task[None]] = set()
         try:
             for place, stimulus, row, sample in self._todo(unit):
-                item = Item(unit.name, row, stimulus, sample, seed, unit.name)
-                if self._is_invalid(item, place):
-                    self._write(unit, path, item, "conversation")
+                if place in self.run.invalid:
                     continue
                 talk = Conversation(
                     unit.name, (first, second), row, sample, seed, place + 1, said.pop((stimulus, sample), ()),
@@ -331,25 +357,25 @@ class Generation:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _counts(self) -> dict[str, Counter[str]]:
+    def counts(self) -> dict[str, Counter[str]]:
         """Per unit, what is on disk: from before and since."""
         found = {}
         for unit in self.units:
             counts = unit.done.counts(self.options.limit)
-            since = self.store.done.get(self.run.records(unit.name), Counter())
-            if self.options.retry_failed:
-                counts["failed"] = max(0, counts["failed"] - since.total())
-            found[unit.name] = counts + since
+            # What is tried again is not counted as failed while it is open.
+            counts["failed"] -= unit.again
+            found[unit.name] = counts + self.store.done.get(self.run.records(unit.name), Counter())
         return found
 
     def tidy(self) -> None:
         """After the last write: one line per key, and no journal of finished conversations."""
-        counts = self._counts()
+        counts = self.counts()
         for unit in self.units:
             finished = counts[unit.name].total() >= unit.total
-            if unit.done.duplicates or (self.options.retry_failed and finished):
-                compact(self.run.records(unit.name))
-            if unit.is_pair and finished:
+            if finished and (unit.done.duplicates or unit.again):
+                compact(self.run.records(unit.name), self.places, unit.done.state.shape[1])
+            whole = self.options.limit is None and self.options.samples >= self.run.meta["agents"][unit.name]["samples"]
+            if unit.is_pair and finished and whole:
                 self.run.journal(unit.name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.folder / "turns").rmdir()
@@ -358,7 +384,7 @@ class Generation:
         """0: all answered; 1: with failures; 3: an agent stopped."""
         if any(unit.error for unit in self.units):
             return 3
-        counts = self._counts()
+        counts = self.counts()
         failed = self.run.skipped or any(counts[unit.name]["failed"] for unit in self.units)
         return 1 if failed else 0
 
@@ -371,5 +397,6 @@ async def _some(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
     return rest
 
 
-def _task(row: bytes) -> str:
+def task_of(row: bytes) -> str:
+    """The task of a row of the set."""
     return str(orjson.loads(row)["task"])

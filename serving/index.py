@@ -1,4 +1,4 @@
-"""The index of a run's stimuli: 32 bytes a row, beside ``stimuli.jsonl``.
+"""The index of a run's stimuli: 24 bytes a row, beside ``stimuli.jsonl``.
 
 Hashes of the id, of the content (canonical row and image bytes) and of the image files' size and time: with them a
 resumed run sees what has changed without reading any image again.
@@ -7,14 +7,15 @@ resumed run sees what has changed without reading any image again.
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from agents.errors import IdentityError, Problem
+from agents.errors import IdentityError, InputError, Problem
 from serving.checking import check_set
 from serving.files import replacing
 from serving.stimulus_set import Row
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAMED = 10  # how many changed stimuli a message names
-MAGIC = b"understudy.index/1\n"
+TOLD = 10_000  # invalid rows whose reasons are kept
+UNTOLD = ("invalid_stimulus", "the set has too many problems to tell each: see `understudy check`")
+MAGIC = b"understudy.index/2\n"
 Reasons = dict[int, tuple[str, str]]  # place in stimuli.jsonl -> why the row is invalid: (code, message)
 
 
 @dataclass(slots=True)
 class Index:
-    """Per stimulus, in the order of ``stimuli.jsonl``: hash of the id, content digest (two words, zero where the row
-    or an image could not be read), and signature of the image files."""
+    """Per stimulus, in the order of ``stimuli.jsonl``: hashes of the id, of the content (0 where the row or an image
+    could not be read) and of the image files' size and time (0 without images), 64 bits each."""
 
     key: NDArray[np.uint64]
     content: NDArray[np.uint64]
@@ -42,7 +45,7 @@ class Index:
         """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
         import numpy as np
 
-        order = np.argsort(self.key, kind="stable")
+        order = _order(self.key)
         digest = hashlib.sha256()
         for start in range(0, len(order), 65536):
             rows = order[start : start + 65536]
@@ -68,24 +71,24 @@ class Index:
                 count, size = orjson.loads(file.readline())
                 if size != source.stat().st_size:
                     return None
-                words = np.fromfile(file, dtype=np.uint64, count=4 * count)
-        except (OSError, ValueError):
+                words = np.fromfile(file, dtype=np.uint64, count=3 * count)
+        except (OSError, ValueError, TypeError):
             return None
-        if len(words) != 4 * count:
+        if len(words) != 3 * count:
             return None
-        return cls(words[:count], words[count : 3 * count].reshape(count, 2), words[3 * count :])
+        return cls(words[:count], words[count : 2 * count], words[2 * count :])
 
 
 class Builder:
-    """Collects index and rows while the set is checked."""
+    """Collects index and rows while the set is checked. ``skipped`` rows have no readable id or task."""
 
-    def __init__(self, rows: Any, known: Index | None) -> None:
+    def __init__(self, rows: BinaryIO, known: Index | None) -> None:
         self.rows = rows
         self.key, self.content, self.signature = array("Q"), array("Q"), array("Q")
         self.invalid: Reasons = {}
         self.skipped = 0
         self._known = known
-        self._order: NDArray[np.intp] | None = None
+        self._order: NDArray[np.int32] | None = None
 
     def add(self, row: Row, content: bytes | None, signature: int) -> None:
         """Take one row, in file order."""
@@ -93,15 +96,10 @@ class Builder:
             self.skipped += 1
             return
         if row.problems:
-            first = row.problems[0]
-            self.invalid[len(self.key)] = (
-                "invalid_stimulus",
-                "; ".join(str(p) for p in row.problems[:3]) or str(first),
-            )
+            why = "; ".join(str(one) for one in row.problems[:3])
+            self.invalid[len(self.key)] = ("invalid_stimulus", why) if len(self.invalid) < TOLD else UNTOLD
         self.key.append(row.key)
-        words = content or bytes(16)
-        self.content.append(int.from_bytes(words[:8], "big"))
-        self.content.append(int.from_bytes(words[8:16], "big"))
+        self.content.append(0 if content is None else int.from_bytes(content[:8], "big") or 1)
         self.signature.append(signature)
         self.rows.write((row.canonical or row.raw) + b"\n")
 
@@ -113,20 +111,28 @@ class Builder:
         if index is None or not len(index.key) or not signature:
             return None
         if self._order is None:
-            self._order = np.argsort(index.key, kind="stable")
+            self._order = _order(index.key)
         place = int(np.searchsorted(index.key, np.uint64(key), sorter=self._order))
         if place == len(self._order):
             return None
         found = self._order[place]
-        if int(index.key[found]) != key or int(index.signature[found]) != signature or not index.content[found].any():
+        if int(index.key[found]) != key or int(index.signature[found]) != signature or not index.content[found]:
             return None
-        return bytes(index.content[found].astype(">u8").tobytes())
+        return int(index.content[found]).to_bytes(8, "big")
 
     def index(self) -> Index:
+        """The index of the rows so far; the builder takes no more."""
         import numpy as np
 
-        content = np.frombuffer(self.content, dtype=np.uint64).reshape(-1, 2)
-        return Index(np.frombuffer(self.key, dtype=np.uint64), content, np.frombuffer(self.signature, dtype=np.uint64))
+        self._order = self._known = None
+        return Index(*(np.frombuffer(part, dtype=np.uint64) for part in (self.key, self.content, self.signature)))
+
+
+def _order(keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """The places that sort ``keys``."""
+    import numpy as np
+
+    return np.argsort(keys, kind="stable").astype(np.int32)
 
 
 def without_repeats(path: Path, repeating: Builder) -> Builder:
@@ -144,62 +150,102 @@ def without_repeats(path: Path, repeating: Builder) -> Builder:
                 if at in repeating.invalid:
                     builder.invalid[len(builder.key)] = repeating.invalid[at]
                 builder.key.append(repeating.key[at])
-                builder.content.extend(repeating.content[2 * at : 2 * at + 2])
+                builder.content.append(repeating.content[at])
                 builder.signature.append(repeating.signature[at])
                 rows.write(line)
     return builder
 
 
 def rebuild(folder: Path, root: Path) -> Index:
-    """The index of a folder that has lost it, from its rows and the images where they were."""
-    with replacing(folder / "stimuli.index.rows") as rows:
-        builder = Builder(rows, None)
-        check_set(folder / "stimuli.jsonl", root=root, hash_images=True, on_row=builder.add)
-    (folder / "stimuli.index.rows").unlink()
+    """The index of a folder that has lost it, from its rows and the images where they were. Raises InputError."""
+    source = folder / "stimuli.jsonl"
+    with source.open("rb") as rows:
+        for number, line in enumerate(rows, start=1):
+            try:
+                readable = isinstance(orjson.loads(line).get("id"), str) and line.endswith(b"\n")
+            except (orjson.JSONDecodeError, AttributeError):
+                readable = False
+            if not readable:
+                raise InputError(
+                    f"{source}:{number} is damaged, and the set that is given is not the one that the run was made "
+                    "from: give that one, or choose another --out"
+                )
+    with Path(os.devnull).open("wb") as nowhere:
+        builder = Builder(nowhere, None)
+        check_set(source, root=root, hash_images=True, on_row=builder.add)
     return builder.index()
 
 
 def merge(folder: Path, old: Index, new: Index, invalid: Reasons) -> tuple[Index, Reasons]:
-    """Keep the old rows' places, add new rows at the end. Raises IdentityError for missing or changed stimuli."""
+    """Keep the old rows' places, add new rows at the end. Raises IdentityError for missing or changed stimuli.
+
+    A row that cannot be read now keeps what is known of it: it must be the same when it can be read again.
+    """
     import numpy as np
 
-    order = np.argsort(new.key, kind="stable")
-    place = np.searchsorted(new.key, old.key, sorter=order)
-    place[place == len(order)] = 0
-    found = order[place] if len(order) else np.zeros(len(old.key), dtype=np.intp)
-    missing = new.key[found] != old.key if len(order) else np.ones(len(old.key), dtype=bool)
-    both_known = old.content.any(axis=1) & ~missing
-    if len(order):
-        both_known &= new.content[found].any(axis=1)
-        changed = both_known & (new.content[found] != old.content).any(axis=1)
+    if np.array_equal(old.key, new.key):
+        found: Any = slice(None)
+        missing = np.zeros(len(old.key), dtype=bool)
+        place: NDArray[np.int32] | None = None
+        fresh = missing
     else:
-        changed = np.zeros(len(old.key), dtype=bool)
+        found, missing, place, fresh = _match(old, new)
+    content = new.content[found]
+    changed = ~missing & (old.content != 0) & (content != 0) & (content != old.content)
     if missing.any() or changed.any():
         raise IdentityError(
             f"{folder} was made from another set; choose another --out", _name_changes(folder, missing, changed)
         )
-    fresh = np.ones(len(new.key), dtype=bool)
-    fresh[found] = False
-    with replacing(folder / "stimuli.merged") as merged, (folder / "stimuli.new").open("rb") as rows:
-        new_place = np.empty(len(new.key), dtype=np.intp)
-        new_place[found] = np.arange(len(old.key))
-        new_place[fresh] = len(old.key) + np.arange(int(fresh.sum()))
-        replaced = {int(i) for i in np.flatnonzero(~old.content.any(axis=1))}
-        kept = {int(new_place[i]): line for i, line in enumerate(rows) if int(new_place[i]) in replaced}
-        with (folder / "stimuli.jsonl").open("rb") as before:
-            for at, line in enumerate(before):
-                merged.write(kept.get(at, line))
-        rows.seek(0)
-        for at, line in enumerate(rows):
-            if fresh[at]:
-                merged.write(line)
-    (folder / "stimuli.merged").replace(folder / "stimuli.jsonl")
+    mended = np.flatnonzero((old.content == 0) & (content != 0))
+    if len(mended) or fresh.any():
+        _merge_rows(folder, mended, fresh, place)
     index = Index(
         np.concatenate([old.key, new.key[fresh]]),
-        np.concatenate([new.content[found], new.content[fresh]]),
-        np.concatenate([new.signature[found], new.signature[fresh]]),
+        np.concatenate([np.where(content != 0, content, old.content), new.content[fresh]]),
+        np.concatenate([np.where(content != 0, new.signature[found], old.signature), new.signature[fresh]]),
     )
-    return index, {int(new_place[at]): reason for at, reason in invalid.items()}
+    return index, invalid if place is None else {int(place[at]): reason for at, reason in invalid.items()}
+
+
+def _match(old: Index, new: Index) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_]]:
+    """(place in ``new`` of each old row, which old rows are missing, place in the merged set of each new row, which
+    new rows are fresh)."""
+    import numpy as np
+
+    order = _order(new.key)
+    at = np.searchsorted(new.key, old.key, sorter=order).astype(np.int32)
+    at[at == len(order)] = 0
+    found = order[at]
+    del order, at
+    missing = new.key[found] != old.key
+    fresh = np.ones(len(new.key), dtype=bool)
+    fresh[found[~missing]] = False
+    place = np.empty(len(new.key), dtype=np.int32)
+    place[found] = np.arange(len(old.key), dtype=np.int32)
+    place[fresh] = np.arange(len(old.key), len(old.key) + int(fresh.sum()), dtype=np.int32)
+    return found, missing, place, fresh
+
+
+def _merge_rows(
+    folder: Path, mended: NDArray[np.intp], fresh: NDArray[np.bool_], place: NDArray[np.int32] | None
+) -> None:
+    """Write ``stimuli.jsonl`` anew: old rows in their places, those that can be read now as they are now, then the
+    fresh ones."""
+    wanted = set(mended.tolist())
+    with (folder / "stimuli.new").open("rb") as rows:
+        better = {
+            at: line
+            for number, line in enumerate(rows if wanted else ())
+            if (at := number if place is None else int(place[number])) in wanted
+        }
+        rows.seek(0)
+        with replacing(folder / "stimuli.jsonl") as merged:
+            with (folder / "stimuli.jsonl").open("rb") as before:
+                for number, line in enumerate(before):
+                    merged.write(better.get(number, line))
+            for number, line in enumerate(rows):
+                if fresh[number]:
+                    merged.write(line)
 
 
 def _name_changes(folder: Path, missing: NDArray[np.bool_], changed: NDArray[np.bool_]) -> list[Problem]:

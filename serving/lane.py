@@ -24,7 +24,7 @@ from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
 from serving.items import Item, now
-from serving.worker import Batch, Result, Work
+from serving.worker import Batch, Result, Work, describe
 from serving.workers import WorkerLost
 
 LINGER = 0.004
@@ -52,6 +52,8 @@ class _Slot:
     worker: LaneWorker
     calls: dict[int, list[Item]] = field(default_factory=dict)
     lost: bool = False
+    alone: bool = False  # answers a suspect, and takes nothing beside it
+    crowded: set[int] = field(default_factory=set)  # calls that have not been alone all the time
 
 
 @dataclass(slots=True)
@@ -120,7 +122,11 @@ class Lane:
 
     async def start(self, replicas: int = 1) -> None:
         """Load the agent into ``replicas`` workers. Raises AgentStoppedError if one of them cannot be loaded."""
-        results = await asyncio.gather(*(self._spawn() for _ in range(replicas)), return_exceptions=True)
+        spawns = [asyncio.create_task(self._spawn()) for _ in range(replicas)]
+        self._tasks.update(spawns)  # so that close() ends them, too
+        for spawn in spawns:
+            spawn.add_done_callback(self._tasks.discard)
+        results = await asyncio.gather(*spawns, return_exceptions=True)
         for result in results:
             if isinstance(result, AgentStoppedError):
                 self.stop(result)
@@ -162,14 +168,16 @@ class Lane:
         """Send what can be sent now."""
         while self.stopped is None and self._slots:
             slots = self._slots
-            slot = slots[0] if len(slots) == 1 else min(slots, key=lambda slot: len(slot.calls))
-            if len(slot.calls) >= self.depth:
+            slot = slots[0] if len(slots) == 1 else min(slots, key=lambda slot: (slot.alone, len(slot.calls)))
+            if len(slot.calls) >= self.depth or slot.alone:
                 return
             if self._suspects:
                 if slot.calls:
                     return
                 suspect = self._suspects.popleft()
-                self._send(slot, [] if self._stale(suspect) else [suspect])
+                if not self._stale(suspect):
+                    slot.alone = True
+                    self._send(slot, [suspect])
                 continue
             if not self._queue:
                 return
@@ -186,8 +194,14 @@ class Lane:
         return [heapq.heappop(self._queue)[2] for _ in range(min(count, len(self._queue)))]
 
     def _stale(self, item: Item) -> bool:
-        """Nobody waits for it any more."""
-        return item.dropped or (item.deadline is not None and item.deadline < asyncio.get_running_loop().time())
+        """Nobody waits for it any more, or its time is over: then it fails."""
+        if item.dropped:
+            return True
+        if item.deadline is None or item.deadline >= asyncio.get_running_loop().time():
+            return False
+        item.status, item.error = "failed", ("deadline", "no worker was free in time")
+        self._put(item)
+        return True
 
     def _wake_in(self, seconds: float) -> None:
         if self._timer is None:
@@ -201,12 +215,20 @@ class Lane:
         if items:
             call = next(self._ids)
             slot.calls[call] = items
+            if len(slot.calls) > 1:
+                slot.crowded.update(slot.calls)
             self._track(self._call(slot, call, items))
 
     def _track(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours in a task that nobody waits for must end the agent, not leave its items waiting."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
     async def _call(self, slot: _Slot, call: int, items: list[Item]) -> None:
         now = asyncio.get_running_loop().time()
@@ -214,8 +236,10 @@ class Lane:
         for item in items:
             item.waiting += now - item.since
             works.append((item.row, None, item.draw_seed(), item.sample, item.attempt, item.options))
+        # A worker answers its batches in turn: the time of those ahead is not this one's.
+        ahead = 0 if self.continuous else len(slot.calls) - 1
         try:
-            batch = await slot.worker.call(works, self.timeout)
+            batch = await slot.worker.call(works, self.timeout * (1 + ahead))
         except WorkerLost as lost:
             self._lose(slot, lost)
             return
@@ -224,7 +248,10 @@ class Lane:
             failed: Result = ("worker_failed", " ".join(str(error).split())[:500], None, None, 0.0)
             batch = Batch([failed] * len(items), 0.0, len(items))
         if slot.calls.pop(call, None) is not None:
-            self._deliver(slot, items, batch)
+            slot.alone = False
+            crowded = call in slot.crowded
+            slot.crowded.discard(call)
+            self._deliver(slot, items, batch, crowded)
         self.pump()
 
     def _lose(self, slot: _Slot, lost: WorkerLost) -> None:
@@ -254,7 +281,7 @@ class Lane:
             self._track(self._replace())
             self.pump()
 
-    def _deliver(self, slot: _Slot, items: list[Item], batch: Batch) -> None:
+    def _deliver(self, slot: _Slot, items: list[Item], batch: Batch, crowded: bool) -> None:
         if batch.limit is not None:
             self.batch_size = min(self.batch_size, batch.limit)
         worker = {"host": slot.worker.host, "device": slot.worker.device, "batch_size": batch.size}
@@ -265,19 +292,26 @@ class Lane:
             item.worker, item.sha256, item.raw, item.created = worker, sha256, raw, created
             item.preparing += preparing
             item.responding += responding
+            if code == "out_of_memory" and self.continuous and crowded:
+                self.depth = max(1, min(self.depth, (len(slot.calls) + 1) // 2))
+                self.submit(item)
+                continue
             if code is not None:
                 item.status, item.answer, item.error = "failed", None, (code, str(message))
             else:
                 assert isinstance(message, bytes)
                 item.status, item.answer = "ok", message
-                if self.agent.filters and self._rejected(item):
-                    continue
+                try:
+                    if self.agent.filters and self._rejected(item):
+                        continue
+                except Exception as error:  # a filter is an agent's own code: what it raises fails this item alone
+                    item.status, item.answer, item.error = "failed", None, ("filter_failed", describe(error))
             self._finish(item)
 
     def _rejected(self, item: Item) -> bool:
         """Run the filters; whether the item has gone back into the queue for its next attempt."""
         stimulus = stimuli.parse_row(item.row)
-        model = answers.TurnAnswer if item.turn is not None else answers.BY_TASK[stimulus.task]
+        model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
         assert item.answer is not None
         reply = Reply(model.model_validate_json(item.answer), None if item.raw is None else orjson.loads(item.raw))
         found = [verdict for test in self.agent.filters if (verdict := test(stimulus, reply)) is not None]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from typing import Any
 
 import orjson
 
+from serving.hashes import ordered_pairs
 from serving.reading import RunFolder
 
 
@@ -18,8 +20,6 @@ class Lookup:
     """
 
     def __init__(self, folder: RunFolder, field: str = "id") -> None:
-        import numpy as np
-
         self._field = field
         hashes, starts = array("q"), array("q")
         for start, row in folder.located_stimuli():
@@ -27,10 +27,7 @@ class Lookup:
             if isinstance(name, str):
                 hashes.append(hash((row.get("task"), name)))
                 starts.append(start)
-        values = np.frombuffer(hashes, dtype=np.int64)
-        order = np.argsort(values, kind="stable")
-        self._hashes = values[order]
-        self._starts = np.frombuffer(starts, dtype=np.int64)[order]
+        self._hashes, self._starts = ordered_pairs(hashes, starts)
         self._file = (folder.path / "stimuli.jsonl").open("rb") if len(hashes) else None
 
     def __enter__(self) -> Lookup:
@@ -45,9 +42,9 @@ class Lookup:
         if self._file is None:
             return None
         wanted = hash((task, name))
-        at = int(self._hashes.searchsorted(wanted))
+        at = bisect_left(self._hashes, wanted)
         while at < len(self._hashes) and self._hashes[at] == wanted:
-            self._file.seek(int(self._starts[at]))
+            self._file.seek(self._starts[at])
             row: dict[str, Any] = orjson.loads(self._file.readline())
             if row.get("task") == task and row.get(self._field) == name:
                 return row

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,17 +16,46 @@ from pathlib import Path
 from agents.errors import InputError, Problem, StorageError
 from serving.files import sync_folder
 
+# What a run folder holds that is nobody else's to write. The page of the report is not among it.
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", "records", "turns")
+
+
+def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
+    """Raise InputError if one of the paths is, or leads to, a file that a run folder keeps for itself: of ``run`` or
+    of any other run; or if it is a folder that ``run`` is in."""
+    for path in paths:
+        real = path.resolve()
+        if run.resolve().is_relative_to(real):
+            raise InputError(f"{path} is where the run itself is; give another place")
+        for folder in real.parents:
+            if real.relative_to(folder).parts[0] in OWN and (folder / "run.json").is_file():
+                raise InputError(f"{path} is where the run {folder} keeps its own files; give another place")
+
 
 def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
-    """Raise InputError, naming each, if one of the paths exists and ``force`` is not given. A folder in the place of
-    a file is refused either way."""
+    """Raise InputError, naming each, if one of the paths exists and ``force`` is not given. What is no plain file (a
+    folder, a device, a link) is refused either way."""
     found = [path for path in paths if os.path.lexists(path)]
-    folders = [path for path in found if path.is_dir()]
-    if folders:
-        raise InputError(f"{folders[0]} is a folder; give the name of a file")
+    for path in found:
+        refuse_irregular(path)
     if found and not force:
         problems = [Problem(str(path), None, None, "already exists") for path in found]
         raise InputError(f"{found[0]} already exists; give another name, or --force to replace it", problems)
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise InputError if there is something at ``path`` that is no plain file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be looked at: {error.strerror}") from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder; give the name of a file")
+    if not stat.S_ISREG(mode):
+        what = "a link" if stat.S_ISLNK(mode) else "not a plain file"
+        raise InputError(f"{path} is {what} and is not replaced; give another name")
 
 
 def make_parent(path: Path) -> None:

@@ -43,14 +43,21 @@ class Need:
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
-    """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory, rounded up to 1/1000."""
-    return min(1.0, -(-need.device_memory * 1000 // max(gpu_memory, 1)) / 1000)
+    """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory over the GPU's.
+
+    Rounded down to Ray's 1/10,000, so that what fits together by its memory fits by its shares.
+    """
+    return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
 
 
 def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
-    """Whether all replicas fit at once: first-fit decreasing over the nodes' GPUs and memory."""
+    """Whether all replicas fit at once: first-fit decreasing over the nodes' GPUs and memory.
+
+    A replica takes the same share of any GPU, so all count as the smallest.
+    """
     memory = [node.memory for node in nodes]
-    gpus = [[node.gpu_memory] * node.gpu_count for node in nodes]
+    smallest = min((node.gpu_memory for node in nodes if node.gpu_count), default=0)
+    gpus = [[smallest] * node.gpu_count for node in nodes]
     replicas = [need for need in needs for _ in range(need.replicas)]
     return all(
         _place(need, memory, gpus) for need in sorted(replicas, key=lambda need: (-need.device_memory, -need.memory))
@@ -80,7 +87,8 @@ def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
         for need in needs
     )
     there = ", ".join(
-        f"{node.memory / GIB:.1f} GiB" + (f" and {node.gpu_count} x {node.gpu_memory / GIB:.1f} GiB of GPU memory")
+        f"{node.memory / GIB:.1f} GiB"
+        + (f" and {node.gpu_count} x {node.gpu_memory / GIB:.1f} GiB of GPU memory" if node.gpu_count else "")
         for node in nodes
     )
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"

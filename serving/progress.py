@@ -23,6 +23,7 @@ class Progress:
         self._message = ""
         self._live: Any = None
         self._last_plain = self._began
+        self._first: dict[str, float] = {}  # when an agent's first new answer was seen
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -43,13 +44,16 @@ class Progress:
     def say(self, message: str) -> None:
         """What is going on, in a few words."""
         self._message = message
-        if self._live is None:
+        if self._live is None and message:
             print(message, file=sys.stderr, flush=True)
 
     async def run(self) -> None:
         """Keep the display up to date until cancelled."""
         while True:
             await asyncio.sleep(0.25)
+            for name, found in self._counts().items():
+                if name not in self._first and found.total() > self._before[name]:
+                    self._first[name] = time.monotonic() - 0.25
             if self._live is not None:
                 self._live.refresh()
             elif time.monotonic() - self._last_plain >= PLAIN_EVERY:
@@ -61,17 +65,18 @@ class Progress:
         for name, done, total, found, rate, left in self._rows():
             text = f"{name}: {done}/{total}"
             text += "".join(f", {found[key]} {key}" for key in ("failed", "rejected") if found[key])
-            lines.append(f"{text}, {rate}/s, {left}")
+            lines.append(f"{text}, {left}" if rate == "-" else f"{text}, {rate}/s, {left}")
         return lines
 
     def _rows(self) -> list[tuple[str, int, int, Counter[str], str, str]]:
-        seconds = max(time.monotonic() - self._began, 1e-9)
         rows = []
         for name, found in self._counts().items():
             done, total = found.total(), self._totals[name]
-            rate = (done - self._before[name]) / seconds
+            seconds = time.monotonic() - self._first.get(name, self._began)
+            rate = (done - self._before[name]) / max(seconds, 0.25)
             left = "done" if done >= total else f"{duration((total - done) / rate)} left" if rate else "waiting"
-            rows.append((name, done, total, found, f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}", left))
+            shown = "-" if not rate else f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+            rows.append((name, done, total, found, shown, left))
         return rows
 
     def _table(self) -> Any:

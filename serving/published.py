@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.errors import InputError, Problem
 from agents.stimuli import TASKS, Task
 from serving.records import SCHEMA
+from serving.report_text import count
 
 SHORT: dict[str, Task] = {
     "caption": "image_captioning",
@@ -26,6 +28,7 @@ SHORT: dict[str, Task] = {
 FRAME = [1280, 1024]
 COLORS = {"red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white"}
 UNKNOWN = "unknown"
+LARGEST = 1 << 30  # bytes of one file: it is held in memory whole
 _ROW = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -105,14 +108,12 @@ class Source:
 def read_source(path: Path, task: str | None = None, name: str | None = None) -> Source:
     """Read one file. ``task`` where the file's name does not say it, ``name`` for a submission.
 
-    Raises InputError with every problem: not such a file, an unknown task, rows of another form.
+    Raises InputError, either with every problem (rows of another form), or with one sentence that says of the file
+    what is wrong without naming it: it is missing, no plain file, too large, no JSON, its task is unknown.
     """
+    data = _read(path)
     which = _task(path, task)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    content = _parse(path, data)
+    content = _parse(data)
     wrong: list[Problem] = []
 
     def problem(where: str | None, message: str) -> None:
@@ -120,7 +121,7 @@ def read_source(path: Path, task: str | None = None, name: str | None = None) ->
 
     source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), which, _form(content, which), name, [])
     if source.form == "submission" and name is None:
-        raise InputError(f"{path} is a submission and does not say whose answers it holds; give the machine's name")
+        raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
     if source.form == "ground truth":
         source.name = None
     for stimulus, value in content.items():
@@ -136,8 +137,25 @@ def read_source(path: Path, task: str | None = None, name: str | None = None) ->
     if not wrong and not source.answers:
         problem(None, "holds no answers")
     if wrong:
-        raise InputError(f"{path}: {len(wrong):,} problems", wrong)
+        raise InputError(f"has {count(len(wrong), 'problem')}", wrong)
     return source
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes. A device or a pipe could go on for ever, so it is looked at before it is opened."""
+    try:
+        about = path.stat()
+        if stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST:
+            return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError("there is no such file") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from error
+    if stat.S_ISREG(about.st_mode):
+        raise InputError(
+            f"has {about.st_size / 2**30:,.1f} GiB and is no file of the benchmark; at most {LARGEST >> 30} GiB is read"
+        )
+    raise InputError("is a folder; give the files in it" if stat.S_ISDIR(about.st_mode) else "is not a plain file")
 
 
 def _task(path: Path, task: str | None) -> Task:
@@ -150,11 +168,11 @@ def _task(path: Path, task: str | None) -> Task:
         return SHORT[given]
     names = ", ".join(SHORT)
     if task is None:
-        raise InputError(f"{path}: its name does not say its task ({names}); give the task")
-    raise InputError(f"there is no published format for the task {task!r}; there are {names}")
+        raise InputError(f"its name does not say its task ({names}); give it with --task")
+    raise InputError(f"--task: there is no published format for {task!r}; there are {names}")
 
 
-def _parse(path: Path, data: bytes) -> dict[str, Any]:
+def _parse(data: bytes) -> dict[str, Any]:
     """The file's JSON object, keys in order. Lone surrogates are replaced; NaN and repeated keys are refused."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -170,9 +188,9 @@ def _parse(path: Path, data: bytes) -> dict[str, Any]:
     try:
         content = json.loads(data, object_pairs_hook=unique, parse_constant=constant)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
+        raise InputError(f"is not JSON in UTF-8: {error}") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: must be a JSON object of stimuli")
+        raise InputError("must be a JSON object of stimuli")
     return content
 
 

@@ -14,19 +14,23 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress, count
 from pathlib import Path
+from types import NoneType
 from typing import Any, BinaryIO
 
 import orjson
 
 from agents.errors import InputError, Problem
+from serving.hashes import last_of_each
 from serving.records import KEYS, SCHEMA
 
 RUN_SCHEMA = "understudy.run/1"
 IMPORTS = ("humans", "published")
+
+Types = type | tuple[type, ...]
 
 _KEYS = frozenset(KEYS)
 _STATUSES = ("ok", "rejected", "failed")
@@ -84,16 +88,29 @@ class RunFolder:
         for index, (_, row) in enumerate(self.located_stimuli()):
             yield index, row
 
+    def has_stimuli(self) -> bool:
+        """Whether the folder keeps a set's rows, or should; a folder of imports alone does not."""
+        return bool(self.meta.get("set")) or (self.path / "stimuli.jsonl").exists()
+
     def located_stimuli(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(place in bytes in ``stimuli.jsonl``, row) for every stimulus of the set."""
+        """(place in bytes in ``stimuli.jsonl``, row) for every stimulus of the set. Raises InputError with file and
+        line where one is damaged, and if there are fewer than ``run.json`` says.
+
+        Unlike records, these rows are put in place whole before a run starts, so a torn last line is damage too.
+        (There may be more than ``run.json`` says for a moment, while stimuli are added to the run.)
+        """
         path = self.path / "stimuli.jsonl"
-        if not path.exists() and not self.meta.get("set"):
-            return  # a folder of imports alone
-        starts = array("q")
+        if not self.has_stimuli():
+            return
+        start, number = 0, 0
         with _open(path) as file:
-            lines = _noting_starts(_lines(file, _size(file)), starts)
-            for number, row in _objects(zip(count(1), lines, strict=False), path, None):
-                yield starts[number - 1], row
+            for number, line in enumerate(file, start=1):
+                yield start, _stimulus(path, number, line)
+                start += len(line)
+        expected = (self.meta.get("set") or {}).get("count")
+        if expected is not None and number < expected:
+            message = f"the rows end here, but the set has {expected:,}"
+            raise InputError(f"damaged: {Problem(str(path), max(number, 1), None, message)}")
 
     def records(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
         """Every record of an agent, a pair or an import ("humans", "published"), superseded ones too, in file order.
@@ -115,7 +132,7 @@ class RunFolder:
         with _open(path) as file:
             size = _size(file)
             keys, size = _key_hashes(_lines(file, size), size, damage is not None)
-            keep = _last_of_each(keys)
+            keep = last_of_each(keys)
             del keys
             numbered = _numbered(file, size)
             yield from _checked(numbered if keep is None else compress(numbered, keep), path, damage)
@@ -154,16 +171,68 @@ def _read_meta(folder: Path) -> dict[str, Any]:
                 f"{folder} was made by a newer version of Understudy: {schema}; this one reads {RUN_SCHEMA}"
             )
         raise InputError(f"{folder} is not a run folder: its run.json does not say {RUN_SCHEMA}")
-    agents = meta.get("agents")
-    whole = (
-        isinstance(meta.get("run"), str)
-        and isinstance(agents, dict)
-        and all(isinstance(agent, dict) and isinstance(agent.get("task", []), list) for agent in agents.values())
-        and isinstance(meta.get("set", {}), dict | None)
-    )
-    if not whole:
-        raise InputError(f"{path} is damaged: 'run' must be text, 'agents' an object of agents, 'set' an object")
+    fault = _meta_fault(meta)
+    if fault is not None:
+        raise InputError(f"{path} is damaged: {fault}")
     return dict(meta)
+
+
+# What the readers of run.json rely on; anything else in it may be as it likes.
+_META: Mapping[str, tuple[Types, str]] = {
+    "run": (str, "text"),
+    "agents": (dict, "an object of agents"),
+    "seed": (int, "a whole number"),
+    "samples": (int, "a whole number"),
+    "set": ((dict, NoneType), "an object"),
+    "created": ((str, NoneType), "text"),
+    "understudy": ((str, NoneType), "text"),
+}
+_SET: Mapping[str, tuple[Types, str]] = {
+    "source": ((str, NoneType), "text"),
+    "root": ((str, NoneType), "text"),
+    "sha256": ((str, NoneType), "text"),
+    "count": ((int, NoneType), "a whole number"),
+}
+_AGENT: Mapping[str, tuple[Types, str]] = {
+    "task": (list, "a list of tasks"),
+    "kind": (str, "text"),
+    "samples": (int, "a whole number"),
+    "digest": ((str, NoneType), "text"),
+}
+
+
+def _meta_fault(meta: dict[str, Any]) -> str | None:
+    """The first thing in ``run.json`` that is not of its type, as a sentence, or None."""
+    for name in ("run", "agents"):
+        if name not in meta:
+            return f"it has no {name!r}"
+    fault = _wrong_type(meta, _META, "") or _wrong_type(meta.get("set") or {}, _SET, "set.")
+    if fault is not None:
+        return fault
+    for name, agent in meta["agents"].items():
+        if not isinstance(agent, dict):
+            return f"'agents.{name}' must be an object, is {_shown(agent)}"
+        fault = _wrong_type(agent, _AGENT, f"agents.{name}.")
+        if fault is None and not all(isinstance(task, str) for task in agent.get("task", ())):
+            fault = f"'agents.{name}.task' must be a list of tasks, is {_shown(agent['task'])}"
+        if fault is not None:
+            return fault
+    return None
+
+
+def _wrong_type(values: dict[str, Any], types: Mapping[str, tuple[Types, str]], prefix: str) -> str | None:
+    for name, (fitting, called) in types.items():
+        if name not in values:
+            continue
+        value = values[name]
+        if not isinstance(value, fitting) or isinstance(value, bool) or (isinstance(value, int) and value < 0):
+            return f"{prefix + name!r} must be {called}, is {_shown(value)}"
+    return None
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _open(path: Path) -> BinaryIO:
@@ -194,12 +263,16 @@ def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield line
 
 
-def _noting_starts(lines: Iterator[bytes], starts: array[int]) -> Iterator[bytes]:
-    position = 0
-    for line in lines:
-        starts.append(position)
-        position += len(line)
-        yield line
+def _stimulus(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        fault = f"not JSON: {error}"
+    else:
+        fault = "not a JSON object" if not isinstance(row, dict) else "cut off: it has no newline"
+        if isinstance(row, dict) and line.endswith(b"\n"):
+            return row
+    raise InputError(f"damaged: {Problem(str(path), number, None, fault)}")
 
 
 def _objects(
@@ -301,19 +374,3 @@ def _parsed_key(line: bytes, number: int) -> int:
     if not isinstance(row, dict) or _fault(row) is not None:
         return hash((b"not a record", number))
     return hash((row["task"].encode(), row["stimulus"].encode(), row["agent"].encode(), b"%d" % row["sample"]))
-
-
-def _last_of_each(hashes: array[int]) -> bytes | None:
-    """One byte per line, 1 where the line is the last of its key; None if every line is."""
-    import numpy as np
-
-    values = np.frombuffer(hashes, dtype=np.int64)
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    last = np.ones(len(values), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=last[:-1])
-    if last.all():
-        return None
-    keep = np.zeros(len(values), dtype=bool)
-    keep[order[last]] = True
-    return keep.tobytes()

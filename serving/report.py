@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from agents import __version__
-from agents.errors import ImageError
+from agents.errors import ImageError, InputError
 from agents.images import Image
 from serving import report_html as page
 from serving.files import replacing
+from serving.outputs import refuse_irregular, refuse_own_files
 from serving.reading import Damage, RunFolder
 from serving.report_alarms import Alarms
 from serving.report_answers import Picture
@@ -60,15 +61,30 @@ def write_report(path: Path | str, out: Path | str | None = None, *, max_stimuli
     """Write the page of the run folder ``path`` to ``out`` (default: ``report.html`` in the folder); returns its path.
 
     All records are counted, and the first ``max_stimuli`` pictures, cues and conversations are shown, each with at
-    most 20 stimuli. Raises InputError if ``path`` is no run folder, StorageError if the page cannot be written.
+    most 20 stimuli. A former page is replaced, any other file is not. Raises InputError if ``path`` is no run folder
+    or ``out`` may not be written over, StorageError if the page cannot be written.
     """
     folder = RunFolder(path)
-    target = Path(out) if out is not None else folder.path / "report.html"
+    own = folder.path / "report.html"
+    target = Path(out) if out is not None else own
+    refuse_own_files([target], folder.path)
+    refuse_irregular(target)
+    if target.exists() and target.resolve() != own.resolve() and not _is_page(target):
+        raise InputError(f"{target} exists and is not a report of ours; give another name")
     shown = _Shown(folder, max_stimuli)
     shown.read()
     with replacing(target) as file:
         shown.write(lambda text: file.write(text.encode("utf-8", "replace")))
     return target
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file begins as the page of a report does."""
+    try:
+        with path.open("rb") as file:
+            return page.GENERATOR.encode() in file.read(4096)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
 class _Shown:

@@ -41,6 +41,8 @@ PLAIN = {
 # Nothing may be loaded from anywhere, and nothing runs: the page is a document.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
+GENERATOR = '<meta name="generator" content="Understudy">'  # by which a page of ours is known again
+
 
 @dataclass(slots=True)
 class Tally:
@@ -73,7 +75,7 @@ def head(title: str) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
+        f'{GENERATOR}<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
         f"<title>{esc(title, 200)}</title><style>{STYLE}</style></head><body>\n"
         '<a class="skip" href="#answers">Skip to the answers</a>\n'
     )

@@ -91,6 +91,11 @@ blockquote { margin: .2rem 0; padding-left: .7rem; border-left: .2rem solid var(
 caption { text-align: left; padding-bottom: .3rem; } th, td { text-align: left; padding: .35rem .7rem;
   border-bottom: 1px solid var(--line); vertical-align: top; } td.n { text-align: right; }
 th { font-weight: 600; } tbody th small { font-weight: 400; }
+@media (max-width: 48rem) { table, caption, tbody, tr, th, td { display: block; }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  tr { border-bottom: 1px solid var(--line); padding: .45rem 0; } th, td { border: 0; padding: .1rem 0; }
+  th, td { overflow-wrap: anywhere; }
+  td::before { content: attr(data-column) ": "; color: var(--soft); } }
 .jump { columns: 14rem; font-size: .88rem; padding-left: 1.2rem; overflow-wrap: anywhere; }
 .bad { color: var(--bad); }
 @media print { .animate, .skip { display: none; } .card { break-inside: avoid; } }

@@ -52,16 +52,23 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> str:
-    """A table that scrolls sideways by itself on a narrow screen; the first cell of each row is its header."""
+    """A table of HTML cells; the first cell of each row is its header. On a narrow screen each row becomes a block of
+    "column: cell" lines (the roles keep it a table for a screen reader when its cells are no longer laid out as one).
+    """
+    names = [esc(name) for name in head]
     body = []
     for row in rows:
         first, *others = row
-        body.append(f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others) + "</tr>")
-    top = "".join(f'<th scope="col">{esc(name)}</th>' for name in head)
+        cells = "".join(
+            f'<td role="cell" data-column="{name}">{cell}</td>' for name, cell in zip(names[1:], others, strict=True)
+        )
+        body.append(f'<tr role="row"><th role="rowheader" scope="row">{first}</th>{cells}</tr>')
+    top = "".join(f'<th role="columnheader" scope="col">{name}</th>' for name in names)
     label = esc(caption)
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table><caption>{label}</caption>'
-        f"<thead><tr>{top}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="wide" tabindex="0" role="region" aria-label="{label}"><table role="table">'
+        f'<caption>{label}</caption><thead role="rowgroup"><tr role="row">{top}</tr></thead>'
+        f'<tbody role="rowgroup">{"".join(body)}</tbody></table></div>'
     )
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,12 +20,13 @@ import agents
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem
-from serving.checking import CheckResult, check_set
+from serving.checking import check_set
 from serving.files import replacing, write_json
 from serving.index import Builder, Index, Reasons, merge, rebuild, without_repeats
 from serving.items import now
 
 SCHEMA = "understudy.run/1"
+LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
 
 
 @dataclass(slots=True)
@@ -104,30 +106,28 @@ def open_run(
     samples: int,
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
-    progress: Any = None,
-) -> tuple[Run, CheckResult | None]:
-    """Check the set, make or continue the run folder (which the caller has locked), and return both.
+) -> Run:
+    """Check the set, and make or continue the run folder, which the caller has locked.
 
-    Raises InputError with every problem of the set, IdentityError if the folder was made from something else.
-    The check is left out, and None returned for it, where the very same text has been checked before.
+    Raises InputError with every problem of the set, IdentityError if the folder was made from something else. The
+    check is left out where the very same text has been checked before.
     """
-    meta = _load_meta(folder / "run.json")
-    old = None
+    _remove_leftovers(folder)
+    meta, old = _load_meta(folder), None
     if meta is not None:
         _same_seed_and_agents(folder, meta, seed, described)
         old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
-    before = None if meta is None else meta.get("set", {}).get("file_sha256")
     file_sha256 = _file_sha256(source)
-    if meta is not None and old is not None and before is not None and before == [file_sha256, task]:
-        _note_agents(meta, described, samples)
+    if meta is not None and old is not None and _is_checked(meta["set"], old, [file_sha256, task]):
+        _note_agents(folder, meta, described, samples)
         run = Run(folder, meta, old)
         run.save()
-        return run, None
-    if meta is not None and old is None and (folder / "stimuli.jsonl").exists():
-        old = rebuild(folder, Path(meta["set"]["root"]))
+        return run
     try:
-        builder, result = _check_into(folder / "stimuli.new", source, task, old, skip_invalid, progress)
+        builder, problems = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
         index, invalid = builder.index(), builder.invalid
+        if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
+            old = rebuild(folder, Path(meta["set"]["root"]))
         if old is None:
             (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
         else:
@@ -147,7 +147,7 @@ def open_run(
             "agents": {},
         }
     # A set with images is looked at again each time, for the images; so is one with problems.
-    unchanging = not result.total_problems and not index.signature.any()
+    unchanging = not problems and not index.signature.any()
     meta["set"] = {
         "source": str(source),
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
@@ -155,41 +155,83 @@ def open_run(
         "sha256": index.sha256,
         "file_sha256": [file_sha256, task] if unchanging and file_sha256 else None,
     }
-    _note_agents(meta, described, samples)
+    _note_agents(folder, meta, described, samples)
     run = Run(folder, meta, index, invalid, builder.skipped)
     run.save()
-    return run, result
+    return run
+
+
+def _is_checked(known: Mapping[str, Any], index: Index, file: list[str | None]) -> bool:
+    """Whether this very file is what the run's rows and index were made from."""
+    return (
+        known.get("file_sha256") is not None
+        and known["file_sha256"] == file
+        and known["count"] == len(index.key)
+        and known["sha256"] == index.sha256
+    )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what :func:`serving.files.replacing` could not when its process was killed."""
+    for part in (folder, folder / "records"):
+        for path in part.glob(".*"):
+            if LEFTOVER.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+    (folder / "stimuli.new").unlink(missing_ok=True)
 
 
 def _check_into(
-    path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool, progress: Any
-) -> tuple[Builder, CheckResult]:
-    """Check the set and write its rows to ``path``; raises InputError for problems that may not be skipped."""
+    path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool
+) -> tuple[Builder, int]:
+    """Check the set and write its rows to ``path``; returns the number of problems, too. Raises InputError for
+    problems that may not be skipped."""
     with replacing(path) as rows:
         builder = Builder(rows, old)
-        result = check_set(
-            source, task=task, hash_images=True, on_row=builder.add, known=builder.known, progress=progress
-        )
+        result = check_set(source, task=task, hash_images=True, on_row=builder.add, known=builder.known)
         if result.total_problems and not skip_invalid:
             raise InputError(
                 f"{source}: {result.total_problems} problem{'s' * (result.total_problems > 1)}; nothing was started "
                 "(--skip-invalid goes on without them)",
                 result.problems,
             )
-    return (without_repeats(path, builder) if result.duplicates else builder), result
+    return (without_repeats(path, builder) if result.duplicates else builder), result.total_problems
 
 
-def _load_meta(path: Path) -> dict[str, Any] | None:
+def _load_meta(folder: Path) -> dict[str, Any] | None:
+    """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
+    path = folder / "run.json"
     try:
         meta = orjson.loads(path.read_bytes())
     except FileNotFoundError:
+        orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
+        if orphans:
+            raise InputError(
+                f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
+                "choose another --out"
+            ) from None
         return None
-    except orjson.JSONDecodeError as error:
+    except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} is damaged ({error}); choose another --out") from None
     if not isinstance(meta, dict) or meta.get("schema") != SCHEMA:
         raise InputError(f"{path} is not of this version ({SCHEMA}); choose another --out")
-    # A folder that holds imported answers alone has no set and no seed yet.
-    return None if meta.get("imports_only") else meta
+    if meta.get("imports_only"):  # a folder of imported answers has no set and no seed yet
+        return None
+    whole = isinstance(meta.get("run"), str) and isinstance(meta.get("set"), dict)
+    numbers = all(isinstance(meta.get(key), int) for key in ("seed", "samples"))
+    begun = meta.get("agents")
+    if not (whole and numbers and isinstance(begun, dict) and all(_is_agent(about) for about in begun.values())):
+        raise InputError(f"{path} is damaged: it lacks what a run needs; choose another --out")
+    return meta
+
+
+def _is_agent(about: Any) -> bool:
+    return isinstance(about, dict) and isinstance(about.get("digest"), str) and isinstance(about.get("settings"), dict)
+
+
+def _has_begun(folder: Path, name: str) -> bool:
+    """Whether the agent has answered anything in this run."""
+    files = (folder / "records" / f"{name}.jsonl", folder / "turns" / f"{name}.jsonl")
+    return any(path.exists() and path.stat().st_size for path in files)
 
 
 def _same_seed_and_agents(
@@ -201,7 +243,7 @@ def _same_seed_and_agents(
         problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
     for name, about in described.items():
         begun = meta["agents"].get(name)
-        if begun is not None and begun["digest"] != about["digest"]:
+        if begun is not None and begun["digest"] != about["digest"] and _has_begun(folder, name):
             problems.append(Problem(where, None, f"agents.{name}", _difference(begun, about)))
     if problems:
         raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
@@ -227,10 +269,12 @@ def _difference(begun: dict[str, Any], about: dict[str, Any]) -> str:
     return "; ".join(found) or "another implementation"
 
 
-def _note_agents(meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
+def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
     for name, about in described.items():
-        begun = meta["agents"].setdefault(name, {**about, "samples": samples})
-        begun["samples"] = max(samples, begun["samples"])
+        begun = meta["agents"].get(name)
+        if begun is None or not _has_begun(folder, name):
+            begun = meta["agents"][name] = {**about, "samples": samples}
+        begun["samples"] = max(samples, begun.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
 
 

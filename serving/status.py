@@ -8,50 +8,49 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
+from serving.hashes import any_twice, common, covered, ordered
 from serving.reading import Damage, RunFolder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from serving.report_text import count
 
 SHOWN = 200  # characters of a message or of a rejected text
+SHORTEST = 2.0  # seconds between the first and the last record before they say anything of a rate
 
 
 def status(path: Path | str) -> dict[str, Any]:
     """Count a run folder's records. Raises InputError if ``path`` is not a run folder.
 
     The keys of the result are ``path, run, seed, samples, created, understudy, stimuli, agents, answered_by_all,
-    imports, complete``. For an agent:
+    answered_by_none, imports, complete``. For an agent:
 
     - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
     - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside`` counts records of
       no such key.
     - ``attempts_per_answer``: attempts made, rejected ones included, over records. (In a conversation the rejected
       attempts at its turns count, its accepted turns together count as one.)
-    - ``rate``: records per second between the first and the last record's time, pauses included; None for fewer than
-      two moments.
+    - ``rate``: records per second between the first and the last record's time, pauses included; None if that is less
+      than two seconds.
     - ``failures``: by code, most frequent first, with the first example. ``rejections``: rejected attempts by filter.
     - ``damaged``: lines that are not records, and the first of them, or None.
 
     ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
-    sample. ``complete`` says that nothing failed, is unanswered or damaged.
+    sample. ``answered_by_none`` counts the stimuli of tasks that no agent of the run has.
+    ``complete`` says that nothing failed, is unanswered or damaged.
     """
     folder = RunFolder(path)
     meta = folder.meta
     stimuli = _stimuli_by_task(folder)
     agents: dict[str, Any] = {}
-    answered: dict[str, dict[str, NDArray[np.int64]]] = {}
+    answered: dict[str, dict[str, array[int]]] = {}
     names = list(dict.fromkeys([*meta["agents"], *folder.agents()]))
     recorded = set(folder.agents())
     for name in names:
         entry = meta["agents"].get(name, {})
-        tasks = [task for task in entry.get("task") or [] if isinstance(task, str)]
-        samples = entry.get("samples", meta.get("samples"))
-        samples = samples if isinstance(samples, int) else 1
+        tasks: list[str] = entry.get("task", [])
+        samples: int = entry.get("samples", meta.get("samples", 1))
         tally = _tally(folder, name) if name in recorded else _Tally()
         agents[name] = {
             "kind": entry.get("kind") or tally.kind,
@@ -67,6 +66,7 @@ def status(path: Path | str) -> dict[str, Any]:
                 answered.setdefault(task, {})[name] = full
         agents[name]["unanswered"] = agents[name]["expected"] - within
         agents[name]["outside"] = sum(tally.statuses.values()) - within
+    imports = {name: _imported(folder, name) for name in folder.imports()}
     return {
         "path": str(folder.path),
         "run": meta["run"],
@@ -77,13 +77,13 @@ def status(path: Path | str) -> dict[str, Any]:
         "stimuli": {task: len(hashes) for task, hashes in stimuli.items()},
         "agents": agents,
         "answered_by_all": {
-            task: {"agents": list(by_agent), "stimuli": _in_all(list(by_agent.values()))}
+            task: {"agents": list(by_agent), "stimuli": common(list(by_agent.values()))}
             for task, by_agent in answered.items()
         },
-        "imports": {name: _imported(folder, name) for name in folder.imports()},
-        "complete": not any(
-            agent["failed"] or agent["unanswered"] or agent["damaged"] is not None for agent in agents.values()
-        ),
+        "answered_by_none": {task: len(hashes) for task, hashes in stimuli.items() if task not in answered},
+        "imports": imports,
+        "complete": not any(agent["failed"] or agent["unanswered"] for agent in agents.values())
+        and not any(item["damaged"] for item in [*agents.values(), *imports.values()]),
     }
 
 
@@ -167,22 +167,12 @@ class _Tally:
 
     def repeats(self) -> bool:
         """Whether a key came more than once."""
-        import numpy as np
+        return any_twice(self.keys)
 
-        ordered = np.sort(np.frombuffer(self.keys, dtype=np.int64))
-        return bool((ordered[1:] == ordered[:-1]).any())
-
-    def coverage(self, known: NDArray[np.int64], samples: int) -> tuple[int, NDArray[np.int64]]:
-        """How many records are of stimuli in ``known`` (sorted hashes) and below ``samples``, and the hashes of those
-        stimuli that are ok in every sample, sorted."""
-        import numpy as np
-
-        values = np.frombuffer(self.stimuli, dtype=np.int64)
-        within = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
-        within &= np.frombuffer(self.samples, dtype=np.int64) < samples
-        ok = np.sort(values[within & np.frombuffer(self.ok, dtype=bool)])
-        start = np.flatnonzero(np.diff(ok, prepend=ok[:1] - 1))
-        return int(within.sum()), ok[start][np.diff(start, append=len(ok)) >= samples]
+    def coverage(self, known: array[int], samples: int) -> tuple[int, array[int]]:
+        """How many records are of stimuli in ``known`` (ascending hashes) and below ``samples``, and the hashes of
+        those stimuli that are ok in every sample, ascending."""
+        return covered(known, self.stimuli, self.samples, self.ok, samples)
 
     def report(self) -> dict[str, Any]:
         total = sum(self.statuses.values())
@@ -211,25 +201,14 @@ def _tally(folder: RunFolder, name: str) -> _Tally:
     return tally
 
 
-def _stimuli_by_task(folder: RunFolder) -> dict[str, NDArray[np.int64]]:
-    """Sorted hashes of (task, id), by task. A row that was so invalid that it has neither belongs to no agent."""
-    import numpy as np
-
+def _stimuli_by_task(folder: RunFolder) -> dict[str, array[int]]:
+    """Ascending hashes of (task, id), by task. A row that was so invalid that it has neither belongs to no agent."""
     found: dict[str, array[int]] = {}
     for _, row in folder.stimuli():
         task, name = row.get("task"), row.get("id")
         if isinstance(task, str) and isinstance(name, str):
             found.setdefault(task, array("q")).append(hash((task, name)))
-    return {task: np.sort(np.frombuffer(hashes, dtype=np.int64)) for task, hashes in found.items()}
-
-
-def _in_all(sets: list[NDArray[np.int64]]) -> int:
-    import numpy as np
-
-    common = sets[0]
-    for hashes in sets[1:]:
-        common = np.intersect1d(common, hashes, assume_unique=True)
-    return len(common)
+    return {task: ordered(hashes) for task, hashes in found.items()}
 
 
 def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
@@ -248,7 +227,7 @@ def _rate(records: int, first: str | None, last: str | None) -> float | None:
         span = (datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")).total_seconds()
     except (ValueError, TypeError):
         return None
-    return round((records - 1) / span, 3) if span > 0 else None
+    return round((records - 1) / span, 3) if span >= SHORTEST else None
 
 
 def _grouped(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -304,18 +283,38 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         )
     if found["answered_by_all"]:
         yield "\nanswered by every agent of the task"
-    for task, common in found["answered_by_all"].items():
-        yield f"  {task}  {common['stimuli']:,} of {found['stimuli'][task]:,}  ({', '.join(common['agents'])})"
+    for task, shared in found["answered_by_all"].items():
+        yield f"  {task}  {shared['stimuli']:,} of {found['stimuli'][task]:,}  ({', '.join(shared['agents'])})"
+    for task, number in found["answered_by_none"].items():
+        yield f"\n{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {_them(number)}"
     for name, imported in found["imports"].items():
-        yield f"\nimported {name}: {imported['records']:,} answers of {imported['agents']:,} participants"
+        whose = "participant" if name == "humans" else "machine"
+        yield f"\nimported {name}: {count(imported['records'], 'answer')} of {count(imported['agents'], whose)}"
     for name, item in [*agents.items(), *found["imports"].items()]:
         if item["damaged"]:
             damaged = item["damaged"]
-            yield f"\ndamaged: {name}: {damaged['lines']:,} lines are not records; {_plain(damaged['first'])}"
+            yield f"\n{name}: {count(damaged['lines'], 'damaged line')}; {_plain(damaged['first'])}"
         if item.get("outside"):
-            yield f"\n{name}: {item['outside']:,} records of stimuli or samples that are not in the run"
+            yield f"\n{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
     if not found["complete"]:
-        yield "\nnot complete"
+        yield f"\n{_state(found)}"
+
+
+def _them(number: int) -> str:
+    return "it" if number == 1 else "them"
+
+
+def _state(found: dict[str, Any]) -> str:
+    """What a run that is not complete lacks. One that only has failed records is at its end, though not well."""
+    agents = found["agents"].values()
+    failed, unanswered = (sum(agent[key] for agent in agents) for key in ("failed", "unanswered"))
+    damaged = sum(item["damaged"]["lines"] for item in [*agents, *found["imports"].values()] if item["damaged"])
+    if not unanswered and not damaged:
+        return f"finished: {failed:,} failed, none unanswered (generate --retry-failed answers failed ones again)"
+    lacking = [f"{unanswered:,} unanswered"] if unanswered else []
+    lacking += [f"{failed:,} failed"] if failed else []
+    lacking += [count(damaged, "damaged line")] if damaged else []
+    return f"not complete: {', '.join(lacking)}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:

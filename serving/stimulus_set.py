@@ -72,10 +72,13 @@ class Row:
 def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | None = None) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
-    ``task`` is needed for a folder and otherwise fills in where a row has none. ``root`` is the folder that image
-    names are relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such
-    file, unknown kind, unusable CSV header, no row at all, an error while reading.
+    ``task`` is needed for a folder and otherwise fills in where a row has none; a row that says another task has a
+    problem then, so that nobody takes ``task`` for a choice among the rows. ``root`` is the folder that image names
+    are relative to (the set's own folder unless given). Raises InputError where there is no set to read: an empty
+    path, no such file, unknown kind, unusable CSV header, no row at all, an error while reading.
     """
+    if not str(path):
+        raise InputError("no set is given; a set is a JSONL or CSV file, or a folder of images with --task")
     where, path = str(path), Path(path)
     if task is not None and task not in TASKS:
         raise InputError(f"--task: {unknown_task(task)}")
@@ -146,7 +149,8 @@ _TOO_LONG: Found = (None, f"longer than {MAX_LINE >> 20} MiB; left out unread")
 
 
 class _Reader:
-    """Reads the rows of one file. ``where`` names it in problems, ``task`` is for rows that have none."""
+    """Reads the rows of one file. ``where`` names it in problems, ``task`` is for rows that have none, and no row may
+    have another."""
 
     def __init__(self, where: str, root: Path, task: str | None) -> None:
         self.where = where
@@ -186,6 +190,8 @@ class _Reader:
             stimulus = ADAPTER.validate_json(text, context=self._context)
         except ValidationError:
             return None
+        if self.task is not None and stimulus.task != self.task:
+            return None
         # Each pair of a JSON object has a colon, so as many colons as fields leave no room for a repeated key.
         if text.count(b":") != len(stimulus.model_fields_set) and repeats_a_key(text):
             return None
@@ -209,9 +215,13 @@ class _Reader:
             said = {name for name, _ in problems}
             problems += [(name, message) for name, message in field_problems(error, found) if name not in said]
         else:
-            if not problems:
+            if not problems and self.task in (None, stimulus.task):
                 return self._row(stimulus, line)
-        return self._bad(line, found, problems)
+        row = self._bad(line, found, problems)
+        if self.task not in (None, row.task) and row.task is not None:
+            other = Problem(self.where, line, "task", f"is {row.task!r}, but --task says {self.task!r}")
+            row.problems = (other, *row.problems)
+        return row
 
     def _bad(self, line: int | None, found: dict[str, Any] | None, problems: Sequence[Found]) -> Row:
         wrong = {name for name, _ in problems}

@@ -7,6 +7,7 @@ only then are they counted. A write that fails (a full disk) is cut back to what
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import Counter
 from pathlib import Path
@@ -39,7 +40,8 @@ class _File:
                 view = view[os.write(self.descriptor, view) :]
             os.fsync(self.descriptor)
         except OSError as error:
-            os.ftruncate(self.descriptor, self.size)
+            with contextlib.suppress(OSError):  # if even that fails, the next start cuts the torn line
+                os.ftruncate(self.descriptor, self.size)
             raise StorageError(
                 f"cannot write {self.path}: {error.strerror}; everything counted as done is safe: "
                 "make room and run the same command again to resume"
@@ -101,7 +103,7 @@ class Store:
         self._closing = True
         self._room.set()
         try:
-            await writer
+            await asyncio.shield(writer)
             await self.flush()
         finally:
             for file in self._files.values():

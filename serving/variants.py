@@ -26,6 +26,8 @@ from agents import catalogue
 from agents.catalogue import NAME, RESERVED, Entry
 from agents.errors import InputError, Problem
 
+LARGEST = 1 << 20  # bytes of a --config file
+
 
 def resolve(
     names: Sequence[str], assignments: Sequence[str], config: Path | None
@@ -58,10 +60,14 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     if path is None:
         return {}, {}, []
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST:
+            raise InputError(f"--config {path}: not a file of settings")
         tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"--config {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise InputError(f"--config {path}: not a text file in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"--config {path}: {error}") from None
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}

@@ -160,9 +160,9 @@ class Worker:
             except Exception as error:
                 if is_fatal(error):
                     raise FatalDeviceError(describe(error)) from None
-                reply = error
+                reply = AnswerError("out_of_memory", describe(error)) if is_out_of_memory(error) else error
         seconds = time.perf_counter() - began
-        return Batch([_result(reply, item, draw)], seconds, 1)
+        return Batch([_result(reply, item)], seconds, 1)
 
     def _prepare_all(self, works: Sequence[Work | None]) -> list[_Prepared]:
         return [self._prepare(work[0], work[1]) for work in works if work is not None]
@@ -200,49 +200,79 @@ class Worker:
             for index, reply in zip(chosen, self._respond(items, draws, chosen), strict=True):
                 replies[index] = reply
         seconds = time.perf_counter() - began
-        results = [_result(reply, item, draw) for reply, item, draw in zip(replies, items, draws, strict=True)]
+        results = [_result(reply, item) for reply, item in zip(replies, items, strict=True)]
         return Batch(results, seconds, min(len(good), size), self.limit if self.limit < limit else None)
 
     def _respond(
         self, items: Sequence[_Prepared], draws: Sequence[Draw], chosen: list[int]
     ) -> Sequence[Reply | Exception]:
-        """Ask the agent; where it raises, ask again with each half, down to the items that raise alone."""
+        """Ask the agent; where it raises, ask again with each half, down to the items that raise alone.
+
+        Sizes for which memory did not suffice are not tried again, and the largest below them is remembered; but those
+        that a stimulus too large by itself explains are forgotten, so that it does not make every later batch small.
+        """
+        replies: list[Reply | Exception] = []
+        pieces, fits = [chosen], 0
+        short: list[list[int]] = []  # pieces that did not fit
+        while pieces:
+            piece = pieces.pop()
+            if len(piece) > 1 and len(piece) >= min(map(len, short), default=len(piece) + 1):
+                size = max(1, min(fits or len(piece), len(piece) // 2))
+                pieces += [piece[start : start + size] for start in range(0, len(piece), size)][::-1]
+                continue
+            answered, error = self._ask(items, draws, piece)
+            if error is None:
+                replies += answered
+                fits = max(fits, len(piece))
+                continue
+            if len(piece) == 1:
+                replies.append(error)
+            else:
+                half = len(piece) // 2
+                pieces += [piece[half:], piece[:half]]
+            if is_out_of_memory(error):
+                short = [*short, piece] if len(piece) > 1 else [one for one in short if piece[0] not in one]
+                release_memory()
+        if short:
+            self.limit = max(1, fits)
+        return replies
+
+    def _ask(
+        self, items: Sequence[_Prepared], draws: Sequence[Draw], piece: list[int]
+    ) -> tuple[Sequence[Reply | Exception], Exception | None]:
+        """The replies, or what the agent raised, without the traceback that would hold on to the batch's tensors."""
         try:
-            replies = self.agent.respond([items[i].value for i in chosen], [draws[i] for i in chosen])
-            if len(replies) != len(chosen):
-                raise AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(chosen)}")
-            return replies
+            replies = self.agent.respond([items[i].value for i in piece], [draws[i] for i in piece])
+            if len(replies) != len(piece):
+                raise AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(piece)}")
+            return replies, None
         except Exception as error:
             if is_fatal(error):
                 raise FatalDeviceError(describe(error)) from None
-            out_of_memory = is_out_of_memory(error)
-            if len(chosen) == 1:
-                if out_of_memory:
-                    return [AnswerError("out_of_memory", "this stimulus alone does not fit into memory")]
-                return [error]
-        # Outside the except clause, so that the traceback no longer holds the failed batch's tensors.
-        half = len(chosen) // 2
-        if out_of_memory:
-            self.limit = min(self.limit, half)
-            release_memory()
-        return [*self._respond(items, draws, chosen[:half]), *self._respond(items, draws, chosen[half:])]
+            if is_out_of_memory(error):
+                return [], MemoryError("this stimulus alone does not fit into memory")
+            if isinstance(error, AnswerError):
+                return [], error
+            return [], AnswerError("respond_failed", describe(error))
 
 
-def _result(reply: Reply | Exception, item: _Prepared, draw: Draw) -> Result:
+def _result(reply: Reply | Exception, item: _Prepared) -> Result:
     try:
         if isinstance(reply, Exception):
             raise reply
-        answer = _answer_json(reply.answer, item.task, "turn" in draw.options)
+        answer = _answer_json(reply.answer, item.task)
         return None, answer, orjson.dumps(clean(reply.raw)), item.sha256, item.seconds
     except AnswerError as error:
         return error.code, str(clean(str(error))), None, item.sha256, item.seconds
+    except MemoryError as error:
+        return "out_of_memory", str(error), None, item.sha256, item.seconds
     except Exception as error:
         return "respond_failed", describe(error), None, item.sha256, item.seconds
 
 
-def _answer_json(answer: BaseModel, task: stimuli.Task | None, is_turn: bool) -> bytes:
+def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     assert task is not None
-    expected = answers.TurnAnswer if is_turn else answers.BY_TASK[task]
+    expected = answers.TurnAnswer if task == "conversation" else answers.BY_TASK[task]
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")
     return expected.__pydantic_serializer__.to_json(answer)

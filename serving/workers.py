@@ -7,6 +7,7 @@ flight. Every way in which a worker can end is one exception here, :class:`Worke
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,17 +70,17 @@ class RemoteWorker:
         """Create the actor and load the agent; returns its provenance. Raises AgentStoppedError if it cannot be
         loaded, WorkerLost if the process died on the way."""
         name = self.spec.entry.name
-        self._actor = await asyncio.to_thread(self._create)
         try:
+            self._actor = await asyncio.to_thread(self._create)
             async with asyncio.timeout(timeout):
                 about = await self._await(self._actor.describe.remote(self.probe))
-                self.host, self.shares_disk = about["host"], about["shares"]
-                gpus = about["gpus"]
-                self.device = self.spec.device if not gpus else f"cuda:{','.join(gpus)}"
-                lock = self.load_locks.setdefault((self.host, *gpus), asyncio.Lock())
-                async with lock if gpus else asyncio.Lock():
-                    loaded: dict[str, Any] = await self._await(self._actor.load.remote())
-                    return loaded
+            self.host, self.shares_disk = about["host"], about["shares"]
+            gpus = about["gpus"]
+            self.device = self.spec.device if not gpus else f"cuda:{','.join(gpus)}"
+            lock = self.load_locks.setdefault((self.host, *gpus), asyncio.Lock()) if gpus else asyncio.Lock()
+            async with lock, asyncio.timeout(timeout):
+                loaded: dict[str, Any] = await self._await(self._actor.load.remote())
+                return loaded
         except TimeoutError:
             self.kill()
             raise AgentStoppedError(
@@ -159,11 +160,14 @@ class RemoteWorker:
 
     def kill(self) -> None:
         """End the process at once; harmless if it is gone."""
-        if self._actor is not None:
+        actor, self._actor = self._actor, None
+        if actor is not None:
             import ray
 
-            ray.kill(self._actor, no_restart=True)
-            self._actor = None
+            # Without a connection there is nothing left to end, and Ray would start itself anew to look for it.
+            if ray.is_initialized():
+                with contextlib.suppress(ValueError):  # the actor is of a connection that has ended
+                    ray.kill(actor, no_restart=True)
 
 
 def _image_bytes(row: bytes, root: str) -> dict[str, bytes]:

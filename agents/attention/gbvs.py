@@ -29,11 +29,12 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """
 
     class Settings(scanpath.ScanSettings):
-        """``normalisation``: the activation to the power 1.5, or the second walk; ``weights``: of the colour, the
-        intensity and the orientation channel."""
+        """How the map is made, and how it is turned into fixations."""
 
         normalisation: Literal["power", "graph"] = "power"
+        """How activation is concentrated: by the power 1.5, or by the second walk on a graph."""
         weights: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)
+        """Weights of the colour, the intensity and the orientation channel in the sum."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     memory: ClassVar[int] = 1280 * MIB  # 750 at 1280 x 1024; 1220 with photographs of 24 million pixels

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents.answers import ScanpathAnswer
 from agents.contract import Settings
@@ -50,18 +50,26 @@ FWHM = 2.3548200450309493  # full width at half maximum of a Gaussian, in standa
 class ScanSettings(Settings):
     """The settings of every agent that turns a map into fixations.
 
-    ``window`` and ``window_waldo`` are in pixels of a frame 1280 wide, ``window_pixels`` in pixels of any frame; a
-    stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
+    A stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
     ``dataset`` (or, without one, its ``source``) contains that word.
     """
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     inhibition: Inhibition = "square"
+    """How a fixated place is kept from being chosen again: a hard square window, or a Gaussian dip of that width."""
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
+    """Side of the inhibition window in pixels of a frame 1280 wide; it is scaled with the frame's width."""
     window_waldo: Annotated[float, Field(gt=0, le=100_000)] = 100.0
+    """Instead of window for stimuli of a Waldo data set: pixels of a frame 1280 wide, scaled likewise."""
     window_pixels: Pixels | None = None
+    """Side of the inhibition window in pixels of any frame, not scaled; given, it replaces window and window_waldo."""
     max_free: Fixations = 15
+    """Most fixations in free viewing, the forced first one at the centre included."""
     max_search: Fixations = 65
+    """Most fixations in search for a target, the forced first one included."""
     max_waldo: Fixations = 80
+    """Most fixations in search where the stimulus is of a Waldo data set, the forced first one included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents.answers import ColorAnswer, Swatch
 from agents.contract import MIB, Agent, Draw, Reply
@@ -28,15 +28,18 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
     """
 
     class Settings(BaseSettings):
-        """``colors``: how many boxes are asked for (the reference asks for 5 when it wants the dominant colour);
-        ``quality``: every how manieth pixel is counted; ``order``: dominant by population times volume, as in the
-        reference, or by population alone; ``naming``: the word of the nearest CSS3 colour ("css"), or the nearest
-        word in CIELAB ("lab"); ``css_name`` is given either way."""
+        """How the palette is made, and how its first colour is named."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
 
         quality: int = Field(1, ge=1, le=1_000_000)
+        """1 counts every pixel, 2 every second in row order, and so on."""
         colors: int = Field(5, ge=2, le=256)
+        """How many boxes the median cut is asked for; the reference asks for 5 for the dominant colour."""
         order: Literal["population_volume", "population"] = "population_volume"
+        """What the dominant box has most of: pixels times volume, as in the reference, or pixels alone."""
         naming: Literal["css", "lab"] = "css"
+        """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name is given either way."""
 
     tasks = ("color_estimation",)
     memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once

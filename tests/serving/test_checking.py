@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import threading
 import tracemalloc
+from array import array
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +164,45 @@ def test_duplicates_by_the_rule_written_out(tmp_path: Path, ids: list[str]) -> N
     expected = [(at + 1, f"{tmp_path}/set.jsonl:{ids.index(id) + 1}") for at, id in enumerate(ids) if id in ids[:at]]
     assert [(line, message.split(" ")[-2]) for line, _, message in lines(result)] == expected
     assert result.duplicates == result.invalid == len(expected)
+
+
+def repeats(keys: Sequence[int]) -> tuple[array[int], array[int]]:
+    later = [at for at, key in enumerate(keys) if key in keys[:at]]
+    return array("q", later), array("q", [keys.index(keys[at]) for at in later])
+
+
+@settings(max_examples=200, deadline=None)
+@given(keys=st.lists(st.sampled_from([0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), max_size=30))
+def test_repeats_among_few_and_many_keys_by_the_rule_written_out(keys: list[int]) -> None:
+    assert checking._repeated_among_few(array("Q", keys)) == repeats(keys)
+    assert checking._repeated(array("Q", keys)) == repeats(keys)
+
+
+def test_few_and_many_rows_are_checked_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, [word(f"w{number % 70}", "" if number % 9 == 0 else "x") for number in range(200)])
+    few = check_set(path)
+    monkeypatch.setattr(checking, "FEW", 0)
+    many = check_set(path)
+    few.seconds = many.seconds = 0
+    assert few == many
+    assert few.duplicates == 130
+
+
+def test_a_few_rows_and_their_images_are_checked_without_numpy(pictures: Path) -> None:
+    path = write(pictures, [color("a", "0.png"), color("b", "1.png"), color("a", "0.png")])
+    code = (
+        "import sys; from serving.checking import check_set; "
+        "print(check_set(sys.argv[1]).duplicates, 'numpy' in sys.modules, 'cv2' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["1", "False", "False"]
+
+
+def test_rows_of_another_task_than_the_one_said_are_problems(pictures: Path) -> None:
+    path = write(pictures, [word("a"), color("b", "0.png"), {"id": "c", "cue": "x"}])
+    result = check_set(path, task="word_association")
+    assert lines(result) == [(2, "task", "is 'color_estimation', but --task says 'word_association'")]
+    assert result.tasks == Counter(word_association=2, color_estimation=1)
 
 
 def test_more_problems_than_are_kept_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -466,11 +467,58 @@ def test_no_folder_is_replaced_unasked(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out", "photographs", "run"]
 
 
-def test_the_runs_own_files_are_safe(tmp_path: Path) -> None:
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "lock", "import.json", "records/mmcq.jsonl", "records/new/x")
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", [*OWN, "records", "turns", "turns/a~b.jsonl", "../run/records/../run.json", ".", ".."])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "turingtest"])
+def test_the_runs_own_files_are_safe(tmp_path: Path, name: str, form: str) -> None:
     run = _mixed(tmp_path)
-    for out in (run / "records" / "mmcq.jsonl", run / "records" / "new.jsonl", run):
+    (run / "records" / "_export.json").write_bytes(b"{}")  # even if it looks like an export
+    before = _tree(run)
+    with pytest.raises(InputError, match="where the run"):
+        export(run, form, run / name, force=True, allow_missing=True)
+    (tmp_path / "link").symlink_to(run / name)
+    (tmp_path / "folder").symlink_to(run)
+    for out in (tmp_path / "link", tmp_path / "folder" / name):
+        with pytest.raises(InputError):
+            export(run, form, out, force=True, allow_missing=True)
+    other = write_run(tmp_path / "other", [stimulus("c1")], {"mmcq": [record("c1")]})
+    if name not in (".", ".."):
         with pytest.raises(InputError, match="keeps its own files"):
-            export(run, "jsonl", out, force=True)
+            export(other, form, run / name, force=True, allow_missing=True)
+    assert _tree(run) == before
+
+
+def test_an_export_beside_the_runs_own_files_is_fine(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    export(run, "csv", run / "answers.csv")
+    export(run, "csv", run / "answers.csv", force=True)
+    assert (run / "answers.csv").is_file()
+
+
+def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    for out, reason in (("fifo", "not a plain file"), ("link", "is a link"), ("dangling", "is a link")):
+        for force in (False, True):
+            with pytest.raises(InputError, match=reason):
+                export(run, "csv", tmp_path / out, force=force)
+            with pytest.raises(InputError, match="is not a folder"):
+                export(run, "turingtest", tmp_path / out, force=force, allow_missing=True)
+    with pytest.raises(InputError, match="not a plain file"):
+        export(run, "jsonl", "/dev/null", force=True)
+    (tmp_path / "out.csv.export.json").symlink_to(tmp_path / "target")  # the side-car too
+    with pytest.raises(InputError, match="is a link"):
+        export(run, "csv", tmp_path / "out.csv", force=True)
+    assert (tmp_path / "target").read_text() == "mine"
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from run_folders import record, stimulus, write_run
 
 import serving.files
 from agents.errors import InputError, LockedError, StorageError
+from serving.cli import main
 from serving.files import lock
 from serving.importing import import_files
 from serving.reading import RunFolder
@@ -48,7 +50,7 @@ def _write(path: Path, content: Any) -> Path:
 def files(tmp_path: Path) -> dict[str, Path]:
     """The five files in small, odd in the ways the published ones are."""
     path = [[660, 512], [-12, 1324], [1280, 0]]
-    words = {f"cue{number}": [_machine(f"w{number}", "gpt2"), _machine(f"w{number}", "dav")] for number in range(12)}
+    words = {f"cue{number}": [_machine(f"w{number}", "gpt2"), _machine(f"w{number}", "dav")] for number in range(29)}
     words["come"] = [_human("together"), _machine("make", "gpt2"), _human("here"), _human("here", "07")]
     words["come"] += [_machine("make", "dav"), _machine("far", "word2vec"), _human("again", "07")]
     content = {
@@ -105,7 +107,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     about = orjson.loads((out / "import.json").read_bytes())
     assert [source["task"] for source in about["sources"]][:2] == ["color_estimation", "object_detection"]
     word = next(source for source in about["sources"] if source["task"] == "word_association")
-    assert (word["human"], word["published"], word["subjects"], word["machines"]) == (4, 27, 2, 3)
+    assert (word["human"], word["published"], word["subjects"], word["machines"]) == (4, 61, 2, 3)
     assert word["noticed"] == {"human_answers_without_a_name": 2}
     meta = RunFolder(out).meta
     assert meta["imports_only"] is True
@@ -117,12 +119,25 @@ def test_a_copied_machine_is_flagged(
 ) -> None:
     import_files([files["word"]], tmp_path / "out")
     copies = orjson.loads((tmp_path / "out" / "import.json").read_bytes())["copies"]
-    assert copies == [{"task": "word_association", "agents": ["published:dav", "published:gpt2"], "answers": 13}]
-    assert "all 13 shared answers of published:dav and published:gpt2 are the same" in capsys.readouterr().out
+    assert copies == [{"task": "word_association", "agents": ["published:dav", "published:gpt2"], "answers": 30}]
+    assert "all 30 shared answers of published:dav and published:gpt2 are the same" in capsys.readouterr().out
     changed = json.loads(files["word"].read_text())
     changed["cue3"][0]["response"] = "other"
     import_files([_write(tmp_path / "b" / "word.json", changed)], tmp_path / "out2")
     assert orjson.loads((tmp_path / "out2" / "import.json").read_bytes())["copies"] == []
+
+
+@pytest.mark.parametrize(("rows", "flagged"), [(150, True), (30, True), (29, False)])
+def test_a_copy_is_flagged_from_thirty_answers_on(tmp_path: Path, rows: int, flagged: bool) -> None:
+    """The published word answers of davinci are GPT-2's: 150 of 150."""
+    words = {
+        f"cue{number}": [_machine(f"w{number}", name) for name in ("gpt2", "davinci")] + [_machine("x", "word2vec")]
+        for number in range(rows)
+    }
+    import_files([_write(tmp_path / "word.json", words)], tmp_path / "out")
+    copies = orjson.loads((tmp_path / "out" / "import.json").read_bytes())["copies"]
+    found = {"task": "word_association", "agents": ["published:davinci", "published:gpt2"], "answers": rows}
+    assert copies == ([found] if flagged else [])
 
 
 def _bytes(out: Path) -> dict[str, bytes]:
@@ -172,8 +187,9 @@ def test_another_file_of_the_same_task_adds_samples(tmp_path: Path) -> None:
 
 def test_a_task_given_wrongly_can_be_put_right(tmp_path: Path) -> None:
     path, out = _write(tmp_path / "answers.json", {"a": [_human("red")]}), tmp_path / "out"
-    with pytest.raises(InputError, match="does not say its task"):
+    with pytest.raises(InputError) as caught:
         import_files([path], out)
+    assert "does not say its task" in caught.value.problems[0].message
     import_files([path], out, task="word")
     import_files([path], out, task="color_estimation")
     assert [row["task"] for row in _rows(out, "humans")] == ["color_estimation"]
@@ -183,8 +199,9 @@ def test_submissions(tmp_path: Path) -> None:
     out = tmp_path / "out"
     color = _write(tmp_path / "a" / "color.json", {"1.jpg": "red", "2.jpg": "none"})
     gaze = _write(tmp_path / "a" / "fv.json", {"img001": [], "img002": [[1, 2], [3.5, 4]]})
-    with pytest.raises(InputError, match="does not say whose answers"):
+    with pytest.raises(InputError) as caught:
         import_files([color], out)
+    assert "does not say whose answers" in caught.value.problems[0].message
     import_files([color, gaze], out, name="mine")
     found = {row["stimulus"]: (row["agent"], row["raw"]) for row in _rows(out, "published")}
     assert found["2.jpg"] == ("published:mine", "none")
@@ -306,6 +323,56 @@ def test_wrong_usage(files: dict[str, Path], tmp_path: Path) -> None:
         with pytest.raises(InputError):
             import_files(out=out, **arguments)
     assert not out.exists()
+
+
+def _said(path: Path, out: Path, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
+    """What the command says of a file that it refuses."""
+    assert main(["import", str(path), "--out", str(out), *more]) == 2
+    return capsys.readouterr().err.splitlines()
+
+
+def test_what_is_said_of_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, last = tmp_path / "out", "understudy: nothing was imported: 1 problem"
+    os.mkfifo(tmp_path / "fifo.json")
+    for path in (Path("/dev/zero"), tmp_path / "fifo.json"):
+        assert _said(path, out, capsys) == [f"{path}: is not a plain file", last]
+    assert _said(tmp_path, out, capsys) == [f"{tmp_path}: is a folder; give the files in it", last]
+    for name in ("word.json", "answers.json"):
+        assert _said(tmp_path / name, out, capsys) == [f"{tmp_path / name}: there is no such file", last]
+    path = _write(tmp_path / "answers.json", {"a": "red"})
+    names = "(caption, word, color, object, fv)"
+    assert _said(path, out, capsys) == [f"{path}: its name does not say its task {names}; give it with --task", last]
+    said = "is a submission and does not say whose answers it holds; give the machine with --name"
+    assert _said(path, out, capsys, "--task", "color_estimation") == [f"{path}: {said}", last]
+    path.write_text("{")
+    line, _ = _said(path, out, capsys, "--task", "color_estimation")
+    assert line.startswith(f"{path}: is not JSON in UTF-8: ")
+    with (tmp_path / "word.json").open("wb") as file:
+        file.truncate((1 << 30) + 1)  # a hole: nothing is on disk
+    line, _ = _said(tmp_path / "word.json", out, capsys)
+    assert line.endswith("word.json: has 1.0 GiB and is no file of the benchmark; at most 1 GiB is read")
+    assert not out.exists()
+
+
+def test_one_of_each_is_said_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import_files([_write(tmp_path / "word.json", {"a": [_human("x", "05")]})], tmp_path / "out")
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == ("word.json: word_association, 1 stimulus; people: 1 answer, 1 name; machines: 0 answers, 0 names")
+
+
+def test_a_disk_that_is_full_from_the_start(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for target, name in ((serving.files.tempfile, "mkstemp"), (serving.files.os, "fsync"), (Path, "mkdir")):
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, full)
+            assert main(["import", str(files["word"]), "--out", str(tmp_path / name / "out")]) == 4
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1
+        assert said[0].endswith("No space left on device")
 
 
 def test_another_folder_is_not_written_to(files: dict[str, Path], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,12 @@ from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, line, record, stimulus, write_run
 
 from agents.errors import InputError
+from serving import hashes
+from serving.export import FORMATS, export
 from serving.lookup import Lookup
 from serving.reading import Damage, RunFolder
+from serving.report import write_report
+from serving.status import status
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=4)
 RECORDS = st.lists(
@@ -161,7 +166,8 @@ def test_a_file_that_is_rewritten_while_it_is_read_stays_the_old_one(tmp_path: P
     assert found + list(reading) == _naive(rows)
 
 
-def test_memory_does_not_hold_the_records(tmp_path: Path) -> None:
+def test_memory_does_not_hold_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashes, "SMALL", 1_000)
     rows = (record(f"s{number % 15000}", raw="x" * 500) for number in range(20000))
     folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": rows}))
     size = folder.records_path("mmcq").stat().st_size
@@ -196,14 +202,38 @@ def test_stimuli(tmp_path: Path) -> None:
     folder = RunFolder(write_run(tmp_path / "run", rows, {}))
     assert list(folder.stimuli()) == list(enumerate(rows))
     path = folder.path / "stimuli.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"id": "half')
-    assert list(folder.stimuli()) == list(enumerate(rows))
-    path.write_bytes(b"{]\n" + path.read_bytes())
-    with pytest.raises(InputError, match=r"stimuli\.jsonl:1"):
-        list(folder.stimuli())
+    path.write_bytes(path.read_bytes() + line(stimulus("d")))  # while stimuli are added to the run
+    assert len(list(folder.stimuli())) == 4
     path.unlink()
     with pytest.raises(InputError, match="is missing"):
         list(folder.stimuli())
+
+
+GOOD = line(stimulus("a")) + line(stimulus("b"))
+BAD_STIMULI = {
+    "empty": (b"", 1, "the set has 3"),
+    "cut at a line": (GOOD, 2, "the set has 3"),
+    "cut in a line": (GOOD + line(stimulus("c"))[:-5], 3, "not JSON"),
+    "without its newline": (GOOD + line(stimulus("c"))[:-1], 3, "no newline"),
+    "garbage": (b"\x00\xff garbage\n", 1, "not JSON"),
+    "no object": (GOOD + b"[1]\n", 3, "not a JSON object"),
+    "garbage at the end": (GOOD + line(stimulus("c")) + b"{]\n", 4, "not JSON"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_STIMULI)
+def test_damaged_stimuli_are_named_by_every_reader(tmp_path: Path, name: str) -> None:
+    content, number, message = BAD_STIMULI[name]
+    run = write_run(tmp_path / "run", [stimulus(one) for one in "abc"], {"mmcq": [record(one) for one in "abc"]})
+    (run / "stimuli.jsonl").write_bytes(content)
+    place = rf"stimuli\.jsonl:{number}: .*{message}"
+    readers: list[Callable[[], Any]] = [lambda: status(run), lambda: write_report(run)]
+    readers += [lambda form=form: export(run, form, tmp_path / "out", allow_missing=True) for form in FORMATS[:4]]
+    for read in readers:
+        with pytest.raises(InputError, match=place):
+            read()
+    assert not (tmp_path / "out").exists()
+    assert not (run / "report.html").exists()
 
 
 @settings(max_examples=50, deadline=None)
@@ -248,6 +278,18 @@ META = orjson.loads(orjson.dumps({"schema": "understudy.run/1", "run": "01234567
         (orjson.dumps({**META, "agents": []}), "damaged"),
         (orjson.dumps({**META, "agents": {"a": 1}}), "damaged"),
         (orjson.dumps({**META, "agents": {"a": {"task": 3}}}), "damaged"),
+        (orjson.dumps({**META, "agents": {"a": {"task": [3]}}}), r"'agents.a.task' must be a list of tasks, is \[3\]"),
+        (orjson.dumps({**META, "agents": {"a": {"samples": "2"}}}), "'agents.a.samples' must be a whole number"),
+        (orjson.dumps({**META, "agents": {"a": {"kind": 1}}}), "'agents.a.kind' must be text, is 1"),
+        (orjson.dumps({**META, "agents": 5}), "'agents' must be an object of agents, is 5"),
+        (orjson.dumps({**META, "samples": None}), "'samples' must be a whole number, is null"),
+        (orjson.dumps({**META, "samples": -1}), "'samples' must be a whole number"),
+        (orjson.dumps({**META, "samples": True}), "'samples' must be a whole number"),
+        (orjson.dumps({**META, "seed": "a"}), "'seed' must be a whole number, is \"a\""),
+        (orjson.dumps({**META, "set": {"count": "x"}}), "'set.count' must be a whole number"),
+        (orjson.dumps({**META, "set": {"root": 3}}), "'set.root' must be text"),
+        (orjson.dumps({**META, "created": [1] * 99}), "'created' must be text, is .{60}…$"),
+        (orjson.dumps({"schema": "understudy.run/1", "agents": {}}), "it has no 'run'"),
         (orjson.dumps({**META, "run": 1}), "damaged"),
         (orjson.dumps({**META, "set": "x"}), "damaged"),
         (orjson.dumps({"schema": "understudy.run/1"}), "damaged"),

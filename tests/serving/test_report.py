@@ -383,7 +383,7 @@ def test_stimuli_and_answers_of_any_shape_are_survived(folder: Folder, value: An
     """An invalid row is kept as it was in the set, and an answer may come from another program."""
     picture = folder.picture("a.png")
     for task, answer in ANSWERS.items():
-        folder.agent(task[:4], task, versions=value, settings=value, provenance=value, samples=value, checkpoint=value)
+        folder.agent(task[:4], task, versions=value, settings=value, provenance=value, checkpoint=value)
         for name in answer:
             row = folder.ask(task, f"{task} {name}", image=picture)
             row.update(
@@ -393,6 +393,38 @@ def test_stimuli_and_answers_of_any_shape_are_survived(folder: Folder, value: An
     folder.ask("attention_prediction", "odd", image=value)
     folder.stimuli.append({"id": value, "task": value})
     assert "odd" in folder.page().text
+
+
+def test_only_a_page_of_ours_is_replaced(folder: Folder, tmp_path: Path) -> None:
+    folder.agent("mmcq", "color_estimation")
+    run = folder.write()
+    for name in ("run.json", "stimuli.jsonl", "stimuli.index", "lock", "import.json", "records/x.html", "turns/x"):
+        with pytest.raises(InputError, match="keeps its own files"):
+            write_report(run, run / name)
+    assert json.loads((run / "run.json").read_text())["run"] == RUN
+    thesis = tmp_path / "thesis.html"
+    thesis.write_text("<html>mine</html>")
+    with pytest.raises(InputError, match="is not a report of ours"):
+        write_report(run, thesis)
+    assert thesis.read_text() == "<html>mine</html>"
+    with pytest.raises(InputError, match="not a plain file"):
+        write_report(run, "/dev/null")
+    page = tmp_path / "page.html"
+    write_report(run, page)
+    write_report(run, page)
+    (run / "report.html").write_text("from an older version")
+    assert write_report(run).read_bytes()[:15] == b"<!DOCTYPE html>"
+
+
+def test_cells_say_their_column_on_a_narrow_screen(folder: Folder) -> None:
+    folder.agent("mmcq", "color_estimation")
+    row = folder.ask("color_estimation", "a")
+    folder.record("mmcq", row, None, status="failed", error={"code": "bad_image", "message": "cut"})
+    columns = [cell["data-column"] for cell in folder.page().named("td")]
+    assert columns == [
+        *["task", "ok", "rejected", "failed", "unanswered", "attempts per answer", "kind"],
+        *["agent", "records", "first example"],
+    ]
 
 
 def test_an_empty_run_and_what_is_no_run(folder: Folder, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ import orjson
 import pytest
 
 from agents import catalogue
+from agents.contract import Draw, Reply, Verdict
 from agents.errors import AgentStoppedError, AnswerError
-from agents.stimuli import parse_row
+from agents.null import NullAgent, NullSettings
+from agents.stimuli import Stimulus, parse_row
 from serving.items import Item
 from serving.lane import Breaker, Lane
 from serving.scheduler import Scheduler
-from serving.worker import Spec
+from serving.worker import Spec, Work, Worker
 from serving.workers import RemoteWorker
 
 RUN_SEED = 7
@@ -260,3 +262,102 @@ def test_a_plugin_answers_and_odd_replies_become_json() -> None:
     assert orjson.loads(found["w001"].answer)["word"] == "cue1!"
     assert orjson.loads(found["w001"].raw) == {"surrogate": "\ufffd", "nan": None}
     assert found["w004"].error[0] == "bad_agent"
+
+
+class Picky(NullAgent):
+    """A filter that raises for one stimulus."""
+
+    def __init__(self, settings: NullSettings, name: str) -> None:
+        super().__init__(settings, name)
+        self.filters = (self._raise,)
+
+    def _raise(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        if stimulus.id == "w003":
+            raise ValueError("no opinion")
+        return None
+
+
+def test_a_filter_that_raises_fails_its_item_alone() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        lane.agent = Picky(NullSettings(), "null")
+        return [item async for item in scheduler.stream(items(10))]
+
+    found = {item.stimulus: item for item in with_lane(work)}
+    assert [name for name, item in found.items() if item.status == "failed"] == ["w003"]
+    assert found["w003"].error[0] == "filter_failed"
+    assert len(found) == 10
+
+
+def test_a_turn_number_does_not_change_what_an_answer_is() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        return await scheduler.answer("null", parse_row(row(1)), turn=4, options={"turn": 4})
+
+    assert with_lane(work, {"reject": 0.0001}).status == "ok"
+
+
+def test_items_whose_time_is_over_fail() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        late = items(4)
+        for item in late:
+            item.deadline = asyncio.get_running_loop().time() + 0.3
+        return [item async for item in scheduler.stream(late)]
+
+    found = with_lane(work, {"delay_s": 0.5}, batch_size=1)
+    assert len(found) == 4
+    assert {item.error[0] for item in found if item.status == "failed"} == {"deadline"}
+
+
+def test_the_time_limit_of_a_batch_does_not_count_the_batch_before_it() -> None:
+    found = stream(24, {"delay_s": 0.6}, batch_size=4, timeout=1.0)
+    assert {item.status for item in found.values()} == {"ok"}
+    assert {item.worker["batch_size"] for item in found.values()} == {4}  # type: ignore[index]
+
+
+def test_one_poison_costs_few_workers() -> None:
+    started = []
+
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        make = lane._make_worker
+
+        def counted() -> Any:
+            started.append(1)
+            return make()
+
+        lane._make_worker = counted
+        return [item async for item in scheduler.stream(items(60))]
+
+    found = with_lane(work, {"crash": "w017"}, batch_size=16)
+    assert [item.stimulus for item in found if item.status == "failed"] == ["w017"]
+    assert len(started) == 4  # in company once, then alone three times
+
+
+def test_a_continuous_engine_that_runs_out_of_memory_gets_fewer_at_once() -> None:
+    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+        found = [item async for item in scheduler.stream(items(60, "null-one"))]
+        return lane.depth, found
+
+    depth, found = with_lane(work, {"batch_limit": 5, "delay_s": 0.05}, agent="null-one")
+    assert {item.status for item in found} == {"ok"}
+    assert depth < 64
+
+
+class Hungry(NullAgent):
+    """Has no room for w005 at all, and for at most 32 others."""
+
+    def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        if len(batch) > 32 or any(stimulus.id == "w005" for stimulus in batch):
+            raise MemoryError
+        return super().respond(batch, draws)
+
+
+def test_one_huge_stimulus_does_not_make_every_batch_small() -> None:
+    worker = Worker(Spec(catalogue.get("null"), {}, "/"))
+    worker.agent = Hungry(NullSettings(), "null")
+    works: list[Work] = [(row(number), None, 1, 0, 0, None) for number in range(64)]
+    batch = asyncio.run(worker.answer(works))
+    codes = [code for code, *_ in batch.results]
+    assert codes == [None] * 5 + ["out_of_memory"] + [None] * 58
+    assert batch.limit is None  # what did not fit is explained by the one that never does
+    batch = asyncio.run(worker.answer([work for work in works if b"w005" not in work[0]] + works[:1]))
+    assert [code for code, *_ in batch.results] == [None] * 64
+    assert batch.limit == 32

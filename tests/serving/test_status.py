@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -75,7 +77,31 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
         COLOR: {"agents": ["mmcq"], "stimuli": 3},
         CAPTION: {"agents": ["blip", "late"], "stimuli": 0},
     }
+    assert found["answered_by_none"] == {}
     assert found["complete"] is False
+
+
+def test_a_run_at_its_end_with_failed_records_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), failed("b")]})
+    assert print_status(path) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("finished: 1 failed, none unanswered")
+
+
+def test_stimuli_that_no_agent_answers_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stimuli = [stimulus("a"), stimulus("w", "word_association"), *(stimulus(name, CAPTION) for name in "xy")]
+    path = write_run(tmp_path / "run", stimuli, {"mmcq": [record("a")]})
+    assert status(path)["answered_by_none"] == {"word_association": 1, CAPTION: 2}
+    assert print_status(path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "word_association: 1 stimulus, no agent answers it" in lines
+    assert f"{CAPTION}: 2 stimuli, no agent answers them" in lines
+
+
+@pytest.mark.parametrize(("last", "rate"), [("00.900", None), ("01.999", None), ("02.000", 0.5), ("04.000", 0.25)])
+def test_a_rate_needs_two_seconds(tmp_path: Path, last: str, rate: float | None) -> None:
+    rows = [record("a"), record("b", created=f"2025-01-01T00:00:{last}Z")]
+    agent = status(write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows}))["agents"]["mmcq"]
+    assert agent["rate"] == rate
 
 
 def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +113,7 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "  blip  bad_image  1  e.g. y: cannot be decoded" in lines
     assert "  blip  min_words  3  e.g. w: “two words” (2 words)" in lines
     assert f"  {COLOR}  3 of 3  (mmcq)" in lines
-    assert lines[-1] == "not complete"
+    assert lines[-1] == "not complete: 6 unanswered, 1 failed"
     assert all(line == line.rstrip() for line in lines)
     assert print_status(path, json=True) == 1
     assert orjson.loads(capsys.readouterr().out) == status(path)
@@ -124,7 +150,7 @@ def test_damage_is_counted_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (agent["ok"], agent["unanswered"], agent["damaged"]["lines"]) == (2, 0, 2)
     assert "mmcq.jsonl:2: not JSON" in agent["damaged"]["first"]
     assert print_status(path) == 1
-    assert "damaged: mmcq: 2 lines" in capsys.readouterr().out
+    assert "mmcq: 2 damaged lines; " in capsys.readouterr().out
 
 
 def test_samples_and_answered_by_all(tmp_path: Path) -> None:
@@ -148,6 +174,14 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["imports"] == {"humans": {"records": 3, "agents": 3, "tasks": {COLOR: 3}, "damaged": None}}
     assert print_status(path) == 0
     assert "imported humans: 3 answers of 3 participants" in capsys.readouterr().out
+    published = record("a", agent="published:x", kind="published", created=None)
+    (path / "records" / "published.jsonl").write_bytes(orjson.dumps(published) + b"\n")
+    assert print_status(path) == 0
+    assert "imported published: 1 answer of 1 machine\n" in capsys.readouterr().out
+    with (path / "records" / "published.jsonl").open("ab") as file:
+        file.write(b"{}\n{}\n")
+    assert print_status(path) == 1
+    assert capsys.readouterr().out.endswith("not complete: 2 damaged lines\n")
 
 
 def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
@@ -161,6 +195,18 @@ def test_an_agent_that_run_json_does_not_know(tmp_path: Path) -> None:
     found = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a", kind="control")]}, {}))
     assert found["agents"]["mmcq"]["kind"] == "control"
     assert found["agents"]["mmcq"]["task"] == [COLOR]
+
+
+def test_a_small_run_is_counted_and_exported_without_numpy(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a"), record("a")]})
+    code = (
+        "import sys\nfrom serving.cli import main\n"
+        f"main(['status', {str(path)!r}])\n"
+        f"main(['export', {str(path)!r}, '--format', 'csv', '--out', {str(tmp_path / 'out.csv')!r}])\n"
+        "print(sorted({'numpy', 'pyarrow', 'torch', 'ray', 'cv2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_not_a_run(tmp_path: Path) -> None:

@@ -116,18 +116,43 @@ def test_a_task_fills_in_where_there_is_none(tmp_path: Path) -> None:
         tmp_path,
         '{"id":"a","cue":"x"}',
         '{ "cue" : "\\"task\\"", "id" : "b" }',
-        {"id": "c", "task": "conversation"},
         "{}",
         '{"id":"d","cue":"task"}',
         '{"id":"e","cue":"x","meta":{"task":"mine"}}',
     )
     rows = list(read_rows(path, "word_association"))
-    assert [row.task for row in rows] == [*["word_association"] * 2, "conversation", *["word_association"] * 3]
-    assert [said(row) for row in rows] == [[], [], [], ["id: missing", "cue: missing"], [], []]
+    assert [row.task for row in rows] == ["word_association"] * 5
+    assert [said(row) for row in rows] == [[], [], ["id: missing", "cue: missing"], [], []]
     (tmp_path / "set.csv").write_text("id,cue\na,x\n")
     assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
     (tmp_path / "set.csv").write_text("id,task,cue\na,,x\n")
     assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
+
+
+def test_a_task_is_no_choice_among_the_rows(tmp_path: Path) -> None:
+    rows: list[Any] = [
+        {"id": "a", "task": "conversation"},
+        {"id": "b", "task": "conversation", "cue": "x"},
+        {"id": "c", "task": "conversations"},
+        '{"id": "d", "cue": "x", "task": "conversation", "task": "word_association"}',
+        {"id": "e", "cue": "x", "task": "word_association"},
+    ]
+    other = "task: is 'conversation', but --task says 'word_association'"
+    read = list(read_rows(jsonl(tmp_path, *rows), "word_association"))
+    assert [said(row) for row in read] == [
+        [other],
+        [other, "cue: not a field of conversation"],
+        ["task: unknown task 'conversations'; did you mean 'conversation'?"],
+        ["task: stands more than once in the same object"],
+        [],
+    ]
+    assert [row.task for row in read] == ["conversation", "conversation", None, None, "word_association"]
+    assert all(row.stimulus is row.canonical is None and row.raw for row in read[:4])
+    (tmp_path / "set.csv").write_text("id,task,topic\na,conversation,\nb,,\nc,conversation,books\n")
+    read = list(read_rows(tmp_path / "set.csv", "conversation"))
+    assert [said(row) for row in read] == [[], [], []]
+    read = list(read_rows(tmp_path / "set.csv", "word_association"))
+    assert [said(row)[0] for row in read] == [other, "cue: missing", other]
 
 
 def test_root_says_where_the_images_are(tmp_path: Path) -> None:
@@ -395,6 +420,8 @@ def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=message):
             list(read_rows(tmp_path / name))
+    with pytest.raises(InputError, match="no set is given"):
+        list(read_rows(""))
     with pytest.raises(InputError, match="did you mean 'word_association'"):
         list(read_rows(tmp_path, "word_asociation"))
     for task in ("word_association", "conversation"):

@@ -75,7 +75,7 @@ class Agent(ABC, Generic[S]):
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
     agent has no use for one). ``batch_size`` is what the runner tries first. An agent whose engine batches by itself
     overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
-    (``max_in_flight``). ``filters`` judge each reply; ``attempts`` is how often an answer is tried while one rejects it.
+    (``max_in_flight``). ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it.
     """
 
     tasks: ClassVar[tuple[Task, ...]]

@@ -39,7 +39,7 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         order: Literal["population_volume", "population"] = "population_volume"
         """What the dominant box has most of: pixels times volume, as in the reference, or pixels alone."""
         naming: Literal["css", "lab"] = "css"
-        """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name is given either way."""
+        """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name stands beside it."""
 
     tasks = ("color_estimation",)
     memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 from PIL import Image as PILImage
 
 from serving.cli import main
+from serving.conversation import _unusable
+from serving.items import Item
 from serving.records import Record
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -291,3 +294,112 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         assert f"is being written by process {process.pid}" in second.stderr
         process.kill()
     assert run(source, "null", out) == 0
+
+
+def test_a_picture_that_could_not_be_read_once_must_be_the_same_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture, source, out = tmp_path / "a.png", tmp_path / "set.jsonl", tmp_path / "run"
+    PILImage.new("RGB", (8, 8), "red").save(picture)
+    source.write_text('{"id": "a", "task": "color_estimation", "image": "a.png"}\n')
+    assert run(source, "null", out) == 0
+    red = picture.read_bytes()
+    picture.unlink()
+    assert run(source, "null", out, "--skip-invalid") == 0
+    PILImage.new("RGB", (8, 8), "blue").save(picture)
+    assert run(source, "null", out) == 2
+    assert "a: has changed since the run began" in capsys.readouterr().err
+    picture.write_bytes(red)
+    assert run(source, "null", out) == 0
+
+
+def test_a_turn_that_cannot_be_said_fails_its_conversation_alone(tmp_path: Path) -> None:
+    rows = [{"id": f"c{i}", "task": "conversation", "exchanges": 4, "who_starts": "A"} for i in range(3)]
+    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(source, "null~null", out, "--set", "null.fail=c1") == 1
+    found = {r["stimulus"]: r for r in records(out, "null~null")}
+    assert {name: r["status"] for name, r in found.items()} == {"c0": "ok", "c1": "failed", "c2": "ok"}
+    assert found["c1"]["error"]["code"] == "told_to_fail"
+    assert found["c1"]["worker"] is not None
+    item = Item("null", b"", "c1", answer=b'{"text": "%b"}' % (b"x" * 100_001))
+    assert "at most 100000" in (_unusable(item) or "")
+
+
+def test_a_limit_keeps_the_journal_of_the_other_conversations(tmp_path: Path) -> None:
+    rows = [{"id": f"c{i}", "task": "conversation", "exchanges": 4, "who_starts": "A"} for i in range(3)]
+    source, out, pair = tmp_path / "set.jsonl", tmp_path / "run", "null~null"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(source, pair, out, "--limit", "1") == 0
+    answer = {"text": "said before", "raw": None, "finish": None, "delay_s": None}
+    line = {"stimulus": "c2", "sample": 0, "turn": 0, "answer": answer, "attempts": [], "worker": None}
+    (out / "turns").mkdir(exist_ok=True)
+    (out / "turns" / f"{pair}.jsonl").write_text(json.dumps(line) + "\n")
+    assert run(source, pair, out, "--limit", "2") == 0
+    assert run(source, pair, out) == 0
+    texts = {r["stimulus"]: r["answer"]["messages"][0]["text"] for r in records(out, pair)}
+    assert texts["c2"] == "said before"
+    assert texts["c1"] != "said before"
+
+
+def test_a_pair_must_be_able_to_converse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "set.jsonl"
+    source.write_text('{"id": "c", "task": "conversation", "exchanges": 4}\n')
+    assert run(source, "mmcq~null", tmp_path / "run") == 2
+    assert "mmcq does not converse: it answers color_estimation" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    assert run(source, "null", out, "--set", "null.fail_load=true") == 3
+    assert "told to fail while loading" in capsys.readouterr().out
+    assert run(source, "null", out) == 0
+    assert run(source, "null,mmcq", tmp_path / "other") == 2
+    assert "answers color_estimation, but the set has word_association" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda out: (out / "run.json").unlink(), "has records (null.jsonl) but no run.json"),
+        (lambda out: (out / "run.json").write_text("{"), "is damaged"),
+        (lambda out: (out / "run.json").write_text('{"schema": "understudy.run/1", "agents": 5}'), "is damaged"),
+        (lambda out: (out / "run.json").write_text('{"schema": "understudy.run/9"}'), "not of this version"),
+    ],
+)
+def test_a_folder_that_cannot_be_trusted_is_refused(
+    damage: Callable[[Path], Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    assert run(source, "null", out) == 0
+    damage(out)
+    assert run(source, "null", out, "--seed", "9") == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stimuli.jsonl", "stimuli.index"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "garbage"])
+def test_rows_and_index_are_made_again_from_the_same_set(name: str, damage: str, tmp_path: Path) -> None:
+    source, out = words(tmp_path / "set.jsonl", 20), tmp_path / "run"
+    assert run(source, "null", out) == 0
+    path = out / name
+    whole = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(whole[:40] if damage == "cut" else b"\xff\x00garbage" * 9)
+    assert run(source, "null", out) == 0
+    assert (out / "stimuli.jsonl").read_text().count("\n") == 20
+    assert path.read_bytes() == whole
+    if damage == "cut" and name == "stimuli.jsonl":
+        path.write_bytes(whole[:40])
+        assert run(words(tmp_path / "other.jsonl", 25), "null", out) == 2
+
+
+def test_an_out_folder_of_somebody_else_is_not_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = words(tmp_path / "set.jsonl", 3)
+    assert run(source, "null", tmp_path) == 2
+    assert "is not empty and not a run folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]

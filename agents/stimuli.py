@@ -15,23 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
-
-Task = Literal[
-    "color_estimation",
-    "object_detection",
-    "attention_prediction",
-    "image_captioning",
-    "word_association",
-    "conversation",
-]
-TASKS: tuple[Task, ...] = (
-    "color_estimation",
-    "object_detection",
-    "attention_prediction",
-    "image_captioning",
-    "word_association",
-    "conversation",
-)
+from agents.tasks import TASKS as TASKS
+from agents.tasks import Task as Task
 
 Scalar = str | int | float | bool | None
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from agents import __version__
 from agents.errors import InputError, UnderstudyError
-from agents.stimuli import TASKS
+from agents.tasks import TASKS
 from serving.interrupts import Interrupted
 
 SHOWN = 50  # problems on a terminal; --json has them all
@@ -70,7 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     check = commands.add_parser("check", help="read a stimulus set and report every problem at once")
     check.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
-    check.add_argument("--task", choices=TASKS)
+    check.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
     check.add_argument("--json", action="store_true")
     check.set_defaults(run=_check)
@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
     generate.add_argument("--out", required=True, type=_path, metavar="DIR", help="the run folder")
-    generate.add_argument("--task", choices=TASKS)
+    generate.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
     generate.add_argument("--samples", type=_positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")

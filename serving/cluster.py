@@ -34,7 +34,7 @@ class Cluster:
     object_store: int = OBJECT_STORE
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
-    _raylet: Any = field(init=False, default=None)
+    _processes: list[Any] = field(init=False, default_factory=list)
     # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
     _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
 
@@ -51,7 +51,6 @@ class Cluster:
 
     def _start(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
         if self.address is None:
             loaded = sys.modules.get("ray")
@@ -91,15 +90,15 @@ class Cluster:
             **local,
         )
         if self.address is None:
-            self._raylet = _raylet_process(ray)
+            self._processes = _node_processes(ray)
 
     async def watch(self) -> None:
-        """Return never; raise ClusterError when the local Ray node has died under us."""
+        """Return never; raise ClusterError when the local Ray has died under us."""
         while True:
             await asyncio.sleep(0.25)
-            if self._raylet is not None and self._raylet.poll() is not None:
+            if any(process.poll() is not None for process in self._processes):
                 raise ClusterError(
-                    "Ray's node process died; every record written so far is safe: run the same command again to resume"
+                    "a process of Ray's died; every record written so far is safe: run the same command again to resume"
                 )
 
     async def stop(self) -> None:
@@ -133,12 +132,12 @@ def _node(info: dict[str, Any]) -> Node:
     )
 
 
-def _raylet_process(ray: Any) -> Any:
-    """The local raylet as a process object, or None where this version of Ray keeps it elsewhere: then its death is
-    noticed later, by the calls that fail."""
+def _node_processes(ray: Any) -> list[Any]:
+    """The local raylet and GCS as process objects; empty where this version of Ray keeps them elsewhere: then a death
+    is noticed later, by the calls that fail."""
     node = getattr(ray._private.worker, "_global_node", None)
-    processes = getattr(node, "all_processes", {}).get("raylet") or []
-    return processes[0].process if processes else None
+    kept = getattr(node, "all_processes", {})
+    return [info.process for name in ("raylet", "gcs_server") for info in kept.get(name) or []]
 
 
 def _gpu_memory(ray: Any, node_id: str) -> int:

@@ -151,8 +151,11 @@ class Generation:
         try:
             with self.progress:
                 self.progress.say("starting Ray")
-                await self.cluster.start()
-                listen()
+                start = asyncio.create_task(self.cluster.start())
+                while not start.done():  # Ray takes the signals at some moment of its start
+                    await asyncio.wait({start}, timeout=0.05)
+                    listen()
+                start.result()
                 gc.freeze()  # what is imported stays: the collector need not look at it again and again
                 self._admit()
                 work = asyncio.create_task(self._work())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 Task = Literal[
     "color_estimation",
@@ -12,11 +12,4 @@ Task = Literal[
     "word_association",
     "conversation",
 ]
-TASKS: tuple[Task, ...] = (
-    "color_estimation",
-    "object_detection",
-    "attention_prediction",
-    "image_captioning",
-    "word_association",
-    "conversation",
-)
+TASKS: tuple[Task, ...] = get_args(Task)

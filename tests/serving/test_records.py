@@ -17,7 +17,7 @@ from run_folders import ANSWERS, attempt, failed, record, stimulus
 from agents.errors import InputError
 from agents.stimuli import TASKS, parse_row
 from serving import records
-from serving.items import Header, Item, now
+from serving.items import Header, Item
 
 ROOT = Path(__file__).parents[2]
 
@@ -152,7 +152,7 @@ def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Val
     item.draw_seed()
     item.status, item.answer = "ok", orjson.dumps(ANSWERS["color_estimation"])
     item.worker = {"host": "h", "device": "cpu", "batch_size": 4}
-    written = Header("0123456789ab", "machine", "d" * 64, None, None).record(item, "color_estimation", now())
+    written = Header("0123456789ab", "machine", "d" * 64, None, None).record(item, "color_estimation")
     row = orjson.loads(written)
     assert records.problems(row) == []
     schema.validate(row)

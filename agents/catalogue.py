@@ -28,6 +28,8 @@ GROUP = "understudy.agents"
 RESERVED = frozenset({"humans", "published"})  # what imported answers are kept under
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 InPaper = Literal["exact", "variant", "no"]
+EXACT: InPaper = "exact"
+VARIANT: InPaper = "variant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,70 @@ BUILT_IN: tuple[Entry, ...] = (
         "graph-based visual saliency; maximum with inhibition of return",
         "Harel, Koch, Perona 2006",
         "exact",
+    ),
+    *(
+        Entry(
+            name,
+            "agents.vision.git:GitAgent",
+            ("image_captioning",),
+            f"GIT, {size}, fine-tuned on COCO captions",
+            "Wang et al. 2022, arXiv 2205.14100",
+            in_paper,
+            "MIT",
+            settings={
+                "checkpoint": f"microsoft/{name}",
+                "beams": 4,
+                "length_penalty": 0.6,
+                "max_tokens": 50,
+                "count_prompt": True,
+            },
+        )
+        for name, size, in_paper in (("git-large-coco", "large", EXACT), ("git-base-coco", "base", VARIANT))
+    ),
+    *(
+        Entry(
+            f"blip-{size}",
+            "agents.vision.blip:BlipAgent",
+            ("image_captioning",),
+            f"BLIP, {size}, fine-tuned on COCO captions",
+            "Li et al. 2022, arXiv 2201.12086",
+            in_paper,
+            "BSD-3-Clause",
+            settings={
+                "checkpoint": f"Salesforce/blip-image-captioning-{size}",
+                "prompt": "a picture of ",
+                "beams": 3,
+                "min_tokens": 5,
+                "max_tokens": 20,
+                "count_prompt": True,
+            },
+        )
+        for size, in_paper in (("large", EXACT), ("base", VARIANT))
+    ),
+    Entry(
+        "blip2-opt-2.7b",
+        "agents.vision.blip2:Blip2Agent",
+        ("image_captioning",),
+        "BLIP-2 with OPT 2.7B",
+        "Li et al. 2023, arXiv 2301.12597",
+        licence="MIT",
+        settings={"checkpoint": "Salesforce/blip2-opt-2.7b", "beams": 5, "max_tokens": 30},
+    ),
+    Entry(
+        "llava-v1.6-mistral-7b",
+        "agents.vision.llava_next:LlavaNextAgent",
+        ("image_captioning",),
+        "LLaVA-NeXT with Mistral 7B, instructed as people were",
+        "Liu et al. 2024, LLaVA-NeXT",
+        EXACT,
+        settings={
+            "checkpoint": "llava-hf/llava-v1.6-mistral-7b-hf",
+            "decoding": "sample",
+            "temperature": 0.2,
+            "max_tokens": 512,
+            "reject": ["too_few_words", "too_many_words"],
+            "attempts": 11,
+        },
     ),
     Entry("null", "agents.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
     Entry(

@@ -16,13 +16,17 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from agents.stimuli import Stimulus, Task
 
+if TYPE_CHECKING:
+    from agents.checkpoints import Download
+
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 
 
 class Settings(BaseModel):
@@ -105,6 +109,10 @@ class Agent(ABC, Generic[S]):
     def missing(self) -> str | None:
         """One sentence that says what this machine lacks to run the agent and how to get it, or None."""
         return None
+
+    def fetch(self) -> Sequence[Download]:
+        """Download what the settings name and :meth:`missing` misses; the only verb that may use the network for it."""
+        return ()
 
     def open(self) -> None:
         """Load processors and tables; CPU only, no model."""

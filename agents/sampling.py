@@ -1,0 +1,160 @@
+"""Draws of tokens that depend on one row's seed alone, whatever else is in the batch.
+
+The argmax of warped logits plus Gumbel noise is an exact draw from their softmax (Gumbel 1954; Maddison, Tarlow and
+Minka 2014, "A* sampling", section 2). The noise of a token is a hash of (seed, step, token), in integer operations
+that are the same on every device, so that there is no generator whose state could depend on a batch.
+
+transformers applies its own temperature, top-k and top-p after custom processors; :class:`Sampler` therefore does all
+of them, per row, and is used with ``do_sample=False`` and one beam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import LogitsProcessor
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+# splitmix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators", figure 15); torch has no
+# unsigned 64-bit arithmetic, and two's complement gives the same bits.
+_GAMMA = _signed(0x9E3779B97F4A7C15)
+_MIX_1 = _signed(0xBF58476D1CE4E5B9)
+_MIX_2 = _signed(0x94D049BB133111EB)
+
+
+def uniform(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
+    """Uniform noise in the open interval (0, 1), float64, one value for each of (seed, step, token).
+
+    ``seeds`` and ``tokens`` are int64 and broadcast. The value is the output number ``token + 1`` of the splitmix64
+    stream whose state is a hash of seed and step, its upper 52 bits.
+    """
+    key = _mix(_mix(seeds * _GAMMA) + _signed(step * 0x9E3779B97F4A7C15 % (1 << 64)))
+    bits = _mix(key + (tokens + 1) * _GAMMA)
+    return (_shift_right(bits, 12).double() + 0.5) * 2.0**-52
+
+
+def gumbel(seeds: Tensor, step: int, tokens: Tensor) -> Tensor:
+    """Standard Gumbel noise, float32: -log(-log(:func:`uniform`))."""
+    return -torch.log(-torch.log(uniform(seeds, step, tokens))).float()
+
+
+def _mix(bits: Tensor) -> Tensor:
+    bits = (bits ^ _shift_right(bits, 30)) * _MIX_1
+    bits = (bits ^ _shift_right(bits, 27)) * _MIX_2
+    return bits ^ _shift_right(bits, 31)
+
+
+def _shift_right(bits: Tensor, count: int) -> Tensor:
+    """Logical, where torch's >> on int64 repeats the sign."""
+    return (bits >> count) & ((1 << (64 - count)) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Warp:
+    """How one row's logits become a distribution. ``top_k`` 0 and ``top_p`` 1 leave all tokens; temperature 0 is
+    greedy. ``frequency`` and ``presence`` are penalties over generated tokens, as OpenAI and vLLM mean them: for a
+    token that was generated n > 0 times its logit loses n * frequency + presence."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    frequency: float = 0.0
+    presence: float = 0.0
+
+
+class Sampler(LogitsProcessor):
+    """The whole chain for a batch: penalties, temperature, top-k, top-p, Gumbel noise; in float32.
+
+    ``seeds`` and ``warps`` have one entry per row. What it returns is the noisy logits, of which generation takes the
+    argmax; a row whose temperature is 0 gets no noise. Ties at the edge of top-k are all kept, as transformers does; of
+    equal logits at the edge of top-p the lowest token is kept first.
+    """
+
+    def __init__(self, seeds: Sequence[int], warps: Sequence[Warp]) -> None:
+        self._seeds = torch.tensor(list(seeds), dtype=torch.int64)
+        self._warps = list(warps)
+        self._start: int | None = None
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """``input_ids`` int64 [rows, length], of which what the first call saw is the prompt; ``scores`` [rows,
+        vocabulary]."""
+        if self._start is None:
+            self._start = input_ids.shape[1]
+            self._to(scores.device)
+        step = input_ids.shape[1] - self._start
+        scores = self._penalised(scores.float(), input_ids[:, self._start :])
+        scores = scores / self._temperature
+        kept = self._kept(scores) & (scores > -torch.inf)
+        rows, tokens = kept.nonzero(as_tuple=True)
+        noise = gumbel(self._seeds[rows], step, tokens) * self._drawn[rows]
+        noisy = torch.full_like(scores, -torch.inf)
+        noisy[rows, tokens] = scores[rows, tokens] + noise
+        return noisy
+
+    def _to(self, device: torch.device) -> None:
+        warps = self._warps
+        temperature = torch.tensor([[one.temperature] for one in warps], dtype=torch.float32, device=device)
+        self._seeds = self._seeds.to(device)
+        self._drawn = (temperature[:, 0] > 0).float()
+        self._temperature = torch.where(temperature > 0, temperature, 1.0)
+        self._top_k = torch.tensor([one.top_k for one in warps], device=device)
+        self._top_p = torch.tensor([[one.top_p] for one in warps], dtype=torch.float32, device=device)
+        self._frequency = torch.tensor([[one.frequency] for one in warps], dtype=torch.float32, device=device)
+        self._presence = torch.tensor([[one.presence] for one in warps], dtype=torch.float32, device=device)
+        self._penalises = any(one.frequency or one.presence for one in warps)
+        self._most_k = max((one.top_k for one in warps), default=0)
+        self._has_top_p = any(one.top_p < 1 for one in warps)
+
+    def _penalised(self, scores: Tensor, generated: Tensor) -> Tensor:
+        if not self._penalises or not generated.shape[1]:
+            return scores
+        ones = torch.ones_like(generated, dtype=scores.dtype)
+        counts = torch.zeros_like(scores).scatter_add_(1, generated, ones)
+        return scores - counts * self._frequency - (counts > 0) * self._presence
+
+    def _kept(self, scores: Tensor) -> Tensor:
+        """Which tokens top-k and then top-p leave: bool [rows, vocabulary]."""
+        kept = torch.ones_like(scores, dtype=torch.bool)
+        limit = scores.shape[1]
+        if self._most_k:
+            best = scores.topk(min(self._most_k, limit), dim=1).values
+            edge = best.gather(1, (self._top_k.clamp(1, best.shape[1]) - 1)[:, None])
+            kept = (scores >= edge) | (self._top_k == 0)[:, None]
+        if not self._has_top_p:
+            return kept
+        # Sorting the few that top-k left is much cheaper than sorting the vocabulary.
+        count = int(kept.sum(1).max())
+        values, tokens = scores.masked_fill(~kept, -torch.inf).topk(count, dim=1)
+        tokens, by_token = tokens.sort(dim=1)
+        values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
+        tokens = tokens.gather(1, by_value)
+        mass = values.double().softmax(1)  # so that columns of a batch's other rows do not tip the edge
+        before = mass.cumsum(1) - mass  # the mass of all that are likelier
+        inside = (before < self._top_p) | (self._top_p >= 1)
+        inside[:, 0] = True
+        return kept & torch.zeros_like(kept).scatter_(1, tokens, inside)
+
+
+class Finite(LogitsProcessor):
+    """Notes the rows whose logits are no numbers, and lets generation go on with the others.
+
+    First in the chain: NaN and +inf become 0 in such a row, whose answer is then to be thrown away. ``bad`` holds, for
+    each of ``items`` groups of rows (the beams of one item stand together), whether that happened.
+    """
+
+    def __init__(self, items: int) -> None:
+        self.bad: Tensor = torch.zeros(items, dtype=torch.bool)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        self.bad = self.bad.to(scores.device)
+        broken = scores.isnan() | (scores == torch.inf)
+        rows = broken.any(1) | (scores == -torch.inf).all(1)
+        self.bad |= rows.view(len(self.bad), -1).any(1)
+        return torch.where(rows[:, None], torch.zeros_like(scores), scores)

@@ -1,0 +1,62 @@
+"""BLIP: bootstrapping language-image pre-training (Li et al. 2022, arXiv 2201.12086), through transformers' classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agents import checkpoints
+from agents.contract import GIB
+from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+
+class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
+    """A text decoder that attends to the image's patches; the caption continues the prompt, which is cut off.
+
+    All rows of a batch have the same prompt, so that nothing is padded.
+    """
+
+    class Settings(CaptionSettings):
+        """As for every captioner."""
+
+    memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
+    device_memory = 6 * GIB
+    model_class = "BlipForConditionalGeneration"
+    model_types = ("blip",)
+    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+
+    def _load_model(self, folder: Path) -> Any:
+        model = super()._load_model(folder)
+        text = model.config.text_config
+        # The decoder ends with the separator; its configuration's "end" token is another.
+        decoder = model.text_decoder
+        self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
+        return model
+
+    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+        features: Tensor = self._model.vision_model(pixel_values=self._stack(images))[0]
+        return features
+
+    def _generate(
+        self, features: Tensor, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        import torch
+
+        decoder = self._model.text_decoder
+        start = [decoder.generation_config.bos_token_id]
+        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
+        seen = features[[row.image for row in rows]]
+        done = decoder.generate(
+            input_ids=prompts,
+            encoder_hidden_states=seen,
+            encoder_attention_mask=torch.ones(seen.shape[:-1], dtype=torch.long, device=self._device),
+            generation_config=config,
+            logits_processor=processors,
+        )
+        return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))

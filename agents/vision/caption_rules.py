@@ -1,0 +1,97 @@
+"""What is noticed in a caption: pure functions of its text.
+
+The rules for people are those of the collection of captions in the Turing-like tests (2025 paper, Methods, "Image
+captioning": instructions and the interface's controls). The rule that two successive answers differ has no meaning for
+machines whose stimuli have no order, and is left out; so are those that no function of the text can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Literal, get_args
+
+Flag = Literal[
+    "empty",
+    "special_tokens",
+    "repeated_words",
+    "too_few_words",
+    "too_many_words",
+    "special_characters",
+    "there_is",
+    "mentions_image",
+]
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+
+MIN_WORDS = 6
+MOST_IDENTICAL = 4
+WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
+# What tokenizers leave in text: "[unused0]", "[ unused0 ]", "[SEP]", "<s>", "<|endoftext|>", "<image>".
+SPECIAL_TOKEN = re.compile(
+    r"\[ ?(?:unused ?\d+|pad|unk|cls|sep|mask|bos|eos|dec|enc) ?\]|</?[\w|]{1,40}>", re.IGNORECASE
+)
+SPECIAL_CHARACTER = re.compile(r"[!#$%&*+/<=>@\\^_`{|}~\[\]]|[\x00-\x08\x0e-\x1f\x7f]|[^\x00-\x7f‘’“”–—\w]")
+THERE_IS = re.compile(r"\W*there(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
+MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return [word.lower() for word in WORD.findall(text)]
+
+
+def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
+    """All that is noticed in ``text``, in the order of :data:`FLAGS`; ``generated`` is what was known before."""
+    found = {flag for flag, holds in RULES.items() if holds(text)} | set(generated)
+    return [flag for flag in FLAGS if flag in found]
+
+
+def is_empty(text: str) -> bool:
+    """No word at all."""
+    return not words(text)
+
+
+def has_special_tokens(text: str) -> bool:
+    """A tokenizer's own marks stand in the text."""
+    return SPECIAL_TOKEN.search(text) is not None
+
+
+def has_repeated_words(text: str) -> bool:
+    """One word more than four times, or one directly after itself twice ("a a a")."""
+    said = words(text)
+    often = max(Counter(said).values(), default=0) > MOST_IDENTICAL
+    return often or any(
+        first == second == third for first, second, third in zip(said, said[1:], said[2:], strict=False)
+    )
+
+
+def has_too_few_words(text: str) -> bool:
+    """Fewer than six words."""
+    return len(words(text)) < MIN_WORDS
+
+
+def has_special_characters(text: str) -> bool:
+    """Characters like !, #, $ (ordinary punctuation and letters of any language are none)."""
+    return SPECIAL_CHARACTER.search(text) is not None
+
+
+def starts_with_there_is(text: str) -> bool:
+    """ "There is" or "There are" at the start."""
+    return THERE_IS.match(text) is not None
+
+
+def mentions_image(text: str) -> bool:
+    """The words "image" or "photo"."""
+    return MENTIONS_IMAGE.search(text) is not None
+
+
+RULES: dict[Flag, Callable[[str], bool]] = {
+    "empty": is_empty,
+    "special_tokens": has_special_tokens,
+    "repeated_words": has_repeated_words,
+    "too_few_words": has_too_few_words,
+    "special_characters": has_special_characters,
+    "there_is": starts_with_there_is,
+    "mentions_image": mentions_image,
+}

@@ -1,0 +1,362 @@
+"""The engine that all captioners share: preparation, one pass of the image encoder per image, generation, cleaning.
+
+A family of models (GIT, BLIP, …) is a subclass that says how its images are encoded and how its ``generate`` is called;
+a checkpoint of a family is a line of the catalogue. Generation itself is transformers', for every family.
+
+Samples of one stimulus are prepared once, encoded once and drawn in one call; in beam search sample k is the beam of
+rank k, so that its seed has no part in it. In float32 an answer is the same whatever else is in the batch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field, model_validator
+
+from agents import checkpoints
+from agents.answers import CaptionAnswer
+from agents.contract import GIB, Draw, Reply, Verdict
+from agents.errors import AnswerError, UnavailableError
+from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.stimuli import CaptionStimulus, Stimulus, Task
+from agents.vision.caption_rules import Flag, flags, words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+Prepared = dict[str, Any]  # the image processor's tensors for one image, without the batch dimension
+
+
+class CaptionSettings(PretrainedSettings):
+    """How a caption is generated."""
+
+    prompt: str = ""
+    """Text that the caption continues, or the question that it answers; it is not part of the answer."""
+    decoding: Literal["beam", "sample"] = "beam"
+    """beam: beam search, greedy with 1 beam, sample k is the beam of rank k. sample: drawn by the seed."""
+    beams: int = Field(1, ge=1, le=64)
+    """Width of the beam search."""
+    length_penalty: float = Field(1.0, ge=-10, le=10)
+    """Beam scores are divided by the length to this power; below 0 favours short captions."""
+    early_stopping: bool = False
+    """Whether beam search ends as soon as there are as many finished beams as its width."""
+    no_repeat_ngram: int = Field(0, ge=0, le=20)
+    """No sequence of so many tokens occurs twice; 0: no such rule."""
+    min_tokens: int = Field(0, ge=0, le=4096)
+    """The least number of tokens before the text may end."""
+    max_tokens: int = Field(50, ge=1, le=4096)
+    """The largest number of tokens."""
+    count_prompt: bool = False
+    """Whether the two limits count the prompt's tokens and the start token too, as transformers' max_length does."""
+    temperature: float = Field(1.0, ge=0, le=10)
+    """For drawn captions: divides the logits; 0 takes the likeliest token."""
+    top_k: int = Field(0, ge=0, le=1_000_000)
+    """For drawn captions: only the so many likeliest tokens; 0: all."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """For drawn captions: only the likeliest tokens that have this mass together."""
+    image_processor: Literal["pil", "torchvision"] = "pil"
+    """What resizes: Pillow, as for the published answers, or torchvision, which gives slightly other pixels."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, bf16 on CUDA."""
+    reject: tuple[Flag, ...] = ()
+    """Flags that make an attempt be rejected; all flags are in the record anyway."""
+    attempts: int = Field(1, ge=1, le=100)
+    """How often a caption is asked for while it is rejected."""
+
+    @model_validator(mode="after")
+    def _attempts_differ(self) -> CaptionSettings:
+        if self.attempts > 1 and self.decoding == "beam":
+            raise ValueError("attempts above 1 need decoding 'sample': beam search says the same each time")
+        if self.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens {self.min_tokens} is more than max_tokens {self.max_tokens}")
+        return self
+
+
+C = TypeVar("C", bound=CaptionSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One text to generate: the image's place among the encoded ones, the prompt, and, if drawn, the seed.
+
+    ``limit`` is the most words that the prompt asked for, if it named a number.
+    """
+
+    image: int
+    prompt: str
+    seed: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What a family's ``generate`` brought: ``tokens`` int64 [rows x returned, length] without the prompt."""
+
+    tokens: Tensor
+    scores: Tensor | None
+
+
+class CaptionAgent(PretrainedAgent[C]):
+    """Base of the captioners. A family gives :meth:`_encode` and :meth:`_generate`, and the name of its model class.
+
+    ``memory`` and ``device_memory`` are what the largest published checkpoint of the family needs.
+    """
+
+    tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
+    memory = 6 * GIB
+    device_memory = 6 * GIB
+    batch_size = 16
+    model_class: ClassVar[str]
+    chunk: ClassVar[int] = 256  # rows of one call, beams not counted
+
+    def __init__(self, settings: C, name: str) -> None:
+        super().__init__(settings, name)
+        self.attempts = settings.attempts
+        self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
+
+    # what runs, in the order of the contract
+
+    def open(self) -> None:
+        from transformers import AutoImageProcessor, AutoTokenizer
+
+        folder = self.folder()
+        self._images = AutoImageProcessor.from_pretrained(
+            folder, backend=self.settings.image_processor, trust_remote_code=False, local_files_only=True
+        )
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+
+    def load(self, device: str) -> None:
+        import torch
+
+        self._device = torch.device(device)
+        self._dtype = dtype_for(self.settings.precision, self._device)
+        self._model = self._load_model(self.folder())
+        self._special = frozenset(self._tokenizer.all_special_ids)
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The image processor's tensors. Raises ImageError."""
+        assert isinstance(stimulus, CaptionStimulus)
+        pixels = stimulus.image.decode()
+        inputs = self._images(images=[pixels], input_data_format="channels_last", return_tensors="pt")
+        return {name: values[0] for name, values in inputs.items()}
+
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import torch
+
+        replies: list[Reply | Exception] = [AnswerError("bad_agent", "not answered")] * len(batch)
+        with torch.inference_mode():
+            for chosen in self._grouped(batch):
+                answers = self._respond_alike([batch[index] for index in chosen], [draws[index] for index in chosen])
+                for index, reply in zip(chosen, answers, strict=True):
+                    replies[index] = reply
+        return replies
+
+    def provenance(self) -> dict[str, Any]:
+        about = {
+            "model": type(self._model).__name__,
+            "image_processor": type(self._images).__name__,
+            "tokenizer": type(self._tokenizer).__name__,
+            "dtype": str(self._dtype).removeprefix("torch."),
+        }
+        return {**super().provenance(), **about}
+
+    def close(self) -> None:
+        self._model = None
+
+    # what a family gives
+
+    @abstractmethod
+    def _encode(self, images: Sequence[Prepared]) -> Any:
+        """The encoder's features for images of one shape, each image once."""
+
+    @abstractmethod
+    def _generate(
+        self, features: Any, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        """Call transformers' ``generate`` for ``rows``. ``config`` lacks the tokens that are the model's own."""
+
+    def _row(self, image: int, draw: Draw) -> Row:
+        """The text to be generated for one draw; beams have no seed."""
+        return Row(image, self.settings.prompt, draw.seed if self.settings.decoding == "sample" else None)
+
+    def _load_model(self, folder: Path) -> Any:
+        import transformers
+
+        return load_pretrained(getattr(transformers, self.model_class), folder, self._device, self._dtype)
+
+    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+        """What images must share to be encoded together."""
+        return tuple(prepared["pixel_values"].shape)
+
+    # the engine
+
+    def _grouped(self, batch: Sequence[Prepared]) -> list[list[int]]:
+        """Places of the batch that go through the model together: of one shape, at most ``chunk``."""
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, prepared in enumerate(batch):
+            alike.setdefault(self._group_key(prepared), []).append(index)
+        return [
+            places[start : start + self.chunk]
+            for _, places in sorted(alike.items())
+            for start in range(0, len(places), self.chunk)
+        ]
+
+    def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
+        first: dict[int, int] = {}  # prepared images are shared by the samples of one stimulus
+        images = [first.setdefault(id(item), len(first)) for item in items]
+        distinct = list({id(item): item for item in items}.values())
+        drawn = self.settings.decoding == "sample"
+        wanted = [self._row(image, draw) for image, draw in zip(images, draws, strict=True)]
+        rows = wanted if drawn else list(dict.fromkeys(wanted))  # one beam search serves all samples of a stimulus
+        ranks = [0 if drawn else draw.sample for draw in draws]
+        width = 1 if drawn else self.settings.beams
+        returned = min(max(ranks) + 1, width)
+        finite, processors = self._processors(rows)
+        features = self._encode(distinct)
+        done = self._generate(features, rows, self._config(width, returned), processors)
+        replies: list[Reply | Exception] = []
+        places = {row: index for index, row in enumerate(rows)}
+        tokens = done.tokens.cpu()
+        scores = None if done.scores is None else done.scores.float().cpu()
+        bad = finite.bad.cpu()
+        for index, (row, rank) in enumerate(zip(wanted, ranks, strict=True)):
+            at = index if drawn else places[row]
+            if bool(bad[at]):
+                replies.append(AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)"))
+            elif rank >= width:
+                replies.append(
+                    AnswerError("too_few_beams", f"sample {rank} is a beam of rank {rank}; beams is {width}")
+                )
+            else:
+                place = at * returned + rank
+                score = None if scores is None else float(scores[place])
+                replies.append(self._reply(tokens[place].tolist(), score, row))
+        return replies
+
+    def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
+        from transformers import LogitsProcessorList
+
+        from agents.sampling import Finite, Sampler, Warp
+
+        finite = Finite(len(rows))
+        chain: list[Any] = [finite]
+        if self.settings.decoding == "sample":
+            warp = Warp(self.settings.temperature, self.settings.top_k, self.settings.top_p)
+            chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
+        return finite, LogitsProcessorList(chain)
+
+    def _config(self, width: int, returned: int) -> GenerationConfig:
+        from transformers import GenerationConfig
+
+        chosen = self.settings
+        least, most = ("min_length", "max_length") if chosen.count_prompt else ("min_new_tokens", "max_new_tokens")
+        return GenerationConfig(
+            do_sample=False,
+            num_beams=width,
+            num_return_sequences=returned,
+            length_penalty=chosen.length_penalty if width > 1 else None,
+            early_stopping=chosen.early_stopping if width > 1 else None,
+            no_repeat_ngram_size=chosen.no_repeat_ngram or None,
+            return_dict_in_generate=True,
+            **{most: chosen.max_tokens} | ({least: chosen.min_tokens} if chosen.min_tokens else {}),
+        )
+
+    def _reply(self, tokens: list[int], score: float | None, row: Row) -> Reply:
+        ends = [index for index, token in enumerate(tokens) if token in self._ends]
+        said = tokens[: ends[0]] if ends else [token for token in tokens if token != self._pad]
+        raw = str(self._tokenizer.decode(said, skip_special_tokens=False))
+        kept = str(self._tokenizer.decode([token for token in said if token not in self._special]))
+        text = self._clean(" ".join(kept.split()))
+        known: list[Flag] = ["special_tokens"] if self._special.intersection(said) else []
+        if row.limit is not None and len(words(text)) > row.limit:
+            known.append("too_many_words")
+        answer = CaptionAnswer(
+            text=text, tokens=len(said), score=score, finish="end" if ends else "length", flags=flags(text, known)
+        )
+        return Reply(answer, raw if row.limit is None else {"text": raw, "prompt": row.prompt})
+
+    def _clean(self, text: str) -> str:
+        """The caption without the prompt, where a model repeats it."""
+        prompt = " ".join(self.settings.prompt.split())
+        return text[len(prompt) :].lstrip() if prompt and text.lower().startswith(prompt.lower()) else text
+
+    def _ids(self, text: str) -> list[int]:
+        """The prompt's tokens, without special ones."""
+        found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return found
+
+    def _stack(self, images: Sequence[Prepared], name: str = "pixel_values") -> Tensor:
+        """One input of all images on the device, in the model's type."""
+        import torch
+
+        stacked = torch.stack([image[name] for image in images])
+        if self._device.type == "cuda":
+            stacked = stacked.pin_memory()
+        moved = stacked.to(self._device, non_blocking=True)
+        return moved.to(self._dtype) if moved.is_floating_point() else moved
+
+    def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int], pad: int | None) -> None:
+        """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice
+        is a setting."""
+        from transformers import GenerationConfig
+
+        ends = [end] if isinstance(end, int) else list(end)
+        self._ends = frozenset(ends)
+        self._pad = ends[0] if pad is None else pad
+        model.generation_config = GenerationConfig(bos_token_id=start, eos_token_id=ends, pad_token_id=self._pad)
+
+
+def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    """The filter of one flag."""
+    assert isinstance(reply.answer, CaptionAnswer)
+    return Verdict(flag, True, reply.answer.text[:200]) if flag in reply.answer.flags else None
+
+
+def dtype_for(precision: str, device: torch.device) -> torch.dtype:
+    """The type in which a model computes: that of the setting ``precision``."""
+    import torch
+
+    if precision == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+
+
+def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
+    """A model of transformers from a local folder, in evaluation mode on ``device``.
+
+    Raises UnavailableError if weights are missing from the folder: transformers itself would draw them at random.
+    """
+    import pickle
+
+    from safetensors import SafetensorError
+    from transformers.utils import logging
+
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        model, about = cls.from_pretrained(
+            folder,
+            dtype=dtype,
+            device_map={"": str(device)} if device.type == "cuda" else None,
+            output_loading_info=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            weights_only=True,
+        )
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, pickle.UnpicklingError, SafetensorError) as error:
+        text = " ".join(str(error).split())
+        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {text[:300]}") from None
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+    wrong = [str(name) for name, *_ in about["mismatched_keys"]]
+    checkpoints.check_names(folder, [*about["missing_keys"], *wrong])
+    return model.eval()

@@ -1,0 +1,155 @@
+"""LLaVA-NeXT (Liu et al. 2024, "LLaVA-NeXT: improved reasoning, OCR, and world knowledge"), by transformers' classes.
+
+It is instructed with what people were told (2025 paper, Methods, "Image captioning"), as the papers' multimodal agents
+were; how their prompt named the drawn length N is not published, and is reconstructed here as one more line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from agents import checkpoints
+from agents.contract import GIB, Draw
+from agents.stimuli import Stimulus
+from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+INSTRUCTIONS = """Describe all the important parts of the scene.
+The description should contain at least 6 words.
+Avoid making spelling errors in the description.
+Do not describe unimportant details.
+Do not use any special characters like !, #, $, etc.
+Do not start the sentence with "There is" or "There are".
+Do not write your descriptions as "An image containing ...", "A photo of ...", etc.
+Do not describe things that might have happened in the future or past.
+Do not use proper names for people.
+Do not describe what a person in the image might say.
+The description should contain at most {words} words."""
+TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
+
+
+class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
+    """An instructed language model that reads the image as the features of up to five tiles.
+
+    Texts of a batch differ in length and are padded on the left, sorted so that little is.
+    """
+
+    class Settings(CaptionSettings):
+        """As for every captioner, and the length that is asked for."""
+
+        prompt: str = INSTRUCTIONS
+        """What is asked; {words} stands for the drawn number of words."""
+        lengths: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)] = (
+            *(8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16),
+        )
+        """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
+        least_words: int = Field(10, ge=1, le=1000)
+        """A smaller drawn length is raised to this."""
+
+    memory = 32 * GIB  # 7.6 thousand million weights in fp32
+    device_memory = 24 * GIB
+    batch_size = 8
+    model_class = "LlavaNextForConditionalGeneration"
+    model_types = ("llava_next",)
+    needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+
+    settings: Settings
+
+    def open(self) -> None:
+        from transformers import LlavaNextProcessor
+
+        super().open()
+        # Only it knows how many tokens an image takes.
+        self._processor = LlavaNextProcessor.from_pretrained(
+            self.folder(),
+            image_processor=self._images,
+            tokenizer=self._tokenizer,
+            trust_remote_code=False,
+            local_files_only=True,
+        )
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        prepared = super().prepare(stimulus)
+        inputs = {name: [value] for name, value in prepared.items()}
+        marks = self._processor.replace_image_token(inputs, 0)
+        return {**prepared, "length": len(marks) // len(self._processor.image_token)}
+
+    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+        # Of lengths within a quarter of each other, at most a fifth is padding.
+        return (*prepared["pixel_values"].shape, int(math.log(prepared["length"], 1.25)))
+
+    def _row(self, image: int, draw: Draw) -> Row:
+        asked = self.settings.prompt
+        seed = draw.seed if self.settings.decoding == "sample" else None
+        if "{words}" not in asked:
+            return Row(image, asked, seed)
+        lengths = self.settings.lengths
+        drawn = lengths[draw.seed % len(lengths)] if seed is not None else lengths[len(lengths) // 2]
+        limit = max(drawn, self.settings.least_words)
+        return Row(image, asked.replace("{words}", str(limit)), seed, limit)
+
+    def _load_model(self, folder: Path) -> Any:
+        model = super()._load_model(folder)
+        end, pad = self._tokenizer.eos_token_id, self._tokenizer.pad_token_id
+        self._use_tokens(model, start=self._tokenizer.bos_token_id, end=end, pad=pad)
+        return model
+
+    def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
+        import torch
+
+        sizes = torch.stack([image["image_sizes"] for image in images])
+        inner = self._model.model
+        found = inner.get_image_features(self._stack(images), sizes, return_dict=True)
+        features: list[Tensor] = list(found.pooler_output)
+        return features
+
+    def _generate(
+        self, features: list[Tensor], rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        embed = self._model.get_input_embeddings()
+        image = self._model.config.image_token_index
+        prompts, texts = [], []
+        for row in rows:
+            before, _, after = self._asked(row.prompt).partition(self._processor.image_token)
+            start = self._tokenizer(before)["input_ids"]  # with the start token, if the tokenizer has one
+            seen = features[row.image].to(self._dtype)
+            prompt = torch.tensor([*start, *[image] * len(seen), *self._ids(after)], device=self._device)
+            text = embed(prompt)
+            text[len(start) : len(start) + len(seen)] = seen
+            prompts.append(prompt)
+            texts.append(text)
+        padded = pad_sequence(prompts, batch_first=True, padding_value=self._pad, padding_side="left")
+        mask = [torch.ones_like(prompt) for prompt in prompts]
+        # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
+        done = self._model.generate(
+            input_ids=padded,
+            inputs_embeds=pad_sequence(texts, batch_first=True, padding_side="left"),
+            attention_mask=pad_sequence(mask, batch_first=True, padding_side="left"),
+            generation_config=config,
+            logits_processor=processors,
+        )
+        return Generated(done.sequences[:, padded.shape[1] :], done.get("sequences_scores"))
+
+    def _asked(self, prompt: str) -> str:
+        if not self._processor.chat_template:
+            return TEMPLATE.format(prompt=prompt)
+        content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]
+        asked: str = self._processor.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        )
+        return asked.removeprefix(self._tokenizer.bos_token or "")
+
+    def _clean(self, text: str) -> str:
+        return text

@@ -84,9 +84,9 @@ class Agent(ABC, Generic[S]):
 
     tasks: ClassVar[tuple[Task, ...]]
     Settings: ClassVar[type[Settings]]
-    memory: ClassVar[int] = 512 * MIB
-    device_memory: ClassVar[int] = 0
-    batch_size: ClassVar[int] = 32
+    memory: int = 512 * MIB
+    device_memory: int = 0
+    batch_size: int = 32
     max_in_flight: ClassVar[int] = 0
 
     settings: S

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints
-from agents.contract import Agent
+from agents import checkpoints, footprint
+from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
 
@@ -22,7 +22,7 @@ class PretrainedSettings(BaseSettings):
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, or a local folder."""
     revision: str | None = None
-    """A commit, branch or tag of the hub; none: the one that was fetched last."""
+    """A commit, branch or tag of the hub; none: its main branch as it was when it was fetched last."""
 
 
 P = TypeVar("P", bound=PretrainedSettings)
@@ -33,10 +33,32 @@ class PretrainedAgent(Agent[P]):
 
     ``needs`` are the files that the folder must have, alternatives parted by "|"; ``model_types`` what its
     config.json may name.
+
+    ``memory`` and ``device_memory`` are what the class says (for its largest published checkpoint) until the
+    checkpoint is on this machine; then they are found from its number of weights, ``working_memory`` beside them.
     """
 
+    working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
     model_types: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, settings: P, name: str) -> None:
+        super().__init__(settings, name)
+        try:
+            count = footprint.parameters(self.weight_paths())
+        except UnavailableError:
+            return
+        if count:
+            self.memory = self.working_memory + 4 * count  # fp32 on the CPU
+            self.device_memory = self.working_memory + self.bytes_per_weight() * count
+
+    def weight_paths(self) -> Sequence[Path]:
+        """The files or folders that hold the weights. Raises UnavailableError."""
+        return [self.folder()]
+
+    def bytes_per_weight(self) -> int:
+        """On a device."""
+        return 4
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
@@ -44,16 +66,25 @@ class PretrainedAgent(Agent[P]):
     def missing(self) -> str | None:
         try:
             found = checkpoints.find(self.settings.checkpoint, self.settings.revision)
-        except UnavailableError as error:
+        except checkpoints.NotFetchedError as error:
             return (
                 f"{error}: run `understudy fetch {self.name}` where there is a network, or give a local copy with "
                 f"--set {self.name}.checkpoint=PATH"
             )
+        except UnavailableError as error:
+            return str(error)
         wrong = checkpoints.problem(found, self.needs, self.model_types)
-        return None if wrong is None else f"{found} {wrong}"
+        if wrong is None:
+            return None
+        completes = not checkpoints.is_local(self.settings.checkpoint) and checkpoints.problem(found, self.needs)
+        return f"{found} {wrong}" + f": run `understudy fetch {self.name}` where there is a network" * bool(completes)
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        return [checkpoints.fetch(self.settings.checkpoint, self.settings.revision)]
+        found = checkpoints.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
+        wrong = checkpoints.problem(found.path, self.needs, self.model_types) if found.path.is_dir() else None
+        if wrong is not None:
+            raise UnavailableError(f"{found.path} {wrong}")
+        return [found]
 
     def folder(self) -> Path:
         """The checkpoint's folder (or file). Raises UnavailableError."""

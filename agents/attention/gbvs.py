@@ -39,9 +39,9 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     # Measured on CPU, in MiB: 751 with 16 images of 1280 x 1024, 1053 with one photograph of 24 million pixels, 1272
     # with two of them (a batch of 8 such photographs takes 1640, more than is declared).
-    memory: ClassVar[int] = 1280 * MIB
-    device_memory: ClassVar[int] = 1536 * MIB
-    batch_size: ClassVar[int] = 8
+    memory = 1280 * MIB
+    device_memory = 1536 * MIB
+    batch_size = 8
 
     def load(self, device: str) -> None:
         import torch

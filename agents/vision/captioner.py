@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from agents import checkpoints
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import AnswerError
+from agents.loading import dtype_for, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import CaptionStimulus, Stimulus, Task
 from agents.vision.caption_rules import Flag, flags, words
@@ -28,7 +28,6 @@ from agents.vision.caption_rules import Flag, flags, words
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import torch
     from torch import Tensor
     from transformers import GenerationConfig, LogitsProcessorList
 
@@ -122,6 +121,9 @@ class CaptionAgent(PretrainedAgent[C]):
         self.attempts = settings.attempts
         self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
 
+    def bytes_per_weight(self) -> int:
+        return 4 if self.settings.precision == "fp32" else 2
+
     # what runs, in the order of the contract
 
     def open(self) -> None:
@@ -138,6 +140,8 @@ class CaptionAgent(PretrainedAgent[C]):
 
         self._device = torch.device(device)
         self._dtype = dtype_for(self.settings.precision, self._device)
+        if self._device.type == "cuda" and self._dtype == torch.float32:
+            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self._model = self._load_model(self.folder())
         self._special = frozenset(self._tokenizer.all_special_ids)
 
@@ -266,6 +270,7 @@ class CaptionAgent(PretrainedAgent[C]):
             early_stopping=chosen.early_stopping if width > 1 else None,
             no_repeat_ngram_size=chosen.no_repeat_ngram or None,
             return_dict_in_generate=True,
+            output_scores=width > 1,  # or the beams' scores are not given either
             **{most: chosen.max_tokens} | ({least: chosen.min_tokens} if chosen.min_tokens else {}),
         )
 
@@ -281,7 +286,7 @@ class CaptionAgent(PretrainedAgent[C]):
         answer = CaptionAnswer(
             text=text, tokens=len(said), score=score, finish="end" if ends else "length", flags=flags(text, known)
         )
-        return Reply(answer, raw if row.limit is None else {"text": raw, "prompt": row.prompt})
+        return Reply(answer, raw if row.limit is None else {"text": raw, "max_words": row.limit})
 
     def _clean(self, text: str) -> str:
         """The caption without the prompt, where a model repeats it."""
@@ -318,45 +323,3 @@ def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
     """The filter of one flag."""
     assert isinstance(reply.answer, CaptionAnswer)
     return Verdict(flag, True, reply.answer.text[:200]) if flag in reply.answer.flags else None
-
-
-def dtype_for(precision: str, device: torch.device) -> torch.dtype:
-    """The type in which a model computes: that of the setting ``precision``."""
-    import torch
-
-    if precision == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-
-
-def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """A model of transformers from a local folder, in evaluation mode on ``device``.
-
-    Raises UnavailableError if weights are missing from the folder: transformers itself would draw them at random.
-    """
-    import pickle
-
-    from safetensors import SafetensorError
-    from transformers.utils import logging
-
-    bars = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        model, about = cls.from_pretrained(
-            folder,
-            dtype=dtype,
-            device_map={"": str(device)} if device.type == "cuda" else None,
-            output_loading_info=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            weights_only=True,
-        )
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, pickle.UnpicklingError, SafetensorError) as error:
-        text = " ".join(str(error).split())
-        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {text[:300]}") from None
-    finally:
-        if bars:
-            logging.enable_progress_bar()
-    wrong = [str(name) for name, *_ in about["mismatched_keys"]]
-    checkpoints.check_names(folder, [*about["missing_keys"], *wrong])
-    return model.eval()

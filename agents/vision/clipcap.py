@@ -1,0 +1,117 @@
+"""ClipCap: CLIP's features of an image as the prefix of a text of GPT-2 (Mokady et al. 2021, arXiv 2111.09734)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from agents import checkpoints
+from agents.contract import GIB
+from agents.errors import UnavailableError
+from agents.stimuli import CaptionStimulus, Stimulus
+from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+SOURCE = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
+
+
+class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
+    """The authors' file beside CLIP's image tower and GPT-2; see :mod:`agents.vision.clipcap_model`."""
+
+    class Settings(CaptionSettings):
+        """As for every captioner, and what the file is to be used with."""
+
+        checkpoint: str
+        """The authors' file (``coco_weights.pt``), or a folder with that file alone."""
+        mapper: Literal["transformer", "mlp"]
+        """Which of the two mappers the file holds."""
+        clip: str
+        """CLIP's image tower: an id or folder in transformers' or open_clip's form, or a file with OpenAI's names."""
+        language_model: str = "openai-community/gpt2"
+        """An id or folder with GPT-2's tokenizer and configuration; and its weights if the file has none."""
+        normalise: bool | None = None
+        """Whether features are divided by their length; none: as the authors do, with the transformer alone."""
+        search: Literal["averaged", "transformers"] = "averaged"
+        """How beams are ranked: the authors' way, by the mean per token (length_penalty unused), or transformers'."""
+        beams: int = Field(5, ge=1, le=64)
+        """Width of the beam search."""
+        max_tokens: int = Field(67, ge=1, le=900)
+        """The largest number of tokens, the full stop included."""
+        image_processor: Literal["pil"] = "pil"
+        """What resizes: Pillow, as in CLIP."""
+
+    memory = 4 * GIB
+    device_memory = 4 * GIB
+    parts = ("checkpoint", "clip", "language_model")
+
+    settings: Settings
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        """The file's name; its revision and those of the two other checkpoints."""
+        (name, revision), *others = (checkpoints.identity(getattr(self.settings, part)) for part in self.parts)
+        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
+
+    def weight_paths(self) -> Sequence[Path]:
+        """GPT-2's folder is counted too, though the authors' files hold its weights themselves."""
+        return [checkpoints.find(getattr(self.settings, part)) for part in self.parts]
+
+    def missing(self) -> str | None:
+        for part in self.parts:
+            try:
+                found = checkpoints.find(getattr(self.settings, part))
+            except UnavailableError as error:
+                how = SOURCE if part == "checkpoint" else f"run `understudy fetch {self.name}` where there is a network"
+                return f"{error}: {how}, or give a local copy with --set {self.name}.{part}=PATH"
+        wrong = checkpoints.problem(found, ("config.json", checkpoints.TOKENIZER), ("gpt2",))
+        return None if wrong is None else f"{found} {wrong}"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        return [checkpoints.fetch(getattr(self.settings, part)) for part in reversed(self.parts)]
+
+    def open(self) -> None:
+        from transformers import AutoTokenizer
+
+        from agents.vision.clip_resnet import ClipPixels
+        from agents.vision.clipcap_model import END, PAD, input_size
+
+        self._images = ClipPixels(input_size(checkpoints.find(self.settings.clip)))
+        self._gpt = checkpoints.find(self.settings.language_model)
+        self._tokenizer = AutoTokenizer.from_pretrained(self._gpt, trust_remote_code=False, local_files_only=True)
+        self._ends, self._pad = frozenset([END]), PAD
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        assert isinstance(stimulus, CaptionStimulus)
+        return {"pixel_values": self._images(stimulus.image.decode())}
+
+    def _load_model(self, folder: Path) -> Any:
+        from agents.vision.clipcap_checkpoint import weights_file
+        from agents.vision.clipcap_model import load
+
+        chosen = self.settings
+        model = load(
+            weights_file(folder),
+            checkpoints.find(chosen.clip),
+            self._gpt,
+            chosen.mapper,
+            normalise=chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise,
+            stop=self._ids(".")[0],
+            averaged=chosen.search == "averaged",
+        )
+        return model.to(self._device, self._dtype)
+
+    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+        prefix: Tensor = self._model.prefix(self._stack(images))
+        return prefix
+
+    def _generate(
+        self, features: Tensor, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        prefix = features[[row.image for row in rows]]
+        return Generated(*self._model.generate(prefix, config, processors, prompt=self._ids(rows[0].prompt)))

@@ -1,0 +1,158 @@
+"""OFA (Wang et al. 2022, arXiv 2202.03052), which is in no version of transformers: the model is :mod:`ofa_model`.
+
+Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py).
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from agents import checkpoints
+from agents.answers import CaptionAnswer
+from agents.contract import GIB, Reply
+from agents.errors import UnavailableError
+from agents.stimuli import CaptionStimulus, Stimulus
+from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.ofa_processing import OWN_TOKENS, OFAImageProcessor, load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, LogitsProcessorList
+
+    from agents.vision.ofa_model import OFAEncoderOutput
+
+FILES = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
+    """Encoder and decoder; the encoder reads the image and a question, the decoder answers from its start token."""
+
+    class Settings(CaptionSettings):
+        """As for every captioner; ``max_tokens`` does not count the end token."""
+
+        prompt: str = " what does the image describe?"
+        """The question; the space before it is part of it."""
+        beams: int = Field(5, ge=1, le=64)
+        """Width of the beam search."""
+        early_stopping: bool = True
+        """Whether beam search ends as soon as there are as many finished beams as its width, as fairseq's does."""
+        no_repeat_ngram: int = Field(3, ge=0, le=20)
+        """No sequence of so many tokens occurs twice; 0: no such rule."""
+        min_tokens: int = Field(1, ge=0, le=4096)
+        """The least number of tokens before the text may end."""
+        max_tokens: int = Field(16, ge=1, le=1023)
+        """The largest number of tokens; a text that reaches it is ended, and its score counts that."""
+        image_size: int = Field(480, ge=16, le=672)
+        """Side of the square, in pixels, that images are squeezed to; 256 for tiny, 384 for base."""
+        image_processor: Literal["pil"] = "pil"
+        """What resizes."""
+        dictionary: str | None = None
+        """Hub id or local folder of vocab.json and merges.txt (the same for all sizes); none: the checkpoint's own."""
+        strip_punctuation: bool = True
+        """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
+
+    memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
+    device_memory = 10 * GIB
+    needs = ("config.json", "model.safetensors|pytorch_model.bin")
+    model_types = ("ofa",)
+
+    settings: Settings
+
+    def missing(self) -> str | None:
+        """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
+        try:
+            found, texts = self.folder(), self._dictionary()
+        except UnavailableError as error:
+            fetch = FILES if self._is_file() else f"run `understudy fetch {self.name}` where there is a network"
+            return f"{error}: {fetch}, or give local copies with --set {self.name}.checkpoint=PATH and .dictionary=PATH"
+        lacks = checkpoints.problem(texts, ("vocab.json", "merges.txt"))
+        if lacks is not None:
+            return f"{texts} {lacks}; name a folder of vocab.json and merges.txt with --set {self.name}.dictionary=PATH"
+        return None if found.is_file() else super().missing()
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        texts = [] if self.settings.dictionary is None else [checkpoints.fetch(self.settings.dictionary)]
+        if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
+            raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
+        return [*super().fetch(), *texts]
+
+    def _is_file(self) -> bool:
+        return self.settings.checkpoint.endswith(".pt")
+
+    def open(self) -> None:
+        self._images = OFAImageProcessor(self.settings.image_size)
+        self._tokenizer = load_tokenizer(self._dictionary())
+
+    def load(self, device: str) -> None:
+        super().load(device)
+        known = len(self._tokenizer)
+        self._special |= frozenset(range(known - OWN_TOKENS, known))  # codes and coordinates are no words
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        import torch
+
+        assert isinstance(stimulus, CaptionStimulus)
+        return {"pixel_values": torch.from_numpy(self._images(stimulus.image.decode()))}
+
+    def _dictionary(self) -> Path:
+        given = self.settings.dictionary
+        return self.folder() if given is None else checkpoints.find(given)
+
+    def _load_model(self, folder: Path) -> Any:
+        from agents.vision import ofa_checkpoint
+
+        model: Any = ofa_checkpoint.load(folder)
+        known, rows = len(self._tokenizer), model.config.vocab_size
+        if known != rows:
+            raise UnavailableError(f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {rows}")
+        config = model.config
+        self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
+        return model.to(self._device, self._dtype)
+
+    def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
+        import torch
+
+        question = self._tokenizer(self.settings.prompt)["input_ids"]
+        tokens = torch.tensor([question] * len(images), device=self._device)
+        encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
+        return encoded
+
+    def _generate(
+        self, features: OFAEncoderOutput, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        done = self._model.generate(
+            encoder_outputs=features.rows([row.image for row in rows]),
+            generation_config=config,
+            logits_processor=processors,
+        )
+        return Generated(done.sequences[:, 1:], done.get("sequences_scores"))
+
+    def _config(self, width: int, returned: int) -> GenerationConfig:
+        config = super()._config(width, returned)
+        config.suppress_tokens = [self._pad]
+        if not self.settings.count_prompt:
+            config.max_new_tokens = self.settings.max_tokens + 1  # and the end
+        return config
+
+    def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
+        from agents.vision.ofa_model import EndAtLimit
+
+        finite, chain = super()._processors(rows)
+        if not self.settings.count_prompt:
+            chain.insert(1, EndAtLimit(self.settings.max_tokens, min(self._ends)))
+        return finite, chain
+
+    def _reply(self, tokens: list[int], score: float | None, row: Row) -> Reply:
+        reply = super()._reply(tokens, score, row)
+        assert isinstance(reply.answer, CaptionAnswer)
+        if reply.answer.tokens == self.settings.max_tokens:
+            reply.answer.finish = "length"  # the end came of the limit
+        return reply
+
+    def _clean(self, text: str) -> str:
+        return " ".join(text.translate(PUNCTUATION).split()) if self.settings.strip_punctuation else text

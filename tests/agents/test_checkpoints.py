@@ -1,0 +1,380 @@
+"""Checkpoints on this machine: where they are, what they are, what is wrong with them, and how weights are read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from huggingface_hub import constants
+from huggingface_hub.utils import validate_repo_id
+from safetensors.torch import save_file
+
+from agents import checkpoints
+from agents.errors import UnavailableError
+from agents.pretrained import PretrainedAgent, PretrainedSettings
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+NEEDS = ("config.json", checkpoints.WEIGHTS)
+
+
+class Tiny(PretrainedAgent[PretrainedSettings]):
+    needs = NEEDS
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever opens a socket fails; the hub's cache is empty."""
+
+    def refuse(*arguments: Any, **named: Any) -> NoReturn:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+def model(folder: Path, **config: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "tiny", **config}))
+    save_file({"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(1)}, folder / "model.safetensors")
+    return folder
+
+
+def cached(tmp_path: Path, name: str = "owner/tiny", commit: str = COMMIT, ref: str | None = "main") -> Path:
+    """A model in the hub's cache, made by hand as huggingface.co documents it: links into blobs."""
+    root = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+    whole = model(tmp_path / "made")
+    folder = root / "snapshots" / commit
+    folder.mkdir(parents=True)
+    (root / "blobs").mkdir(exist_ok=True)
+    for file in whole.iterdir():
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        shutil.copy(file, root / "blobs" / digest)
+        (folder / file.name).symlink_to(Path("..", "..", "blobs", digest))
+    if ref is not None:
+        (root / "refs" / ref).parent.mkdir(parents=True, exist_ok=True)
+        (root / "refs" / ref).write_text(commit)
+    return folder
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """Nobody but root may read ``path``, and this process is not root."""
+    mode = path.stat().st_mode
+    path.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        path.chmod(mode)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may look into."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+# where they are
+
+
+def test_a_checkpoint_of_the_cache_by_branch_tag_and_commit(tmp_path: Path) -> None:
+    folder = cached(tmp_path)
+    (folder.parent.parent / "refs" / "refs" / "pr").mkdir(parents=True)
+    (folder.parent.parent / "refs" / "refs" / "pr" / "1").write_text(COMMIT + "\n")
+    for revision in (None, "main", "refs/pr/1", COMMIT):
+        assert checkpoints.find("owner/tiny", revision) == folder
+        assert checkpoints.identity("owner/tiny", revision) == ("owner/tiny", COMMIT)
+    assert checkpoints.problem(folder, NEEDS, ("tiny",)) is None
+
+
+@pytest.mark.parametrize("revision", ["v2", "f" * 40, "../../../made", "/etc/passwd", "..", "main/x", "\0", "x" * 5000])
+def test_a_revision_that_is_not_here(revision: str, tmp_path: Path) -> None:
+    cached(tmp_path)
+    with pytest.raises(UnavailableError, match=r"^owner/tiny at revision (.|\n)* is not on this machine$"):
+        checkpoints.find("owner/tiny", revision)
+    assert checkpoints.identity("owner/tiny", revision) == ("owner/tiny", revision)
+
+
+@pytest.mark.parametrize("written", ["", "../../../..", "\ud800", COMMIT[:7]])
+def test_a_damaged_reference(written: str, tmp_path: Path) -> None:
+    root = cached(tmp_path).parent.parent
+    (root / "refs" / "main").write_bytes(written.encode("utf-8", "surrogatepass"))
+    with pytest.raises(UnavailableError, match=r"^owner/tiny is not on this machine$"):
+        checkpoints.find("owner/tiny")
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "says"),
+    [
+        ("", "no checkpoint is named"),
+        (" ", "no checkpoint is named"),
+        ("a/b/c", "a/b/c: no such file or folder"),
+        ("./x", "./x: no such file or folder"),
+        ("~/no such folder", "~/no such folder: no such file or folder"),
+        ("../..no", "../..no: no such file or folder"),
+        ("a--b", "a--b: no such file or folder"),  # else the folder of a/b
+        ("weights.pt", "weights.pt: no such file or folder"),
+        ("folder/model.safetensors", "folder/model.safetensors: no such file or folder"),
+        ("owner/name.git", "owner/name.git: no such file or folder"),
+        ("ówner/name", "ówner/name: no such file or folder"),
+        ("owner/tiny", "owner/tiny is not on this machine"),
+        ("gpt2", "gpt2 is not on this machine"),
+    ],
+)
+def test_names_of_nothing(checkpoint: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cached(tmp_path, "a/b")
+    with pytest.raises(UnavailableError) as caught:
+        checkpoints.find(checkpoint)
+    assert str(caught.value) == says
+    assert checkpoints.identity(checkpoint, "v1") == (checkpoint, "v1")
+    assert not checkpoints.is_local(checkpoint)
+    missing = Tiny(PretrainedSettings.model_construct(checkpoint=checkpoint, revision=None), "tiny").missing()
+    how = ": run `understudy fetch tiny` where there is a network, or give a local copy with --set tiny.checkpoint=PATH"
+    assert missing == says + how * says.endswith("is not on this machine")
+    if "on this machine" not in says:  # no try either: a socket would be opened
+        with pytest.raises(UnavailableError) as caught:
+            checkpoints.fetch(checkpoint)
+        assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("address", ["https://huggingface.co/owner/tiny", "http://x", "file:///etc", "hf://owner/tiny"])
+def test_web_addresses(address: str) -> None:
+    for verb in (checkpoints.find, checkpoints.fetch):
+        with pytest.raises(UnavailableError, match=f"^{address}: web addresses are not fetched; name a model"):
+            verb(address)
+
+
+@pytest.mark.parametrize("checkpoint", ["~nobody-of-this-name/x", "x" * 5000, "a\0b"])
+def test_names_that_no_path_can_have(checkpoint: str) -> None:
+    with pytest.raises(UnavailableError) as caught:
+        checkpoints.find(checkpoint)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["microsoft/git-base-coco", "Salesforce/blip2-opt-2.7b", "gpt2", "a_b/c.d", "0"])
+def test_ids_of_the_hub_are_ids_here(name: str) -> None:
+    validate_repo_id(name)
+    with pytest.raises(UnavailableError, match="is not on this machine"):
+        checkpoints.find(name)
+
+
+def test_a_local_folder_goes_before_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    local = model(tmp_path / "owner" / "tiny")
+    assert checkpoints.find("owner/tiny") == local
+    assert str(checkpoints.identity("owner/tiny")[1]).startswith("sha256:")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert checkpoints.find("~/owner/tiny") == local
+
+
+def test_a_folder_that_may_not_be_looked_into(open_folder: Path) -> None:
+    inside = model(open_folder / "closed" / "model")
+    with unreadable(open_folder / "closed"), pytest.raises(UnavailableError, match=r"cannot be looked at: .*denied"):
+        checkpoints.find(str(inside))
+
+
+# what they are
+
+
+def revision(path: Path) -> str:
+    name, found = checkpoints.identity(str(path))
+    assert name == str(path)
+    assert found is not None
+    return found
+
+
+def test_the_identity_of_a_folder_is_what_it_holds(tmp_path: Path) -> None:
+    folder = model(tmp_path / "one")
+    before = revision(folder)
+    assert revision(folder.rename(tmp_path / "two")) == before
+    folder = tmp_path / "two"
+    weights = folder / "model.safetensors"
+    os.utime(weights, (1, 1))
+    assert revision(folder) == before
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    about = weights.stat()
+    weights.write_bytes(content)
+    os.utime(weights, ns=(about.st_atime_ns, about.st_mtime_ns))  # of the same size and age
+    assert revision(folder) != before
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert revision(folder) == before
+    (folder / "vocab.txt").write_text("a")
+    assert revision(folder) != before
+    (folder / "vocab.txt").rename(folder / "merges.txt")
+    third = revision(folder)
+    (folder / "merges.txt").rename(folder / "vocab.txt")
+    assert third not in (before, revision(folder))
+
+
+def test_what_no_agent_reads_is_no_part_of_the_identity(tmp_path: Path) -> None:
+    folder = model(tmp_path / "one")
+    before = revision(folder)
+    names = "RANDOM_WEIGHTS README.md LICENSE .gitattributes .git/HEAD .cache/huggingface/x tf_model.h5 modeling_x.py"
+    for name in [*names.split(), "sub/.DS_Store", "pytorch_model.bin"]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+    assert revision(folder) == before
+    (folder / "sub" / "tokenizer.json").write_text("x")
+    assert revision(folder) != before
+
+
+def test_torch_weights_alone_are_part_of_the_identity(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    folder.mkdir()
+    torch.save({"a": torch.ones(1)}, folder / "pytorch_model.bin")
+    before = revision(folder)
+    torch.save({"a": torch.zeros(1)}, folder / "pytorch_model.bin")
+    assert revision(folder) != before
+
+
+def test_the_identity_of_a_file_is_its_sha256(tmp_path: Path) -> None:
+    file = tmp_path / "weights.pt"
+    file.write_bytes(b"abc")
+    assert revision(file) == f"sha256:{hashlib.sha256(b'abc').hexdigest()}"
+
+
+def test_a_file_that_may_not_be_read_has_no_identity(open_folder: Path) -> None:
+    folder = model(open_folder / "model")
+    with unreadable(folder / "model.safetensors"), pytest.raises(UnavailableError, match=r"cannot be read: .*denied"):
+        checkpoints.identity(str(folder))
+
+
+def test_random_weights_are_marked(tmp_path: Path) -> None:
+    folder = model(tmp_path / "one")
+    assert not checkpoints.random_weights(folder)
+    (folder / "RANDOM_WEIGHTS").touch()
+    assert checkpoints.random_weights(folder)
+    assert checkpoints.random_weights(folder / "model.safetensors")
+
+
+# what is wrong with them
+
+
+def sharded(folder: Path, index: object) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def shards(*names: str) -> dict[str, dict[str, str]]:
+    return {"weight_map": {f"weight{index}": name for index, name in enumerate(names)}}
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), "lacks config.json"),
+        (lambda folder: replace_by_folder(folder / "config.json"), "lacks config.json"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            "lacks model.safetensors or model.safetensors.index.json or pytorch_model.bin or "
+            "pytorch_model.bin.index.json",
+        ),
+        (lambda folder: (folder / "config.json").write_text("{"), "has a damaged config.json (Expecting property name"),
+        (lambda folder: (folder / "config.json").write_bytes(b"\xff\xfe{"), "has a damaged config.json ("),
+        (lambda folder: (folder / "config.json").write_text("[" * 100_000), "has a damaged config.json ("),
+        (lambda folder: (folder / "config.json").write_text("[1]"), "has a damaged config.json (not an object)"),
+        (lambda folder: (folder / "config.json").write_text(""), "has a damaged config.json (Expecting value"),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": "clip"}'),
+            "holds a model of type 'clip', not 'tiny' or 'small'",
+        ),
+        (
+            lambda folder: (folder / "config.json").write_text('{"model_type": ["tiny"]}'),
+            "holds a model of type ['tiny",
+        ),
+        (lambda folder: (folder / "config.json").write_text("{}"), "holds a model of type None, not"),
+        (
+            lambda folder: sharded(folder, shards("b-1.safetensors", "b-2.safetensors")),
+            "lacks b-1.safetensors, b-2.safetensors, which model.safetensors.index.json lists",
+        ),
+        (
+            lambda folder: sharded(folder, shards("../made/model.safetensors", "config.json")),
+            "lacks ../made/model.safetensors, which",
+        ),
+        (lambda folder: sharded(folder, shards(*"abcde")), "lacks a, b, c …, which model.safetensors.index.json lists"),
+        (lambda folder: sharded(folder, [1]), "has a damaged model.safetensors.index.json (not an object)"),
+        (lambda folder: sharded(folder, {"weight_map": []}), "has a damaged model.safetensors.index.json (no weight"),
+        (lambda folder: sharded(folder, {"weight_map": {"a": 1}}), "lacks 1, which"),
+        (lambda folder: (folder / "vocab.txt").symlink_to("gone"), "is incomplete: what vocab.txt links to has gone"),
+        (lambda folder: shutil.rmtree(folder), "is not a folder"),
+    ],
+)
+def test_what_a_folder_lacks(damage: Callable[[Path], object], says: str, tmp_path: Path) -> None:
+    folder = model(tmp_path / "made")
+    assert checkpoints.problem(folder, NEEDS, ("tiny", "small")) is None
+    damage(folder)
+    found = checkpoints.problem(folder, NEEDS, ("tiny", "small"))
+    assert found is not None
+    assert found.startswith(says)
+
+
+def test_the_index_of_a_form_that_is_not_read_does_not_matter(tmp_path: Path) -> None:
+    folder = model(tmp_path / "made")
+    (folder / "pytorch_model.bin.index.json").write_text(json.dumps(shards("pytorch_model-00001-of-00002.bin")))
+    (folder / "tf_model.h5.index.json").write_text("damaged")
+    (folder / ".lock").symlink_to("gone")
+    assert checkpoints.problem(folder, NEEDS, ("tiny",)) is None
+    sharded(folder, shards("part.safetensors"))
+    save_file({"a": torch.ones(1)}, folder / "part.safetensors")
+    assert checkpoints.problem(folder, NEEDS, ("tiny",)) is None
+
+
+def test_a_content_that_is_gone_from_the_cache(tmp_path: Path) -> None:
+    folder = cached(tmp_path)
+    (folder / "model.safetensors").resolve().unlink()
+    assert checkpoints.problem(folder, NEEDS) == "is incomplete: what model.safetensors links to has gone"
+    settings = PretrainedSettings(checkpoint="owner/tiny")
+    missing = Tiny(settings, "tiny").missing()
+    assert missing is not None
+    assert missing.endswith("has gone: run `understudy fetch tiny` where there is a network")
+    (folder / "model.safetensors").unlink()
+    missing = Tiny(settings, "tiny").missing()
+    assert missing is not None
+    assert missing.startswith(f"{folder} lacks model.safetensors or")
+    assert missing.endswith(": run `understudy fetch tiny` where there is a network")
+
+
+def test_files_that_may_not_be_read(open_folder: Path) -> None:
+    folder = model(open_folder / "model")
+    for path in (folder, folder / "config.json"):
+        with unreadable(path):
+            found = checkpoints.problem(folder, NEEDS, ("tiny",))
+        assert found is not None
+        assert found.startswith("cannot be read: [Errno 13] Permission denied")
+
+
+def test_names_of_weights(tmp_path: Path) -> None:
+    checkpoints.check_names(tmp_path, [])
+    with pytest.raises(UnavailableError) as caught:
+        checkpoints.check_names("x", ["d", "c", "b", "a"], ["e"])
+    assert str(caught.value) == (
+        "x is not a checkpoint of this architecture: 4 weights are missing (a, b, c …) and 1 weights are none of the "
+        "model's (e)"
+    )

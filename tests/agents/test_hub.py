@@ -1,0 +1,326 @@
+"""Downloads, against a local server that answers the hub's own client as the hub does."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import fake_hub
+import pytest
+from huggingface_hub import constants, file_download, scan_cache_dir, try_to_load_from_cache
+from huggingface_hub.utils import close_session
+
+from agents import checkpoints
+from agents.checkpoints import NoNetworkError
+from agents.errors import UnavailableError
+from agents.pretrained import PretrainedAgent, PretrainedSettings
+
+NAME = "owner/captions"
+WEIGHTS = bytes(range(256)) * 400
+FILES = {
+    ".gitattributes": b"*.safetensors lfs",
+    "README.md": b"# A model",
+    "config.json": b'{"model_type": "tiny"}',
+    "preprocessor_config.json": b"{}",
+    "vocab.txt": b"[PAD]\na",
+    "chat_template.jinja": b"{{ text }}",
+    "model.safetensors": WEIGHTS,
+    "model.fp16.safetensors": WEIGHTS[:-2],
+    "consolidated.safetensors": WEIGHTS[:-3],
+    "pytorch_model.bin": WEIGHTS[:-1],
+    "pytorch_model.bin.index.json": b'{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}',
+    "tf_model.h5": b"h5",
+    "flax_model.msgpack": b"flax",
+    "modeling_tiny.py": b"raise SystemExit",
+    "onnx/model.onnx": b"onnx",
+    "onnx/config.json": b"{}",
+}
+READ = {"config.json", "preprocessor_config.json", "vocab.txt", "chat_template.jinja", "model.safetensors"}
+
+
+class Tiny(PretrainedAgent[PretrainedSettings]):
+    tasks = ("image_captioning",)
+    Settings = PretrainedSettings
+    model_types = ("tiny",)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fake_hub.Hub]:
+    with fake_hub.running() as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", hub.address)
+        template = hub.address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
+        monkeypatch.delenv("HF_TOKEN", raising=False)
+        monkeypatch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+        yield hub
+        close_session()
+
+
+def tiny(**settings: str) -> Tiny:
+    return Tiny(PretrainedSettings(checkpoint=NAME, **settings), "tiny")
+
+
+def test_the_files_that_are_read_are_brought_and_no_others(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
+    commit = hub.add(NAME, FILES, card={"license": "mit"})
+    caplog.set_level(logging.INFO, "understudy.fetch")
+    found = checkpoints.fetch(NAME)
+    assert hub.files_asked() | hub.files_asked("HEAD") == READ
+    assert {file.name: file.read_bytes() for file in found.path.iterdir()} == {name: FILES[name] for name in READ}
+    assert (found.name, found.revision, found.licence) == (NAME, commit, "mit")
+    assert found.size == sum(len(FILES[name]) for name in READ)
+    whole = checkpoints.readable(found.size)
+    assert f"{NAME}: {whole}, of which {whole} are to be downloaded" in caplog.text
+    assert checkpoints.find(NAME) == found.path
+    assert checkpoints.identity(NAME) == (NAME, commit)
+
+
+def test_what_was_fetched_is_in_the_cache_as_the_hubs_own_library_sees_it(hub: fake_hub.Hub) -> None:
+    commit = hub.add(NAME, FILES)
+    checkpoints.fetch(NAME)
+    [repository] = scan_cache_dir(constants.HF_HUB_CACHE).repos
+    [revision] = repository.revisions
+    assert (repository.repo_id, revision.commit_hash, set(revision.refs)) == (NAME, commit, {"main"})
+    assert {file.file_name for file in revision.files} == READ
+    found = try_to_load_from_cache(NAME, "config.json", cache_dir=constants.HF_HUB_CACHE)
+    assert isinstance(found, str)
+    assert Path(found) == checkpoints.find(NAME) / "config.json"
+
+
+def test_a_second_fetch_downloads_nothing(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
+    hub.add(NAME, FILES)
+    first = checkpoints.fetch(NAME)
+    hub.asked.clear()
+    caplog.set_level(logging.INFO, "understudy.fetch")
+    assert checkpoints.fetch(NAME) == first
+    assert hub.asked == [("GET", f"/api/models/{NAME}")]
+    assert "of which 0 bytes are to be downloaded" in caplog.text
+
+
+def test_a_new_commit_brings_only_what_changed(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
+    old = hub.add(NAME, FILES)
+    checkpoints.fetch(NAME)
+    changed = {**FILES, "vocab.txt": b"[PAD]\nb"}
+    new = hub.add(NAME, changed)
+    assert checkpoints.identity(NAME) == (NAME, old)
+    hub.asked.clear()
+    caplog.set_level(logging.INFO, "understudy.fetch")
+    assert checkpoints.fetch(NAME).revision == new
+    assert f"of which {len(changed['vocab.txt'])} bytes are to be downloaded" in caplog.text
+    assert hub.files_asked() == {"vocab.txt"}
+    assert checkpoints.identity(NAME) == (NAME, new)
+    assert checkpoints.identity(NAME, old) == (NAME, old)
+    assert (checkpoints.find(NAME, old) / "vocab.txt").read_bytes() == FILES["vocab.txt"]
+
+
+def test_torch_files_are_brought_where_there_are_no_others(hub: fake_hub.Hub) -> None:
+    index = b'{"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}}'
+    hub.add(
+        NAME,
+        {
+            "config.json": b'{"model_type": "tiny"}',
+            "preprocessor_config.json": b"{}",
+            "pytorch_model-00001-of-00001.bin": WEIGHTS,
+            "pytorch_model.bin.index.json": index,
+            "model.safetensors.index.json": index,
+            "training_args.bin": b"a pickle",
+            "optimizer.pt": b"a pickle",
+        },
+    )
+    agent = tiny()
+    agent.fetch()
+    assert agent.missing() is None
+    assert {file.name for file in agent.folder().iterdir()} == {
+        "config.json",
+        "preprocessor_config.json",
+        "pytorch_model-00001-of-00001.bin",
+        "pytorch_model.bin.index.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"], ...),
+        (["open_clip_model.safetensors", "open_clip_pytorch_model.bin"], ["open_clip_model.safetensors"]),
+        (["open_clip_pytorch_model.bin", "open_clip_config.json"], ...),
+        (["model.fp16.safetensors"], ...),
+        (["model.fp16-00001-of-00002.safetensors", "model.safetensors", "adapter_model.safetensors"], [1]),
+        (["model.safetensors.index.fp16.json", "flax_model.msgpack.index.json", "tf_model.h5.index.json"], []),
+        (["a/config.json", "b/model.safetensors", "c/tokenizer.json"], []),
+        (["merges.txt", "tokenizer.model", "training_args.bin", "pytorch_model.bin.py"], [0, 1]),
+    ],
+)
+def test_which_files_are_wanted(names: list[str], kept: list[str | int] | type(...)) -> None:
+    expected = names if kept is ... else [one if isinstance(one, str) else names[one] for one in kept]
+    assert sorted(checkpoints.wanted(names)) == sorted(expected)
+
+
+def test_further_files_by_pattern() -> None:
+    assert checkpoints.wanted(["a.tiktoken", "a.json", "b.npz"], also=["*.tiktoken"]) == ["a.tiktoken", "a.json"]
+
+
+def test_a_branch_and_a_commit(hub: fake_hub.Hub) -> None:
+    old = hub.add(NAME, FILES)
+    new = hub.add(NAME, {**FILES, "vocab.txt": b"new"})
+    hub.models[NAME].branches["refs/pr/1"] = old
+    assert checkpoints.fetch(NAME, "refs/pr/1").revision == old
+    assert checkpoints.identity(NAME, "refs/pr/1") == (NAME, old)
+    with pytest.raises(UnavailableError, match=f"^{NAME} is not on this machine$"):
+        checkpoints.find(NAME)
+    assert checkpoints.fetch(NAME, new).revision == new
+    assert checkpoints.find(NAME, new).name == new
+
+
+def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, FILES)
+    hub.cut["model.safetensors"] = len(WEIGHTS) // 2
+    agent = tiny()
+    with pytest.raises(UnavailableError, match=rf"^{NAME}: the connection to 127.0.0.1:\d+ broke off \(.*\); what is"):
+        agent.fetch()
+    assert agent.missing() == (
+        f"{NAME} is not on this machine: run `understudy fetch tiny` where there is a network, or give a local copy "
+        "with --set tiny.checkpoint=PATH"
+    )
+    assert not list(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"))
+    hub.cut.clear()
+    agent.fetch()
+    assert agent.missing() is None
+    assert (agent.folder() / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_commit_that_is_there_in_part_lacks_its_configuration(hub: fake_hub.Hub) -> None:
+    agent = tiny(revision=hub.add(NAME, FILES))
+    hub.cut["vocab.txt"] = 2
+    with pytest.raises(UnavailableError, match="broke off"):
+        agent.fetch()
+    missing = agent.missing()
+    assert missing is not None
+    assert (agent.folder() / "model.safetensors").exists()
+    assert missing.endswith("lacks config.json: run `understudy fetch tiny` where there is a network")
+    hub.cut.clear()
+    agent.fetch()
+    assert agent.missing() is None
+
+
+def test_an_update_that_breaks_off_leaves_the_old_revision_in_use(hub: fake_hub.Hub) -> None:
+    old = hub.add(NAME, FILES)
+    agent = tiny()
+    agent.fetch()
+    new = hub.add(NAME, {**FILES, "vocab.txt": b"new", "model.safetensors": WEIGHTS[::-1]})
+    hub.cut["model.safetensors"] = 1000
+    with pytest.raises(UnavailableError, match="broke off"):
+        agent.fetch()
+    assert agent.missing() is None
+    assert agent.checkpoint() == (NAME, old)
+    hub.cut.clear()
+    agent.fetch()
+    assert agent.checkpoint() == (NAME, new)
+
+
+def test_a_break_that_passes_is_not_noticed(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add(NAME, FILES)
+    hub.cut["model.safetensors"] = len(WEIGHTS) // 3
+    mended = types.SimpleNamespace(sleep=lambda seconds: hub.cut.clear())
+    monkeypatch.setattr(file_download, "time", mended)
+    assert (checkpoints.fetch(NAME).path / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_the_hubs_refusals_are_sentences(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("owner/gated", FILES, gated=True)
+    hub.add("owner/private", FILES, token="hf_right")
+    hub.add(NAME, FILES)
+    hub.add("owner/empty", {"README.md": b""})
+    for name, revision, says in [
+        ("owner/gated", None, "owner/gated: its authors ask for consent; give it on its hub page and set HF_TOKEN"),
+        ("owner/private", None, "owner/private: the hub has no such model, or HF_TOKEN may not see it"),
+        ("owner/none", None, "owner/none: the hub has no such model, or HF_TOKEN may not see it"),
+        (NAME, "v9", f"{NAME}: the hub has no revision 'v9'"),
+    ]:
+        with pytest.raises(UnavailableError) as caught:
+            checkpoints.fetch(name, revision)
+        assert str(caught.value) == says
+        with pytest.raises(UnavailableError, match="is not on this machine"):
+            checkpoints.find(name, revision)
+    with pytest.raises(UnavailableError, match=r"^owner/empty: the hub's model lacks config.json$"):
+        checkpoints.fetch("owner/empty", needs=["config.json"])
+    monkeypatch.setenv("HF_TOKEN", "hf_right")
+    assert checkpoints.fetch("owner/private").path.is_dir()
+
+
+def test_a_model_of_another_kind_is_refused_after_its_download(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, {**FILES, "config.json": b'{"model_type": "other"}'})
+    with pytest.raises(UnavailableError, match="holds a model of type 'other', not 'tiny'"):
+        tiny().fetch()
+
+
+def test_without_a_network_there_is_one_sentence(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        closed = f"127.0.0.1:{unused.getsockname()[1]}"
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://{closed}")
+    with pytest.raises(NoNetworkError, match=rf"^{NAME}: there is no network to {closed} \(.*refused\)$"):
+        checkpoints.fetch(NAME)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    close_session()
+    with pytest.raises(NoNetworkError, match=rf"^{NAME}: nothing is fetched while HF_HUB_OFFLINE is set$"):
+        checkpoints.fetch(NAME)
+
+
+def test_a_full_disk_is_noticed_before_the_download(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add(NAME, FILES)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: types.SimpleNamespace(free=1000))
+    with pytest.raises(
+        UnavailableError, match=r"102\.4 kB are to be downloaded to .*, where 1\.0 kB are free; HF_HOME"
+    ):
+        checkpoints.fetch(NAME)
+    assert not hub.files_asked()
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        (None, None),
+        ({"license": "other", "license_name": "llama2"}, "llama2"),
+        ({"license": ["mit", "apache-2.0"]}, "mit, apache-2.0"),
+    ],
+)
+def test_licences(card: dict[str, object] | None, licence: str | None, hub: fake_hub.Hub) -> None:
+    hub.add(NAME, {"config.json": b"{}"}, card=card)
+    assert checkpoints.fetch(NAME).licence == licence
+
+
+def test_a_file_that_has_gone_from_the_cache_is_noticed_and_fetched_again(hub: fake_hub.Hub) -> None:
+    hub.add(NAME, FILES)
+    agent = tiny()
+    agent.fetch()
+    (agent.folder() / "model.safetensors").resolve().unlink()
+    missing = agent.missing()
+    assert missing is not None
+    assert "is incomplete: what model.safetensors links to has gone: run `understudy fetch tiny`" in missing
+    agent.fetch()
+    assert agent.missing() is None
+
+
+def test_a_local_path_is_only_looked_at(hub: fake_hub.Hub, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.safetensors").write_bytes(WEIGHTS)
+    found = checkpoints.fetch(str(tmp_path / "model"))
+    assert (found.size, found.licence) == (len(WEIGHTS), None)
+    assert str(found.revision).startswith("sha256:")
+    assert not hub.asked
+
+
+def test_the_cache_may_be_read_only_once_everything_is_there(
+    hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(NAME, FILES)
+    checkpoints.fetch(NAME)
+    before = {path: path.lstat().st_mtime_ns for path in Path(constants.HF_HUB_CACHE).rglob("*")}
+    checkpoints.fetch(NAME)
+    assert {path: path.lstat().st_mtime_ns for path in Path(constants.HF_HUB_CACHE).rglob("*")} == before

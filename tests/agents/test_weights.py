@@ -1,0 +1,168 @@
+"""How weights are read: safetensors and torch files, whole, damaged, and with code in them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import re
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from agents import checkpoints
+from agents.errors import UnavailableError
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b.c": torch.tensor([1, 2]), "half": torch.ones(2, dtype=torch.half)}
+
+
+def saved(path: Path, content: object, *, legacy: bool = False) -> Path:
+    torch.save(content, path, _use_new_zipfile_serialization=not legacy)
+    return path
+
+
+def assert_same(found: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == TENSORS.keys()
+    for name, value in TENSORS.items():
+        assert found[name].dtype == value.dtype
+        assert torch.equal(found[name], value)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_torch_files(legacy: bool, tmp_path: Path) -> None:
+    assert_same(checkpoints.read_weights(saved(tmp_path / "a.bin", TENSORS, legacy=legacy)))
+    assert_same(checkpoints.read_weights(saved(tmp_path / "b.pt", OrderedDict(TENSORS), legacy=legacy)))
+    path = saved(tmp_path / "c.pt", {**TENSORS, "epoch": 3, "p": torch.nn.Parameter(torch.ones(1))}, legacy=legacy)
+    assert checkpoints.read_weights(path).keys() == {*TENSORS, "p"}
+    nested = saved(tmp_path / "d.pt", {"model": TENSORS, "epoch": 3}, legacy=legacy)
+    assert_same(checkpoints.read_torch(nested)["model"])
+    with pytest.raises(UnavailableError, match=r"d\.pt holds no weights by name$"):
+        checkpoints.read_weights(nested)
+    with pytest.raises(UnavailableError, match=r"e\.pt holds a list, not weights by name$"):
+        checkpoints.read_torch(saved(tmp_path / "e.pt", [torch.ones(1)], legacy=legacy))
+
+
+def test_safetensors_files(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    assert_same(checkpoints.read_weights(tmp_path / "a.safetensors"))
+    save_file({}, tmp_path / "none.safetensors")
+    with pytest.raises(UnavailableError, match="holds no weights by name"):
+        checkpoints.read_weights(tmp_path / "none.safetensors")
+
+
+@pytest.mark.parametrize("name", ["mapped.safetensors", "mapped.bin"])
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's list of mapped files")
+def test_weights_are_mapped_from_their_file(name: str, tmp_path: Path) -> None:
+    content = {"a": torch.zeros(300_000)}
+    save_file(content, tmp_path / name) if name.endswith("safetensors") else torch.save(content, tmp_path / name)
+    found = checkpoints.read_weights(tmp_path / name)
+    mapped = [line.split()[0] for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(name)]
+    spans = [[int(end, 16) for end in span.split("-")] for span in mapped]
+    assert any(start <= found["a"].data_ptr() < end for start, end in spans)
+    found["a"] += 1  # of a copy: the file stays as it is
+    assert checkpoints.read_weights(tmp_path / name)["a"].sum() == 0
+
+
+class Touch:
+    """Pickled, it asks for a call that would make a file."""
+
+    def __init__(self, call: Callable[..., object], *arguments: object) -> None:
+        self.call, self.arguments = call, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self.call, self.arguments
+
+
+def touch(path: str) -> None:
+    Path(path).touch()
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy", "plain"])
+@pytest.mark.parametrize(
+    ("call", "argument", "named"),
+    [
+        (os.system, "touch {}", r"posix\.system"),
+        (eval, "__import__('pathlib').Path('{}').touch()", "eval"),
+        (os.mkdir, "{}", r"posix\.mkdir"),
+        (touch, "{}", r"[\w.]*test_weights\.touch"),
+    ],
+)
+def test_code_is_refused_and_not_executed(
+    form: str, call: Callable[[str], object], argument: str, named: str, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    argument = argument.format(made)
+    call(argument)  # what the file asks for does make something
+    assert made.exists()
+    made.rmdir() if made.is_dir() else made.unlink()
+    path = tmp_path / "pytorch_model.bin"
+    if form == "plain":
+        path.write_bytes(pickle.dumps({"b": Touch(call, argument)}, protocol=2))
+    else:
+        saved(path, {"a": torch.ones(2), "b": Touch(call, argument)}, legacy=form == "legacy")
+    for read in (checkpoints.read_weights, checkpoints.read_torch):
+        with pytest.raises(UnavailableError) as caught:
+            read(path)
+        assert re.fullmatch(
+            rf"{path} is damaged, or holds code or objects \({named}\) beside weights; it was not executed\. "
+            "Save its tensors alone, as safetensors",
+            str(caught.value),
+        )
+    assert not made.exists()
+
+
+def test_what_damaged_files_say(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    for name, content in {
+        "cut.safetensors": (tmp_path / "a.safetensors").read_bytes()[:-3],
+        "cut.bin": saved(tmp_path / "a.bin", TENSORS).read_bytes()[:-100],
+        "cut_legacy.bin": saved(tmp_path / "a.bin", TENSORS, legacy=True).read_bytes()[:-20],
+        "text.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 12\n",
+        "text.bin": b"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 12\n",
+        "empty.safetensors": b"",
+        "empty.bin": b"",
+        "torch.safetensors": (tmp_path / "a.bin").read_bytes(),
+        "safe.bin": (tmp_path / "a.safetensors").read_bytes(),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UnavailableError) as caught:
+            checkpoints.read_weights(tmp_path / name)
+        says = str(caught.value)
+        assert says.startswith((f"{tmp_path / name} cannot be read: ", f"{tmp_path / name} is damaged, or holds code"))
+        assert "\n" not in says
+    with zipfile.ZipFile(tmp_path / "other.bin", "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    (tmp_path / "folder.bin").mkdir()
+    (tmp_path / "folder.safetensors").mkdir()
+    for name in ("other.bin", "folder.bin", "folder.safetensors", "none.bin", "none.safetensors"):
+        with pytest.raises(UnavailableError, match=f"{name} cannot be read: "):
+            checkpoints.read_weights(tmp_path / name)
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
+def test_whatever_is_damaged_is_one_sentence_or_weights(form: str, tmp_path: Path) -> None:
+    """Files cut, and with bytes changed, at random places: nothing but an UnavailableError comes out."""
+    path = tmp_path / ("x.safetensors" if form == "safetensors" else "x.bin")
+    if form == "safetensors":
+        save_file(TENSORS, path)
+    else:
+        saved(path, TENSORS, legacy=form == "legacy")
+    whole = path.read_bytes()
+    draw = random.Random(form)
+    refused = []
+    for _ in range(300):
+        content = bytearray(whole)
+        for _ in range(draw.randint(1, 8)):
+            content[draw.randrange(min(len(content), 900))] = draw.randrange(256)
+        path.write_bytes(content[: draw.randrange(len(whole))] if draw.random() < 0.2 else content)
+        try:
+            checkpoints.read_weights(path)
+        except UnavailableError as error:
+            refused.append(str(error))
+    assert len(refused) > 150
+    assert not any("\n" in says for says in refused)

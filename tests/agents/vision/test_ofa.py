@@ -1,0 +1,236 @@
+"""The agent of OFA: images, texts, whole answers, and what is missing."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_ofa
+import torch
+from PIL import Image as PILImage
+from plain_ofa import BOS, END, PAD, plain
+from tiny_ofa import images, questions
+
+from agents.answers import CaptionAnswer
+from agents.contract import Draw, Reply
+from agents.errors import UnavailableError
+from agents.images import Image
+from agents.stimuli import CaptionStimulus
+from agents.vision import ofa_processing
+from agents.vision.ofa import OFAAgent
+from agents.vision.ofa_model import OFAModel
+
+SIDE = 64  # pixels: 4 x 4 patches
+MOST = 16
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Threads cost more than they bring for models this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def model() -> OFAModel:
+    return tiny_ofa.model(1)
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
+    return tiny_ofa.folder(tmp_path_factory.mktemp("ofa") / "hub", model)
+
+
+@pytest.fixture(scope="module")
+def fairseq(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
+    return tiny_ofa.fairseq_file(tmp_path_factory.mktemp("ofa") / "caption_huge_best.pt", model)
+
+
+def test_images_are_read_as_the_reference_reads_them() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (37, 91, 3), dtype=np.uint8)
+    found = ofa_processing.OFAImageProcessor(48)(pixels)
+    resized = PILImage.fromarray(pixels).resize((48, 48), PILImage.Resampling.BICUBIC)
+    for channel, row, column in ((0, 0, 0), (1, 20, 47), (2, 47, 3)):
+        value = resized.getpixel((column, row))[channel]  # type: ignore[index]
+        assert found[channel, row, column] == np.float32(np.float32(value) / np.float32(255) - np.float32(0.5)) * 2
+    assert found.dtype == np.float32
+    assert found.shape == (3, 48, 48)
+
+
+def test_texts_are_tokens_of_the_dictionary_and_back(hub: Path) -> None:
+    tokenizer = ofa_processing.load_tokenizer(hub)
+    vocabulary = json.loads((hub / "vocab.json").read_text())
+    assert len(tokenizer) == tiny_ofa.ROWS == len(vocabulary) + 9192
+    for text in (" what does the image describe?", " a man", "Größe: 5 µm 🙂"):
+        ids = tokenizer(text)["input_ids"]
+        assert (ids[0], ids[-1]) == (BOS, END)
+        assert tokenizer.decode(ids[1:-1]) == text
+        assert max(ids) < len(vocabulary)
+    assert tokenizer(" a man")["input_ids"] != tokenizer("a man")["input_ids"]
+    named = {
+        token: tokenizer.convert_tokens_to_ids(token) for token in ("<code_0>", "<code_8191>", "<bin_0>", "<bin_999>")
+    }
+    first = len(vocabulary)
+    assert list(named.values()) == [first, first + 8191, first + 8192, first + 9191]
+    assert tokenizer.decode([first + 3]) == "<code_3>"
+
+
+def test_a_bad_dictionary_is_one_sentence(tmp_path: Path, hub: Path) -> None:
+    with pytest.raises(UnavailableError, match=r"lacks vocab\.json and merges\.txt"):
+        ofa_processing.load_tokenizer(tmp_path)
+    (tmp_path / "merges.txt").write_bytes((hub / "merges.txt").read_bytes())
+    (tmp_path / "vocab.json").write_text('{"<s>": 0')
+    with pytest.raises(UnavailableError, match="damaged"):
+        ofa_processing.load_tokenizer(tmp_path)
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    (tmp_path / "vocab.json").write_text('{"<s>": 0, "a": 1}')
+    with pytest.raises(UnavailableError, match="no token '<pad>'"):
+        ofa_processing.load_tokenizer(tmp_path)
+
+
+def make(checkpoint: Path, **settings: Any) -> OFAAgent:
+    agent = OFAAgent(OFAAgent.Settings(checkpoint=str(checkpoint), image_size=SIDE, **settings), "ofa-tiny-pretrained")
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def stimulus(number: int) -> CaptionStimulus:
+    squares = np.random.default_rng(number).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+    pixels = np.kron(squares, np.ones((20 + number, 30, 1), dtype=np.uint8))
+    file = io.BytesIO()
+    PILImage.fromarray(pixels).save(file, "PNG")
+    image = Image(f"{number}.png", data=file.getvalue())
+    return CaptionStimulus(id=str(number), task="image_captioning", image=image)
+
+
+def answers(replies: Sequence[Reply | Exception]) -> list[CaptionAnswer]:
+    found = []
+    for reply in replies:
+        assert isinstance(reply, Reply)
+        assert isinstance(reply.answer, CaptionAnswer)
+        found.append(reply.answer)
+    return found
+
+
+def respond(agent: OFAAgent, numbers: Sequence[int], **draw: Any) -> list[CaptionAnswer]:
+    draws = [Draw(seed=100 + number, **draw) for number in numbers]
+    return answers(agent.respond([agent.prepare(stimulus(number)) for number in numbers], draws))
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 1}, {"decoding": "sample", "top_p": 0.9}], ids=str)
+def test_a_batch_of_eight_says_what_each_says_alone(hub: Path, settings: dict[str, Any]) -> None:
+    agent = make(hub, precision="fp32", **settings)
+    together = respond(agent, range(8))
+    alone = [respond(agent, [number])[0] for number in range(8)]
+    assert [answer.text for answer in together] == [answer.text for answer in alone]
+    assert [answer.tokens for answer in together] == [answer.tokens for answer in alone]
+    assert len({answer.text for answer in together}) > 4, "images must matter"
+
+
+def test_the_answer_is_the_plain_models(hub: Path, model: OFAModel) -> None:
+    """From the image file to the words, with nothing but Pillow, the dictionary and the plain model; greedy."""
+    agent = make(hub, beams=1, no_repeat_ngram=0)
+    shown = stimulus(5)
+    [answer] = answers(agent.respond([agent.prepare(shown)], [Draw(seed=1)]))
+    tokenizer = ofa_processing.load_tokenizer(hub)
+    squeezed = PILImage.fromarray(shown.image.decode()).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
+    pixels = torch.from_numpy(np.asarray(squeezed) / 127.5 - 1).permute(2, 0, 1)
+    slow = plain(model)
+    source = slow.encode(tokenizer(" what does the image describe?")["input_ids"], pixels)
+    said: list[int] = []
+    while len(said) < MOST:
+        logits = slow.decode([BOS, *said], source)[-1]
+        logits[PAD] = -math.inf
+        if not said:
+            logits[END] = -math.inf
+        token = int(logits.argmax())
+        if token == END:
+            break
+        said.append(token)
+    assert answer.tokens == len(said)
+    assert answer.finish == ("length" if len(said) == MOST else "end")
+    kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
+    assert answer.text == " ".join(
+        "".join(c for c in kept if c.isalnum() or ord(c) > 126 or c.isspace() or ord(c) < 32).split()
+    )
+
+
+def test_local_copies_are_found_and_files_are_on_no_hub(tmp_path: Path, hub: Path, fairseq: Path) -> None:
+    def fetch(checkpoint: Path) -> list[Path]:
+        agent = OFAAgent(OFAAgent.Settings(checkpoint=str(checkpoint), dictionary=str(hub)), "ofa-huge")
+        return [found.path for found in agent.fetch()]
+
+    assert fetch(fairseq) == [fairseq, hub]
+    with pytest.raises(UnavailableError, match=r"on no hub; .*checkpoints\.md"):
+        fetch(tmp_path / "caption_huge_best.pt")
+
+
+def test_in_half_precision_the_model_is_nearly_the_same(hub: Path, model: OFAModel) -> None:
+    agent = make(hub, precision="bf16")
+    assert agent.provenance()["dtype"] == "bfloat16"
+    with torch.inference_mode():
+        half = agent._model.encode(questions(2), images(2).bfloat16())
+        whole = model.encode(questions(2), images(2))
+    gap = half.last_hidden_state.float() - whole.last_hidden_state
+    assert 0 < gap.norm() / whole.last_hidden_state.norm() < 0.05
+    assert len(respond(agent, range(3))) == 3
+
+
+def test_samples_in_beam_search_are_ranks(hub: Path) -> None:
+    agent = make(hub)
+    prepared = agent.prepare(stimulus(1))
+    said = answers(agent.respond([prepared] * 3, [Draw(seed=1, sample=sample) for sample in range(3)]))
+    assert len({answer.text for answer in said}) > 1
+    assert said[0].text == respond(agent, [1])[0].text
+
+
+def test_both_forms_say_the_same(hub: Path, fairseq: Path) -> None:
+    first = respond(make(hub), range(3))
+    second = respond(make(fairseq, dictionary=str(hub)), range(3))
+    assert first == second
+
+
+def test_punctuation_and_image_codes_are_no_words(hub: Path) -> None:
+    agent = make(hub)
+    tokenizer = ofa_processing.load_tokenizer(hub)
+    said = tokenizer(" a man, and a dog.", add_special_tokens=False)["input_ids"]
+    code = tiny_ofa.WORDS + 7
+    row = agent._row(0, Draw(seed=1))
+    clean, mixed = answers([agent._reply([*said, END], None, row), agent._reply([*said, code, END], None, row)])
+    assert clean.text == mixed.text == "a man and a dog"
+    assert clean.finish == "end"
+    assert "special_tokens" not in clean.flags
+    assert "special_tokens" in mixed.flags
+    kept = make(hub, strip_punctuation=False)
+    assert answers([kept._reply([*said, END], None, row)])[0].text == "a man, and a dog."
+
+
+def test_what_is_missing_is_said(tmp_path: Path, hub: Path, fairseq: Path) -> None:
+    def missing(**settings: Any) -> str | None:
+        return OFAAgent(OFAAgent.Settings(**settings), "ofa-huge").missing()
+
+    assert missing(checkpoint=str(hub)) is None
+    assert missing(checkpoint=str(fairseq), dictionary=str(hub)) is None
+    assert "vocab.json" in (missing(checkpoint=str(fairseq)) or "")
+    assert "checkpoints.md" in (missing(checkpoint=str(tmp_path / "caption_huge_best.pt")) or "")
+    assert "understudy fetch ofa-huge" in (missing(checkpoint="OFA-Sys/ofa-nowhere") or "")
+    assert "config.json" in (missing(checkpoint=str(tmp_path), dictionary=str(hub)) or "")
+
+
+def test_a_dictionary_of_another_size_is_refused(tmp_path: Path, fairseq: Path, hub: Path) -> None:
+    vocabulary = json.loads((hub / "vocab.json").read_text())
+    (tmp_path / "merges.txt").write_bytes((hub / "merges.txt").read_bytes())
+    (tmp_path / "vocab.json").write_text(json.dumps({**vocabulary, "more": len(vocabulary)}))
+    agent = OFAAgent(OFAAgent.Settings(checkpoint=str(fairseq), dictionary=str(tmp_path)), "ofa-huge")
+    agent.open()
+    with pytest.raises(UnavailableError, match=f"has {tiny_ofa.ROWS + 1} tokens, .* {tiny_ofa.ROWS}"):
+        agent.load("cpu")

@@ -1,0 +1,303 @@
+"""What the object detectors share: settings, batches, and the way from boxes to the three words of an answer.
+
+The question asks for three objects. The answer is the labels of the three boxes of highest score; two boxes may have
+the same label ("person, person, dog") unless ``distinct`` is set. An image in which fewer boxes score above the
+threshold has fewer labels, down to none at all: that is an answer, not a failure, and ``raw`` says so in its ``note``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+from pydantic import ConfigDict, Field
+
+from agents import checkpoints
+from agents.answers import ObjectAnswer
+from agents.contract import Agent, Draw, Reply
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import ObjectStimulus, Stimulus, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+STEP = 2.0**-20  # scores are compared in these steps: a batch's rounding should not decide between two labels
+NAMELESS = frozenset({"__background__", "N/A"})  # COCO has 80 classes, numbered with gaps up to 90
+
+
+class DetectionSettings(BaseSettings):
+    """Which boxes count and which of them are named."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    threshold: float = Field(0.05, ge=0, lt=1)
+    """A box counts if its score is above this; 0.05 is Detectron2's own default."""
+    top: int = Field(3, ge=1, le=100)
+    """How many labels are asked for."""
+    distinct: bool = False
+    """Whether each label is given once; otherwise two boxes may have the same."""
+    short_edge: int | None = Field(None, ge=32, le=4096)
+    """The resized image's shorter side in pixels; none: as published (800)."""
+    long_edge: int | None = Field(None, ge=32, le=8192)
+    """What the resized image's longer side may not exceed; none: as published (1333)."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """Arithmetic of the model; auto is fp32 everywhere: bf16 has steps of 0.004 below 1, where the best scores are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One image as its model takes it, [3, height, width], and the (height, width) in pixels of the original."""
+
+    pixels: torch.Tensor
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """The boxes found in one image, in any order: class numbers [n], scores [n] and, in pixels of the original image,
+    corners [n, 4] as left, top, right, bottom."""
+
+    classes: torch.Tensor
+    scores: torch.Tensor
+    corners: torch.Tensor
+
+
+D = TypeVar("D", bound=DetectionSettings)
+
+
+class Detector(Agent[D]):
+    """A detector that answers in batches. A subclass sets ``names``, the label of each class number, and in ``load``,
+    through :meth:`_place`, the model, its device and the watch over its heads.
+
+    A batch is worked on in groups of images of one prepared size, so that no image is padded otherwise than alone.
+    Nothing is drawn: the same image always has the same answer. In fp32 only the rounding inside the convolutions may
+    depend on the batch: on CPU it moved no score at the published image size, and none by more than 2e-5 below it.
+    """
+
+    tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
+    names: Sequence[str]
+    model: Any
+    watch: FiniteWatch
+    device: torch.device
+
+    def _place(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
+        """Keep ``model`` on ``device``, in evaluation mode, and watch its heads."""
+        import torch
+
+        self.device = torch.device(device)
+        if self.device.type == "cuda" and self.settings.precision in ("auto", "fp32"):
+            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        self.model = model.eval().to(self.device)
+        self.watch = FiniteWatch(heads)
+
+    @abstractmethod
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        """The boxes in each image of a group: ``pixels`` [n, 3, height, width] on the model's device, ``sizes`` the
+        (height, width) of the originals."""
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, item in enumerate(batch):
+            alike.setdefault(tuple(item.pixels.shape), []).append(index)
+        replies: dict[int, Reply | Exception] = {}
+        for indices in alike.values():
+            replies.update(zip(indices, self._answer([batch[index] for index in indices]), strict=True))
+        return [replies[index] for index in range(len(batch))]
+
+    def _answer(self, items: Sequence[Prepared]) -> list[Reply | Exception]:
+        """Replies to images of one prepared size; where the heads said NaN or infinity, to each image alone, because
+        detectors drop such boxes in silence and an image without any is a valid answer."""
+        import torch
+
+        sizes = [item.size for item in items]
+        pixels = torch.stack([item.pixels for item in items])
+        if self.device.type == "cuda":
+            pixels = pixels.pin_memory().to(self.device, non_blocking=True)
+        with torch.inference_mode(), self._arithmetic():
+            self.watch.clear()
+            found = self.detect(pixels, sizes)
+            finite = self.watch.finite()
+        if not finite and len(items) == 1:
+            return [AnswerError("bad_output", "the model's output for this image holds NaN or infinity")]
+        if not finite:
+            return [reply for item in items for reply in self._answer([item])]
+        return [pick(one, self.names, size, self.settings) for one, size in zip(found, sizes, strict=True)]
+
+    def _arithmetic(self) -> AbstractContextManager[Any]:
+        import torch
+
+        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
+        return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
+
+    def close(self) -> None:
+        self.__dict__.pop("model", None)
+        self.__dict__.pop("watch", None)
+
+
+def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
+    """The image's pixels, uint8 [height, width, 3].
+
+    Raises ImageError, and AnswerError for an image so narrow that nothing is left of its width once its other side is
+    resized to ``longest`` pixels at most.
+    """
+    assert isinstance(stimulus, ObjectStimulus)
+    pixels = stimulus.image.decode()
+    height, width, _ = pixels.shape
+    if longest is not None and longest * min(height, width) < 2 * max(height, width):
+        raise AnswerError("image_too_narrow", f"{width} x {height} pixels are too narrow to be resized for this model")
+    return pixels
+
+
+class FileSettings(DetectionSettings):
+    """Which boxes count, and one file of weights."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    checkpoint: str = Field("published", min_length=1)
+    """The weights that were published for the model ("published"), or a local .safetensors or .pth file."""
+
+
+F = TypeVar("F", bound=FileSettings)
+
+
+class FileDetector(Detector[F]):
+    """A detector whose checkpoint is one file of weights: the published one, in a cache, or a local one."""
+
+    licence: ClassVar[str]  # of the published weights
+
+    @abstractmethod
+    def published(self) -> Path:
+        """Where the published weights are, or would be if they were fetched."""
+
+    @abstractmethod
+    def download(self, path: Path) -> None:
+        """Bring the published weights to ``path``, whole or not at all. Raises UnavailableError."""
+
+    def weights_path(self) -> Path:
+        """The file that the settings name, there or not."""
+        given = self.settings.checkpoint
+        return self.published() if given == "published" else Path(given).expanduser().absolute()
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        path, given = self.weights_path(), self.settings.checkpoint
+        revision = checkpoints.identity(str(path))[1] if path.is_file() else None
+        return (path.name if given == "published" else given), revision
+
+    def missing(self) -> str | None:
+        path = self.weights_path()
+        if path.is_file():
+            return None
+        if self.settings.checkpoint == "published":
+            return f"the published weights {path.name} are not on this machine: run `understudy fetch {self.name}`"
+        return f"{self.settings.checkpoint}: no such file"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        path, published = self.weights_path(), self.settings.checkpoint == "published"
+        if published and not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.download(path)
+        if not path.is_file():
+            raise UnavailableError(f"{self.settings.checkpoint}: no such file")
+        name, revision = self.checkpoint()
+        licence = self.licence if published else None
+        return [checkpoints.Download(str(name), path, path.stat().st_size, revision, licence)]
+
+    def provenance(self) -> dict[str, Any]:
+        return {"random_weights": True} if checkpoints.random_weights(self.weights_path()) else {}
+
+
+def pick(found: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
+    """The answer: the labels of the boxes of highest score, their scores and their [x, y, width, height].
+
+    ``size`` is the image's (height, width); what lies outside it is cut off. Scores are compared as multiples of 2^-20;
+    where they are equal the lower class number goes first, then the box further left, then further up. Classes without
+    a name are passed over. Scores are given to 4 decimals and boxes to a tenth of a pixel.
+    """
+    height, width = size
+    all_scores = found.scores.float().cpu()
+    counts = all_scores > settings.threshold
+    scores, classes = all_scores[counts].tolist(), found.classes.cpu()[counts].tolist()
+    corners = found.corners.float().cpu()[counts].tolist()
+    ranked = sorted(
+        (-round(score / STEP), number, [round(edge) for edge in box], index)
+        for index, (number, score, box) in enumerate(zip(classes, scores, corners, strict=True))
+        if names[number] not in NAMELESS
+    )
+    chosen: list[int] = []
+    given: set[int] = set()
+    for _, number, _, index in ranked:
+        if not (settings.distinct and number in given):
+            given.add(number)
+            chosen.append(index)
+    chosen = chosen[: settings.top]
+    answer = ObjectAnswer(
+        labels=[names[classes[index]] for index in chosen],
+        scores=[round(scores[index], 4) for index in chosen],
+        boxes=[_box(corners[index], height, width) for index in chosen],
+    )
+    raw: dict[str, Any] = {"detections": len(ranked)}
+    if len(chosen) < settings.top:
+        what = "distinct labels" if settings.distinct else "objects"
+        raw["note"] = f"{len(chosen)} of {settings.top} {what} scored above {settings.threshold:g}"
+    return Reply(answer, raw)
+
+
+def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
+    left, right = (min(max(edge, 0.0), float(width)) for edge in corners[0::2])
+    top, bottom = (min(max(edge, 0.0), float(height)) for edge in corners[1::2])
+    return [round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1)]
+
+
+class FiniteWatch:
+    """Notes whether all that some modules put out is finite, without waiting for the device at each."""
+
+    def __init__(self, modules: Iterable[torch.nn.Module]) -> None:
+        self._bad: torch.Tensor | None = None
+        for module in modules:
+            module.register_forward_hook(self._look)
+
+    def _look(self, module: torch.nn.Module, given: Any, output: Any) -> None:
+        for tensor in _tensors(output):
+            bad = ~tensor.isfinite().all()
+            self._bad = bad if self._bad is None else self._bad | bad
+
+    def clear(self) -> None:
+        self._bad = None
+
+    def finite(self) -> bool:
+        """Whether every output since :meth:`clear` was finite."""
+        return self._bad is None or not bool(self._bad)
+
+
+def _tensors(output: Any) -> Iterable[torch.Tensor]:
+    if hasattr(output, "isfinite"):
+        yield output
+    elif isinstance(output, Mapping):
+        for part in output.values():
+            yield from _tensors(part)
+    elif isinstance(output, Sequence):
+        for part in output:
+            yield from _tensors(part)
+
+
+def load_weights(
+    model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
+) -> None:
+    """Give ``model`` its weights, every one of them. ``unused`` are beginnings of names that the file may have beyond.
+
+    Raises UnavailableError, naming some, if weights are missing, superfluous, or of another shape.
+    """
+    kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
+    try:
+        wrong = model.load_state_dict(kept, strict=False)
+    except RuntimeError as error:  # shapes
+        text = " ".join(str(error).split())
+        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {text[:200]}") from None
+    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)

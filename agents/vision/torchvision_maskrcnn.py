@@ -1,0 +1,129 @@
+"""The agent ``torchvision-maskrcnn``: torchvision's Mask R-CNN with a ResNet-50-FPN, trained on COCO."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict
+
+from agents import checkpoints
+from agents.contract import GIB
+from agents.errors import UnavailableError
+from agents.stimuli import Stimulus
+from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode, load_weights
+
+if TYPE_CHECKING:
+    import torch
+    from torchvision.models.detection import FasterRCNN
+
+SITE = "https://download.pytorch.org/models/"
+# torchvision's COCO_V1 weights of maskrcnn_resnet50_fpn and maskrcnn_resnet50_fpn_v2, named without importing it
+FILES = {"v1": "maskrcnn_resnet50_fpn_coco-bf2d0c1e.pth", "v2": "maskrcnn_resnet50_fpn_v2_coco-73cbd019.pth"}
+SHORT, LONG = 800, 1333
+MEAN, DEVIATION = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+MASKS = ("roi_heads.mask_head.", "roi_heads.mask_predictor.")
+
+
+class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]):
+    """He, Gkioxari, Dollár and Girshick 2017 ("v1"), or with the training of Li et al. 2021 ("v2"), by torchvision.
+
+    Its mask branch reads the boxes and changes nothing about them, so it is left out: what remains is Faster R-CNN with
+    the same weights and the same boxes. It needs no compiler, where Detectron2 does.
+    """
+
+    class Settings(FileSettings):
+        """Which of the two published models, with which weights, and which boxes count."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        variant: Literal["v1", "v2"] = "v1"
+        """torchvision's maskrcnn_resnet50_fpn or maskrcnn_resnet50_fpn_v2."""
+
+    licence = "BSD-3-Clause"
+    # Measured on CPU at 800 x 1199, in MiB: 1007 loaded, 1445 with one image, 3012 with 4. On a GPU, by estimate, the
+    # same activations, cuDNN's workspaces and the CUDA context.
+    memory = 4 * GIB
+    device_memory = 6 * GIB
+    batch_size = 4
+
+    def published(self) -> Path:
+        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        home = os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")  # as torch.hub does
+        return Path(home).expanduser() / "hub" / "checkpoints" / FILES[self.settings.variant]
+
+    def download(self, path: Path) -> None:
+        """Checked against the hash in the file's name."""
+        import torch
+
+        url = SITE + path.name
+        try:
+            torch.hub.download_url_to_file(url, str(path), hash_prefix=path.stem.rpartition("-")[2])
+        except (OSError, RuntimeError) as error:
+            raise UnavailableError(f"{url} could not be downloaded: {error}") from None
+
+    def open(self) -> None:
+        """The labels, and the transform that normalises and resizes one image in a thread as the model would."""
+        from torchvision.models.detection import MaskRCNN_ResNet50_FPN_Weights
+        from torchvision.models.detection.transform import GeneralizedRCNNTransform
+
+        self.names = tuple(MaskRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"])
+        short, long = self.settings.short_edge or SHORT, self.settings.long_edge or LONG
+        self._transform = GeneralizedRCNNTransform(short, long, MEAN, DEVIATION).eval()
+
+    def load(self, device: str) -> None:
+        if (lacking := self.missing()) is not None:
+            raise UnavailableError(lacking)
+        path = self.weights_path()
+        model = _build(self.settings.variant, len(self.names), self.settings.threshold)
+        load_weights(model, checkpoints.read_weights(path), path, MASKS)
+        self._place(model, device, [model.rpn.head, model.roi_heads.box_predictor])
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        import torch
+
+        pixels = decode(stimulus, self._transform.max_size)
+        image = torch.from_numpy(pixels).permute(2, 0, 1).to(torch.float32).div(255)
+        resized, _ = self._transform.resize(self._transform.normalize(image))
+        return Prepared(resized, (pixels.shape[0], pixels.shape[1]))
+
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        from torchvision.models.detection.image_list import ImageList
+
+        shapes = [(image.shape[1], image.shape[2]) for image in pixels]
+        padded = self._transform.batch_images(list(pixels))
+        features = self.model.backbone(padded)
+        proposals, _ = self.model.rpn(ImageList(padded, shapes), features)
+        found, _ = self.model.roi_heads(features, proposals, shapes)
+        found = self._transform.postprocess(found, shapes, list(sizes))
+        return [Detections(one["labels"], one["scores"], one["boxes"]) for one in found]
+
+    def provenance(self) -> dict[str, Any]:
+        import torch
+        import torchvision
+
+        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
+
+
+def _build(variant: str, classes: int, threshold: float) -> FasterRCNN:
+    """The variant's model without weights and without masks.
+
+    Of the first, torchvision freezes the batch normalisation, and takes ``eps`` from it, only where it loads the
+    published weights by itself: they were trained so.
+    """
+    from torchvision.models.detection import FasterRCNN, fasterrcnn_resnet50_fpn_v2
+    from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+    from torchvision.ops import FrozenBatchNorm2d
+
+    if variant == "v2":
+        return fasterrcnn_resnet50_fpn_v2(
+            weights=None, weights_backbone=None, num_classes=classes, box_score_thresh=threshold
+        )
+    backbone = resnet_fpn_backbone(backbone_name="resnet50", weights=None)
+    model = FasterRCNN(backbone, num_classes=classes, box_score_thresh=threshold)
+    for module in model.modules():
+        if isinstance(module, FrozenBatchNorm2d):
+            module.eps = 0.0
+    return model

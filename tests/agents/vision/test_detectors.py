@@ -1,0 +1,377 @@
+"""The detectors that need no compiler, torchvision's Mask R-CNN and DETR, on random weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import urllib.error
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_detectors as tiny
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from agents.answers import ObjectAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import ObjectStimulus
+from agents.vision.detection import Detector
+from agents.vision.detectron2_maskrcnn import Detectron2Agent
+from agents.vision.detr import DetrAgent
+from agents.vision.torchvision_maskrcnn import FILES, SITE, TorchvisionMaskRCNNAgent
+
+EDGES = {"short_edge": tiny.SHORT, "long_edge": tiny.LONG}
+Made = dict[str, Path]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _tidy(tmp_path: Path) -> Iterator[None]:
+    """Weights take 180 MB a file: they are not left behind."""
+    yield
+    shutil.rmtree(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """A checkpoint of each kind, on disk as published ones are."""
+    pytest.importorskip("timm", reason="the published DETR checkpoint has a backbone of timm's, which is not installed")
+    found: Made = {}
+    for variant in ("v1", "v2"):
+        folder = tmp_path_factory.mktemp(variant)
+        torch.save(tiny.torchvision_model(variant).state_dict(), folder / "weights.pth")
+        (folder / "RANDOM_WEIGHTS").touch()
+        found[f"torchvision {variant}"] = folder / "weights.pth"
+    for kind in ("detr", "detr timm"):
+        found[kind] = tiny.detr(tmp_path_factory.mktemp("detr"), timm=kind == "detr timm")
+    yield found
+    for path in found.values():
+        shutil.rmtree(path if path.is_dir() else path.parent)
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> list[ObjectStimulus]:
+    return tiny.photographs(tmp_path_factory.mktemp("photographs"))
+
+
+def make(kind: str, path: Path, **settings: Any) -> Detector[Any]:
+    family, _, variant = kind.partition(" ")
+    values = {"checkpoint": str(path), **EDGES, **settings}
+    if family == "torchvision":
+        chosen = TorchvisionMaskRCNNAgent.Settings.model_validate({"variant": variant, **values})
+        return TorchvisionMaskRCNNAgent(chosen, "torchvision-maskrcnn")
+    return DetrAgent(DetrAgent.Settings.model_validate(values), "detr-resnet-50")
+
+
+def loaded(kind: str, path: Path, **settings: Any) -> Detector[Any]:
+    agent = make(kind, path, **settings)
+    assert agent.missing() is None
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def answers(agent: Detector[Any], shown: list[ObjectStimulus], batch: int) -> list[ObjectAnswer]:
+    prepared = [agent.prepare(one) for one in shown]
+    out: list[ObjectAnswer] = []
+    for start in range(0, len(prepared), batch):
+        part = prepared[start : start + batch]
+        for reply in agent.respond(part, [Draw(1)] * len(part)):
+            assert isinstance(reply, Reply), reply
+            assert isinstance(reply.answer, ObjectAnswer)
+            out.append(reply.answer)
+    return out
+
+
+def assert_same(found: ObjectAnswer, wanted: ObjectAnswer) -> None:
+    """The same words; scores within 1e-3, boxes within a pixel."""
+    assert found.labels == wanted.labels
+    assert found.scores == pytest.approx(wanted.scores, abs=1e-3)
+    assert found.boxes is not None
+    assert wanted.boxes is not None
+    for one, other in zip(found.boxes, wanted.boxes, strict=True):
+        assert one == pytest.approx(other, abs=1.0)
+
+
+def words(classes: Any, scores: Any, corners: Any, names: Any, size: tuple[int, ...]) -> ObjectAnswer:
+    """The first three of a reference's detections, which are sorted by score, with its own class names."""
+    kept = [index for index, number in enumerate(classes.tolist()) if names[number] != "N/A"][:3]
+    height, width = size
+    boxes = []
+    for index in kept:
+        left, top, right, bottom = corners[index].tolist()
+        left, right = max(left, 0.0), min(right, width)
+        top, bottom = max(top, 0.0), min(bottom, height)
+        boxes.append([left, top, right - left, bottom - top])
+    return ObjectAnswer(
+        labels=[names[int(classes[index])] for index in kept],
+        scores=[float(scores[index]) for index in kept],
+        boxes=boxes,
+    )
+
+
+@pytest.mark.parametrize("kind", ["torchvision v1", "detr", "detr timm"])
+def test_a_batch_of_eight_mixed_images_is_eight_single_runs(
+    kind: str, made: Made, photographs: list[ObjectStimulus]
+) -> None:
+    agent = loaded(kind, made[kind])
+    alone = answers(agent, photographs, 1)
+    together = answers(agent, photographs, 8)
+    assert len({tuple(agent.prepare(one).pixels.shape) for one in photographs}) < 8  # some do go together
+    assert sum(len(one.labels) == 3 for one in alone) >= 6
+    assert len({tuple(one.labels) for one in alone}) > 2
+    for one, other in zip(together, alone, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("variant", ["v1", "v2"])
+def test_boxes_are_those_of_torchvisions_whole_model(
+    variant: str, made: Made, photographs: list[ObjectStimulus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Built by torchvision's own function with its published weights, for which ours are passed off; masks included."""
+    from torchvision.models import detection
+
+    path = made[f"torchvision {variant}"]
+    published, build = (
+        (detection.MaskRCNN_ResNet50_FPN_Weights, detection.maskrcnn_resnet50_fpn)
+        if variant == "v1"
+        else (detection.MaskRCNN_ResNet50_FPN_V2_Weights, detection.maskrcnn_resnet50_fpn_v2)
+    )
+    monkeypatch.setattr(published, "get_state_dict", lambda self, **kwargs: torch.load(path, weights_only=True))
+    sizes = {"min_size": tiny.SHORT, "max_size": tiny.LONG}
+    model = build(weights=published.COCO_V1, box_score_thresh=0.05, box_detections_per_img=10, **sizes).eval()
+    names = published.COCO_V1.meta["categories"]
+    chosen = photographs[1:3] if variant == "v1" else photographs[1:2]
+    for shown, said in zip(chosen, answers(loaded(f"torchvision {variant}", path), chosen, 2), strict=True):
+        pixels = tiny.rgb(shown)
+        with torch.inference_mode():
+            [whole] = model([torch.from_numpy(pixels).permute(2, 0, 1).float() / 255])
+        assert len(whole["masks"]) == len(whole["boxes"]) > 3
+        assert_same(said, words(whole["labels"], whole["scores"], whole["boxes"], names, pixels.shape[:2]))
+
+
+@pytest.mark.parametrize("kind", ["detr", "detr timm"])
+def test_boxes_are_those_of_transformers_one_by_one(kind: str, made: Made, photographs: list[ObjectStimulus]) -> None:
+    import transformers
+
+    model = transformers.DetrForObjectDetection.from_pretrained(made[kind]).eval()
+    processor = transformers.DetrImageProcessorPil.from_pretrained(made[kind])
+    for shown, said in zip(photographs, answers(loaded(kind, made[kind]), photographs, 8), strict=True):
+        pixels = tiny.rgb(shown)
+        given = processor(images=pixels, return_tensors="pt")
+        with torch.inference_mode():
+            output = model(**given)
+        [whole] = processor.post_process_object_detection(output, 0.05, [pixels.shape[:2]])
+        order = whole["scores"].argsort(descending=True)
+        whole = {key: value[order] for key, value in whole.items()}
+        assert_same(
+            said, words(whole["labels"], whole["scores"], whole["boxes"], model.config.id2label, pixels.shape[:2])
+        )
+
+
+def test_weights_of_a_published_age_are_loaded_by_their_names(made: Made) -> None:
+    """The published DETR is from 2021: names of then, and counters that nothing uses now."""
+    names = list(load_file(made["detr timm"] / "model.safetensors"))
+    for name in ("model.backbone.conv_encoder.model.layer1.0.conv1.weight", "model.encoder.layers.0.fc1.weight"):
+        assert name in names
+    assert "backbone_config" not in json.loads((made["detr timm"] / "config.json").read_text())
+
+
+def test_settings_choose_among_the_boxes(made: Made, photographs: list[ObjectStimulus]) -> None:
+    shown = photographs[1:3]
+    usual = answers(loaded("torchvision v1", made["torchvision v1"]), shown, 2)
+    assert any(len(set(one.labels)) < 3 for one in usual)
+    distinct = answers(loaded("torchvision v1", made["torchvision v1"], distinct=True), shown, 2)
+    assert all(len(set(one.labels)) == len(one.labels) == 3 for one in distinct)
+    assert [one.labels[0] for one in distinct] == [one.labels[0] for one in usual]
+    strict = answers(loaded("torchvision v1", made["torchvision v1"], threshold=0.99), shown, 2)
+    assert [one.labels for one in strict] == [[], []]
+
+
+def test_provenance_names_processor_versions_and_random_weights(made: Made) -> None:
+    about = loaded("detr", made["detr"]).provenance()
+    assert about["processor"] == "DetrImageProcessorPil"
+    assert "random_weights" not in about
+    about = loaded("torchvision v1", made["torchvision v1"]).provenance()
+    assert about["random_weights"] is True
+    assert about["torchvision"]
+    name, revision = make("torchvision v1", made["torchvision v1"]).checkpoint()
+    assert name == str(made["torchvision v1"])
+    assert revision is not None
+    assert revision.startswith("sha256:")
+
+
+@pytest.mark.parametrize("kind", ["torchvision v1", "detr"])
+def test_a_picture_may_be_narrow_but_not_a_line(kind: str, made: Made, tmp_path: Path) -> None:
+    agent = loaded(kind, made[kind], long_edge=96)
+    for width, name in ((60, "narrow.png"), (61, "line.png")):
+        Image.new("RGB", (width * 48, 60), (200, 30, 30)).save(tmp_path / name)
+    with pytest.raises(AnswerError, match="too narrow") as caught:
+        agent.prepare(tiny.stimulus(tmp_path / "line.png"))
+    assert caught.value.code == "image_too_narrow"
+    [said] = answers(agent, [tiny.stimulus(tmp_path / "narrow.png")], 1)
+    assert len(said.labels) <= 3
+
+
+@pytest.mark.parametrize("kind", ["torchvision v1", "detr"])
+def test_weights_of_nan_fail_every_image(
+    kind: str, made: Made, photographs: list[ObjectStimulus], tmp_path: Path
+) -> None:
+    path = made[kind]
+    if kind == "detr":
+        spoilt = Path(shutil.copytree(path, tmp_path / "detr"))
+        weights = load_file(spoilt / "model.safetensors")
+        weights["class_labels_classifier.weight"][3] = torch.nan
+        save_file(weights, spoilt / "model.safetensors", {"format": "pt"})
+    else:
+        spoilt = tmp_path / "weights.pth"
+        weights = torch.load(path, weights_only=True)
+        weights["roi_heads.box_predictor.cls_score.weight"][3] = torch.nan
+        torch.save(weights, spoilt)
+    agent = loaded(kind, spoilt)
+    replies = agent.respond([agent.prepare(one) for one in photographs[:2]], [Draw(1)] * 2)
+    assert [reply.code for reply in replies if isinstance(reply, AnswerError)] == ["bad_output"] * 2
+
+
+class Evil:
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {self.mark}",)
+
+
+def test_a_checkpoint_with_code_in_it_is_not_executed(made: Made, tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    torch.save({"weight": torch.zeros(1), "extra": Evil(mark)}, tmp_path / "weights.pth")
+    agent = make("torchvision v1", tmp_path / "weights.pth")
+    agent.open()
+    with pytest.raises(UnavailableError, match="not executed"):
+        agent.load("cpu")
+    folder = Path(shutil.copytree(made["detr"], tmp_path / "detr"))
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": torch.zeros(1), "extra": Evil(mark)}, folder / "pytorch_model.bin")
+    agent = make("detr", folder)
+    agent.open()
+    with pytest.raises(UnavailableError):
+        agent.load("cpu")
+    assert not mark.exists()
+
+
+def test_files_that_are_not_the_models_are_refused(made: Made, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.pth"
+    damaged.write_bytes(made["torchvision v1"].read_bytes()[:100_000])
+    other = tmp_path / "other.pth"
+    torch.save(torch.nn.Linear(3, 2).state_dict(), other)
+    for path, match in ((damaged, "damaged"), (other, "not a checkpoint of this architecture")):
+        agent = make("torchvision v1", path)
+        agent.open()
+        with pytest.raises(UnavailableError, match=match) as caught:
+            agent.load("cpu")
+        assert "\n" not in str(caught.value)
+    agent = make("torchvision v2", made["torchvision v1"])  # the other variant's
+    agent.open()
+    with pytest.raises(UnavailableError, match="not a checkpoint of this architecture"):
+        agent.load("cpu")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "match"),
+    [
+        (lambda folder: (folder / "preprocessor_config.json").unlink(), "lacks preprocessor_config.json"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "lacks model.safetensors"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": "yolos"}'), "'yolos', not 'detr'"),
+    ],
+)
+def test_a_detr_folder_that_is_not_whole_is_refused(
+    spoil: Callable[[Path], None], match: str, made: Made, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(made["detr"], tmp_path / "detr"))
+    spoil(folder)
+    agent = make("detr", folder)
+    assert match in str(agent.missing())
+    with pytest.raises(UnavailableError, match=match):
+        agent.open()
+
+
+def test_detr_weights_that_are_missing_are_named(made: Made, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(made["detr"], tmp_path / "detr"))
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.encoder.layers.1.fc1.weight"]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    agent = make("detr", folder)
+    agent.open()
+    with pytest.raises(UnavailableError, match=r"1 weights are missing \(model.encoder.layers.1.*fc1.weight\)"):
+        agent.load("cpu")
+    (folder / "model.safetensors").write_bytes(b"\x00" * 40)
+    with pytest.raises(UnavailableError, match="cannot be"):
+        agent.load("cpu")
+
+
+def test_torchvisions_own_files_are_named_as_it_names_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from torchvision.models import detection
+
+    assert SITE + FILES["v1"] == detection.MaskRCNN_ResNet50_FPN_Weights.COCO_V1.url
+    assert SITE + FILES["v2"] == detection.MaskRCNN_ResNet50_FPN_V2_Weights.COCO_V1.url
+    agent = TorchvisionMaskRCNNAgent(TorchvisionMaskRCNNAgent.Settings(), "torchvision-maskrcnn")
+    for variable in ("TORCH_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        assert agent.published().parents[1] == Path(torch.hub.get_dir())
+        monkeypatch.delenv(variable)
+
+
+def test_fetch_brings_torchvisions_file_once(made: Made, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    asked: list[tuple[str, str]] = []
+
+    def download(url: str, target: str, hash_prefix: str) -> None:
+        asked.append((url, hash_prefix))
+        shutil.copy(made["torchvision v1"], target)
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", download)
+    agent = TorchvisionMaskRCNNAgent(TorchvisionMaskRCNNAgent.Settings(), "torchvision-maskrcnn")
+    assert "run `understudy fetch torchvision-maskrcnn`" in str(agent.missing())
+    with pytest.raises(UnavailableError, match="understudy fetch"):
+        agent.load("cpu")
+    for _ in range(2):
+        [brought] = agent.fetch()
+        assert brought.licence == "BSD-3-Clause"
+        assert brought.size == made["torchvision v1"].stat().st_size
+    assert asked == [(SITE + FILES["v1"], "bf2d0c1e")]
+    assert agent.missing() is None
+
+
+def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+
+    def download(url: str, target: str, hash_prefix: str) -> None:
+        raise urllib.error.URLError("no network")
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", download)
+    agent = TorchvisionMaskRCNNAgent(TorchvisionMaskRCNNAgent.Settings(), "torchvision-maskrcnn")
+    with pytest.raises(UnavailableError, match="could not be downloaded"):
+        agent.fetch()
+    assert agent.missing() is not None
+
+
+def test_detectron2_says_how_it_is_installed_where_it_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    agent = Detectron2Agent(Detectron2Agent.Settings(), "detectron2-maskrcnn")
+    said = str(agent.missing())
+    assert "pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2'" in said
+    for verb in (agent.fetch, lambda: agent.load("cpu")):
+        with pytest.raises(UnavailableError, match="not installed"):
+            verb()

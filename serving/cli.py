@@ -1,8 +1,8 @@
 """The command ``understudy``.
 
-Exit codes: 0 all answered; 1 finished with failed records; 2 wrong usage or input; 3 an agent stopped (it could not be
-loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be started or was lost;
-130 and 143 ended by Ctrl-C and SIGTERM.
+Exit codes: 0 all answered; 1 finished with failed records, or failed downloads; 2 wrong usage or input; 3 an agent
+stopped (it could not be loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be
+started or was lost; 130 and 143 ended by Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -100,6 +101,12 @@ def build_parser() -> argparse.ArgumentParser:
     agents.add_argument("--json", action="store_true")
     agents.set_defaults(run=_agents)
 
+    fetch = commands.add_parser("fetch", help="download the checkpoints that agents need, and tell size and licence")
+    fetch.add_argument("agents", nargs="+", metavar="AGENT")
+    fetch.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    fetch.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
+    fetch.set_defaults(run=_fetch)
+
     status = commands.add_parser("status", help="how far a run is, and what failed")
     status.add_argument("dir", type=_path)
     status.add_argument("--json", action="store_true")
@@ -174,6 +181,15 @@ def _agents(options: argparse.Namespace) -> int:
     from serving.listing import print_agent, print_agents
 
     return print_agents(json=options.json) if options.name is None else print_agent(options.name, json=options.json)
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    from serving.fetching import fetch
+
+    names = [name for given in options.agents for name in given.split(",") if name]
+    if not names:
+        raise InputError("fetch: no agent is given")
+    return fetch(names, options.settings, options.config, partial(print, flush=True))
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -18,11 +18,15 @@ EXAMPLES = ROOT / "examples"
 ROWS = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def test_every_picture_is_asked_for_color_and_attention() -> None:
-    assert len({row["id"] for row in ROWS}) == len(ROWS)
-    asked = {(row["id"].split("/")[0], row["image"]) for row in ROWS}
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("demo.jsonl", ("color", "attention")), ("vision.jsonl", ("caption", "objects"))]
+)
+def test_every_picture_is_asked_for_everything(name: str, kinds: tuple[str, str]) -> None:
+    rows = [json.loads(line) for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines()]
+    assert len({row["id"] for row in rows}) == len(rows)
+    asked = {(row["id"].split("/")[0], row["image"]) for row in rows}
     pictures = {f"images/{path.name}" for path in (EXAMPLES / "images").iterdir()}
-    assert asked == {(kind, picture) for kind in ("color", "attention") for picture in pictures}
+    assert asked == {(kind, picture) for kind in kinds for picture in pictures}
     assert len(pictures) >= 9
 
 

@@ -1,0 +1,96 @@
+"""Every captioner and detector over the example photographs, through the command: killed in the middle and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import tiny_vision
+
+from agents.answers import plain
+from agents.contract import Draw, Reply
+from agents.stimuli import parse_row
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SHORT = {"llava-v1.6-mistral-7b": {"reject": [], "attempts": 1, "max_tokens": 12}}
+
+
+def _records(out: Path) -> list[dict[str, Any]]:
+    found = []
+    for path in (out / "records").glob("*.jsonl"):
+        found += [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    return found
+
+
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning:torch.jit", "ignore::UserWarning:torch.functional"
+)  # detectron2
+def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone(tmp_path: Path) -> None:
+    entries = tiny_vision.entries()
+    one_of_each = list({entry.agent: entry for entry in entries}.values())
+    settings = {
+        entry.name: {**tiny_vision.make(tmp_path / entry.name, entry), **SHORT.get(entry.name, {})}
+        for entry in one_of_each
+    }
+    config = tmp_path / "tiny.json"
+    command = [sys.executable, "-m", "serving.cli", "generate", str(EXAMPLES / "vision.jsonl")]
+    command += ["--agents", ",".join(settings), "--out", str(tmp_path / "run"), "--batch-size", "4"]
+    for name, chosen in settings.items():
+        for field, value in chosen.items():
+            command += ["--set", f"{name}.{field}={json.dumps(value)}"]
+    config.write_text(json.dumps(settings))
+
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    out = tmp_path / "run"
+    wanted = 10 * len(settings)
+    while driver.poll() is None and len(_records(out) if out.exists() else []) < wanted // 3:
+        time.sleep(0.02)
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    before = len(_records(out))
+    assert 0 < before < wanted
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr  # the broken photograph
+    records = _records(out)
+    keys = Counter((record["agent"], record["stimulus"], record["sample"]) for record in records)
+    assert len(keys) == wanted
+    assert set(keys.values()) == {1}
+    failed = {(record["stimulus"], record["error"]["code"]) for record in records if record["status"] == "failed"}
+    assert failed == {("caption/broken", "bad_image"), ("objects/broken", "bad_image")}
+
+    rows = {json.loads(row)["id"]: row for row in (EXAMPLES / "vision.jsonl").read_bytes().splitlines()}
+    for entry in one_of_each:
+        agent = entry.make(settings[entry.name])
+        agent.open()
+        agent.load("cpu")
+        for record in records:
+            if record["agent"] == entry.name and record["status"] == "ok":
+                stimulus = parse_row(rows[record["stimulus"]], root=EXAMPLES)
+                [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=record["seed"])])
+                assert isinstance(reply, Reply)
+                alone, there = orjson.loads(orjson.dumps(plain(reply.answer))), record["answer"]
+                for each in (alone, there):  # of numbers only the last digits may differ with the batch
+                    each.pop("score", None)
+                    each["boxes"] = [[round(edge) for edge in box] for box in each.get("boxes") or ()]
+                    each["scores"] = [round(score, 2) for score in each.get("scores") or ()]
+                assert alone == there, (entry.name, record["stimulus"])
+
+    subprocess.run([sys.executable, "-m", "serving.cli", "report", str(out)], check=True, capture_output=True)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count("RANDOM WEIGHTS") >= len(settings)
+    meta = json.loads((out / "run.json").read_bytes())
+    assert [about["provenance"].get("random_weights") for about in meta["agents"].values()] == [True] * len(settings)
+
+
+def test_there_is_a_tiny_checkpoint_for_every_captioner_and_detector() -> None:
+    assert {entry.agent for entry in tiny_vision.entries()} <= set(tiny_vision.MAKERS)

@@ -77,9 +77,10 @@ class Agent(ABC, Generic[S]):
     """Base class. A subclass sets the class variables and overrides the verbs that it needs.
 
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
-    agent has no use for one). ``batch_size`` is what the runner tries first. An agent whose engine batches by itself
-    overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
-    (``max_in_flight``). ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it.
+    agent has no use for one). ``batch_size`` is what the runner tries first. ``parallel`` says whether, on the CPU, its
+    operations are large enough to be shared among torch's threads. An agent whose engine batches by itself overrides
+    :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
+    ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
@@ -87,6 +88,7 @@ class Agent(ABC, Generic[S]):
     memory: int = 512 * MIB
     device_memory: int = 0
     batch_size: int = 32
+    parallel: bool = True
     max_in_flight: ClassVar[int] = 0
 
     settings: S

@@ -25,6 +25,9 @@ class PretrainedSettings(BaseSettings):
     """A commit, branch or tag of the hub; none: its main branch as it was when it was fetched last."""
 
 
+# Below so many weights, handing an operation to threads costs more than they save (measured: twice as fast on one).
+WORTH_SHARING = 5_000_000
+
 P = TypeVar("P", bound=PretrainedSettings)
 
 
@@ -49,6 +52,7 @@ class PretrainedAgent(Agent[P]):
         except UnavailableError:
             return
         if count:
+            self.parallel = count >= WORTH_SHARING
             self.memory = self.working_memory + 4 * count  # fp32 on the CPU
             self.device_memory = self.working_memory + self.bytes_per_weight() * count
 

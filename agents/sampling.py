@@ -130,7 +130,7 @@ class Sampler(LogitsProcessor):
         if not self._has_top_p:
             return kept
         # Sorting the few that top-k left is much cheaper than sorting the vocabulary.
-        count = int(kept.sum(1).max())
+        count = max(1, int(kept.sum(1).max()))  # a row of NaN keeps nothing
         values, tokens = scores.masked_fill(~kept, -torch.inf).topk(count, dim=1)
         tokens, by_token = tokens.sort(dim=1)
         values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
@@ -143,18 +143,16 @@ class Sampler(LogitsProcessor):
 
 
 class Finite(LogitsProcessor):
-    """Notes the rows whose logits are no numbers, and lets generation go on with the others.
+    """Notes the rows whose logits are no numbers, and changes nothing: generation goes on, rows do not mix.
 
-    First in the chain: NaN and +inf become 0 in such a row, whose answer is then to be thrown away. ``bad`` holds, for
-    each of ``items`` groups of rows (the beams of one item stand together), whether that happened.
+    First in the chain. ``bad`` holds, for each of ``items`` groups of rows (the beams of one item stand together),
+    whether a row's logits were ever NaN or +inf, or all of them -inf; the item's answer is then to be thrown away.
     """
 
     def __init__(self, items: int) -> None:
         self.bad: Tensor = torch.zeros(items, dtype=torch.bool)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        self.bad = self.bad.to(scores.device)
-        broken = scores.isnan() | (scores == torch.inf)
-        rows = broken.any(1) | (scores == -torch.inf).all(1)
-        self.bad |= rows.view(len(self.bad), -1).any(1)
-        return torch.where(rows[:, None], torch.zeros_like(scores), scores)
+        largest = scores.amax(1)  # NaN if there is one
+        self.bad = self.bad.to(scores.device) | ~largest.view(len(self.bad), -1).isfinite().all(1)
+        return scores

@@ -18,6 +18,7 @@ import os
 import platform
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -102,7 +103,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare")
+        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=_yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class Worker:
         # In the thread that will use it: torch's thread count and current device belong to a thread.
         self.agent.load(device)
         if device == "cpu" and (torch := sys.modules.get("torch")) is not None:
-            torch.set_num_threads(self.spec.threads)
+            torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
     async def answer(self, works: Sequence[Work]) -> Batch:
         """Answer a batch: one result per work, in order."""
@@ -254,6 +255,13 @@ class Worker:
             if isinstance(error, AnswerError):
                 return [], error
             return [], AnswerError("respond_failed", describe(error))
+
+
+def _yield_to_device() -> None:
+    """Give the thread that prepares a lower priority, where threads have one of their own: torch's threads wait for
+    each other many times in a batch, and one that has to share its core keeps all of them waiting."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 def _result(reply: Reply | Exception, item: _Prepared) -> Result:

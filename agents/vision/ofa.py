@@ -134,17 +134,18 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         config = super()._config(width, returned)
-        config.suppress_tokens = [self._pad]
         if not self.settings.count_prompt:
+            config.min_new_tokens = None  # see Limits
             config.max_new_tokens = self.settings.max_tokens + 1  # and the end
         return config
 
     def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
-        from agents.vision.ofa_model import EndAtLimit
+        from agents.vision.ofa_model import Limits
 
         finite, chain = super()._processors(rows)
-        if not self.settings.count_prompt:
-            chain.insert(1, EndAtLimit(self.settings.max_tokens, min(self._ends)))
+        chosen = self.settings
+        least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
+        chain.insert(1, Limits(least, most, min(self._ends), self._pad))
         return finite, chain
 
     def _reply(self, tokens: list[int], score: float | None, row: Row) -> Reply:

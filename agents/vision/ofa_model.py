@@ -248,25 +248,31 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=seen)
 
 
-class EndAtLimit(LogitsProcessor):
-    """After ``most`` tokens the text ends: the end token is all that may follow, with the probability that the model
-    gives it.
+class Limits(LogitsProcessor):
+    """fairseq's rules for a text's end and its padding (models/sequence_generator.py), in place.
 
-    That is fairseq's rule (models/sequence_generator.py), where transformers lets beams that ran into the limit compete
-    with those that ended, or counts a forced end as certain.
+    Padding is never said; the end not before ``least`` tokens; and after ``most`` tokens, if there is such a limit, the
+    end is all that may follow, with the probability that the model gives it. There transformers lets beams that ran
+    into the limit compete with those that ended, or counts a forced end as certain.
     """
 
-    def __init__(self, most: int, end: int) -> None:
+    def __init__(self, least: int, most: int | None, end: int, pad: int) -> None:
+        self.least = least
         self.most = most
         self.end = end
+        self.pad = pad
         self._start: int | None = None
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows, length], of which what the first call saw is the prompt; ``scores`` [rows, tokens]."""
         if self._start is None:
             self._start = input_ids.shape[1]
-        if input_ids.shape[1] - self._start < self.most:
-            return scores
-        ended = torch.full_like(scores, -torch.inf)
-        ended[:, self.end] = scores[:, self.end]
-        return ended
+        said = input_ids.shape[1] - self._start
+        scores[:, self.pad] = -torch.inf
+        if said < self.least:
+            scores[:, self.end] = -torch.inf
+        if self.most is not None and said >= self.most:
+            end = scores[:, self.end].clone()
+            scores.fill_(-torch.inf)
+            scores[:, self.end] = end
+        return scores

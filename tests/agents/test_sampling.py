@@ -124,18 +124,24 @@ def test_ties_at_the_edges() -> None:
     assert (of_p > -torch.inf).tolist() == [[True, True, False, False]]
 
 
-def test_rows_whose_logits_are_no_numbers_are_noted_and_harm_no_other() -> None:
-    finite = Finite(3)
+def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
     logits = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))  # three items with two beams each
-    spoiled = logits.clone()
-    spoiled[1, 2], spoiled[4, 0] = torch.nan, torch.inf
-    passed = finite(torch.zeros(6, 1, dtype=torch.int64), spoiled)
-    assert finite.bad.tolist() == [True, False, True]
-    assert bool(passed.isfinite().all())
-    assert torch.equal(passed[[0, 2, 3, 5]], logits[[0, 2, 3, 5]])
+    ids = torch.zeros(6, 1, dtype=torch.int64)
+    for value in (torch.nan, torch.inf):
+        finite = Finite(3)
+        spoiled = logits.clone()
+        spoiled[1, 2] = spoiled[4, 0] = value
+        assert finite(ids, logits) is logits
+        assert not finite.bad.any()
+        finite(ids, spoiled)
+        assert finite(ids, logits) is logits  # once bad, always bad
+        assert finite.bad.tolist() == [True, False, True]
+    nothing = Finite(1)
+    nothing(ids[:1], torch.full((1, 5), -torch.inf))
+    assert nothing.bad.tolist() == [True]
     masked = torch.tensor([[0.0, -torch.inf]] * 3)  # what an earlier rule forbids is no fault
     clean = Finite(3)
-    assert torch.equal(clean(torch.zeros(3, 1, dtype=torch.int64), masked), masked)
+    clean(ids[:3], masked)
     assert not clean.bad.any()
 
 

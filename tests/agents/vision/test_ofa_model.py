@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, LogitsProcessorList
 
 from agents.vision.ofa_attention import image_buckets, image_positions, token_buckets
-from agents.vision.ofa_model import EndAtLimit, OFAModel
+from agents.vision.ofa_model import Limits, OFAModel
 
 MOST = 16
 
@@ -142,11 +142,9 @@ def beam_config(beams: int, returned: int) -> GenerationConfig:
         num_beams=beams,
         num_return_sequences=returned,
         max_new_tokens=MOST + 1,
-        min_new_tokens=1,
         no_repeat_ngram_size=3,
         early_stopping=True,
         length_penalty=1.0,
-        suppress_tokens=[PAD],
         return_dict_in_generate=True,
         output_scores=True,
     )
@@ -160,7 +158,7 @@ def test_beam_search_is_fairseqs(model: OFAModel) -> None:
         done = model.generate(
             encoder_outputs=model.encode(questions(count), pixels),
             generation_config=beam_config(beams, 1),
-            logits_processor=LogitsProcessorList([EndAtLimit(MOST, END)]),
+            logits_processor=LogitsProcessorList([Limits(1, MOST, END, PAD)]),
         )
         lengths = set()
         for row in range(count):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,9 @@ class Host:
     """The actor's class. Its methods are asynchronous: several calls are under way at once."""
 
     def __init__(self, spec: Spec) -> None:
+        # Each operation of torch gives the interpreter's lock away and wants it back, from threads that prepare: Python
+        # makes it wait for 5 ms by default.
+        sys.setswitchinterval(0.0005)
         self.worker = Worker(spec)
 
     async def describe(self, probe: tuple[str, int, int] | None) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class Agent(ABC, Generic[S]):
     agent has no use for one). ``batch_size`` is what the runner tries first. ``parallel`` says whether, on the CPU, its
     operations are large enough to be shared among torch's threads. An agent whose engine batches by itself overrides
     :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
-    ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it.
+    ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is
+    how many answers to one stimulus the agent has, if there is a limit.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
@@ -94,6 +95,7 @@ class Agent(ABC, Generic[S]):
     settings: S
     filters: Sequence[Filter] = ()
     attempts: int = 1
+    max_samples: int | None = None
 
     def __init__(self, settings: S, name: str) -> None:
         self.settings = settings

@@ -53,10 +53,22 @@ def check_pairs(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
         raise InputError("the agents cannot be used as asked", problems)
 
 
+def check_samples(samples: int, made: Mapping[str, Agent[Any]]) -> None:
+    """Raises InputError for agents that have fewer answers to one stimulus than are asked for."""
+    problems = [
+        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        for name, agent in made.items()
+        if agent.max_samples is not None and agent.max_samples < samples
+    ]
+    if problems:
+        raise InputError(f"{samples} samples cannot be had from all of these agents", problems)
+
+
 def generate(options: Options, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises UnderstudyError, and Interrupted after a signal."""
     check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
+    check_samples(options.samples, made)
     described = {}
     for name in options.agents:
         described[name] = digest([(options.entries[member], made[member]) for member in catalogue.pair(name)])

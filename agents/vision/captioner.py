@@ -119,6 +119,7 @@ class CaptionAgent(PretrainedAgent[C]):
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
         self.attempts = settings.attempts
+        self.max_samples = settings.beams if settings.decoding == "beam" else None
         self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
 
     def bytes_per_weight(self) -> int:
@@ -155,13 +156,12 @@ class CaptionAgent(PretrainedAgent[C]):
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
-        replies: list[Reply | Exception] = [AnswerError("bad_agent", "not answered")] * len(batch)
+        replies: dict[int, Reply | Exception] = {}
         with torch.inference_mode():
             for chosen in self._grouped(batch):
                 answers = self._respond_alike([batch[index] for index in chosen], [draws[index] for index in chosen])
-                for index, reply in zip(chosen, answers, strict=True):
-                    replies[index] = reply
-        return replies
+                replies.update(zip(chosen, answers, strict=True))
+        return [replies[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
         about = {

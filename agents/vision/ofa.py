@@ -18,7 +18,6 @@ from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
-from agents.vision.ofa_processing import OWN_TOKENS, OFAImageProcessor, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList
@@ -85,10 +84,14 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return self.settings.checkpoint.endswith(".pt")
 
     def open(self) -> None:
+        from agents.vision.ofa_processing import OFAImageProcessor, load_tokenizer
+
         self._images = OFAImageProcessor(self.settings.image_size)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
+        from agents.vision.ofa_processing import OWN_TOKENS
+
         super().load(device)
         known = len(self._tokenizer)
         self._special |= frozenset(range(known - OWN_TOKENS, known))  # codes and coordinates are no words

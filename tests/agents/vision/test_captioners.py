@@ -343,3 +343,16 @@ def one_thread_less() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None:
+    from agents import catalogue
+    from agents.errors import InputError
+    from serving.generate import check_samples
+
+    entry = catalogue.get("git-large-coco")
+    agents = {"git": entry.make(), "drawn": entry.make({"decoding": "sample"}), "wide": entry.make({"beams": 9})}
+    check_samples(4, agents)
+    with pytest.raises(InputError) as raised:
+        check_samples(5, agents)
+    assert [(problem.field, problem.where) for problem in raised.value.problems] == [("git", "--samples")]

@@ -122,12 +122,15 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         image = self._model.config.image_token_index
         prompts, texts = [], []
         for row in rows:
-            before, _, after = self._asked(row.prompt).partition(self._processor.image_token)
-            start = self._tokenizer(before)["input_ids"]  # with the start token, if the tokenizer has one
+            # The text as a whole: what stands around the image is not tokenized as it would be alone.
+            tokens = self._tokenizer(self._asked(row.prompt))["input_ids"]
+            place = tokens.index(image)
             seen = features[row.image].to(self._dtype)
-            prompt = torch.tensor([*start, *[image] * len(seen), *self._ids(after)], device=self._device)
+            prompt = torch.tensor(
+                [*tokens[:place], *[image] * len(seen), *tokens[place + 1 :]], dtype=torch.long, device=self._device
+            )
             text = embed(prompt)
-            text[len(start) : len(start) + len(seen)] = seen
+            text[place : place + len(seen)] = seen
             prompts.append(prompt)
             texts.append(text)
         padded = pad_sequence(prompts, batch_first=True, padding_value=self._pad, padding_side="left")

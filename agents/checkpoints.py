@@ -188,11 +188,11 @@ def check_names(
 
 
 def fetch(
-    checkpoint: str, revision: str | None = None, also: Sequence[str] = (), needs: Sequence[str] = ()
+    checkpoint: str, revision: str | None = None, only: Sequence[str] = (), needs: Sequence[str] = ()
 ) -> Download:
     """Download a hub checkpoint into the hub's cache: safetensors if there are any, else the torch files.
 
-    ``also`` adds patterns of further files; a repository that lacks what ``needs`` lists (see :func:`problem`) is
+    ``only`` names the files to bring instead; a repository that lacks what ``needs`` lists (see :func:`problem`) is
     refused before anything is downloaded. :func:`find` knows of the new files once all of them are here: a download
     that was ended leaves what was there before in use, and begins again with the files that are missing. How much is
     coming goes to the log "understudy.fetch". A local path is only looked at.
@@ -203,7 +203,7 @@ def fetch(
     if local is not None:
         revision = identity(checkpoint)[1]
         return Download(checkpoint, local, sum(file.stat().st_size for file in _read_files(local)), revision, None)
-    return hub.download(checkpoint, revision, also, needs)
+    return hub.download(checkpoint, revision, only, needs)
 
 
 def _local(checkpoint: str) -> Path | None:

@@ -49,18 +49,18 @@ class Download:
     licence: str | None
 
 
-def download(checkpoint: str, revision: str | None, also: Sequence[str] = (), needs: Sequence[str] = ()) -> Download:
+def download(checkpoint: str, revision: str | None, only: Sequence[str] = (), needs: Sequence[str] = ()) -> Download:
     """See :func:`agents.checkpoints.fetch`. Raises UnavailableError."""
     with _sentences(checkpoint, revision):
-        return _download(checkpoint, revision, also, needs)
+        return _download(checkpoint, revision, only, needs)
 
 
-def _download(checkpoint: str, revision: str | None, also: Sequence[str], needs: Sequence[str]) -> Download:
+def _download(checkpoint: str, revision: str | None, only: Sequence[str], needs: Sequence[str]) -> Download:
     from huggingface_hub import HfApi, hf_hub_download
 
     about = HfApi().model_info(checkpoint, revision=revision, files_metadata=True, timeout=TIMEOUT)
     files = {file.rfilename: file for file in about.siblings or ()}
-    names = wanted(list(files), also)
+    names = wanted(list(files), only)
     if absent := lacking(needs, names):
         raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
     commit = str(about.sha)
@@ -125,18 +125,24 @@ def _sentences(checkpoint: str, revision: str | None) -> Iterator[None]:
         raise UnavailableError(f"{checkpoint} could not be downloaded: {short}") from None
 
 
-def wanted(names: Sequence[str], also: Sequence[str] = ()) -> list[str]:
-    """Of a hub repository's files those that an agent reads: of the top folder alone, one form of the weights."""
+OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+
+
+def wanted(names: Sequence[str], only: Sequence[str] = ()) -> list[str]:
+    """Of a hub repository's files those that an agent reads: of the top folder alone, one form of the weights, those of
+    open_clip's form where there are any. ``only`` names the files to take instead."""
+    if only:
+        return [name for name in names if name in only]
     top = [name for name in names if "/" not in name]
+    open_clip = [name for name in OPEN_CLIP if name in top][:1]
     safe = [name for name in top if name.endswith(".safetensors")]
     weights = [name for name in safe if not SPARE.fullmatch(name)] or safe
-    weights = weights or [name for name in top if TORCH.fullmatch(name)]
+    weights = open_clip or weights or [name for name in top if TORCH.fullmatch(name)]
     index = "model.safetensors.index.json" if safe else "pytorch_model.bin.index.json"
     texts = [
         name
         for name in top
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in (*TEXTS, *also))
-        and (name == index or ".index." not in name)
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in TEXTS) and (name == index or ".index." not in name)
     ]
     return list(dict.fromkeys(weights + texts))
 

@@ -55,6 +55,16 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     return model.eval()
 
 
+def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
+    """A tokenizer or processor of transformers (``what`` says which) from a local folder. Raises UnavailableError."""
+    try:
+        with _silence():
+            return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
+    except Exception as error:  # damaged JSON, unknown classes and bad values raise a dozen types
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {text[:200]}") from None
+
+
 @contextmanager
 def _silence() -> Iterator[None]:
     """Without transformers' progress bars and reports: what matters of them becomes an error here."""

@@ -39,6 +39,9 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
         return model
 
+    def _room(self) -> tuple[int, int]:
+        return int(self._model.config.text_config.max_position_embeddings), 1
+
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         features: Tensor = self._model.vision_model(pixel_values=self._stack(images))[0]
         return features

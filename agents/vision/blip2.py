@@ -46,6 +46,10 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         )
         return model
 
+    def _room(self) -> tuple[int, int]:
+        config = self._model.config
+        return int(config.text_config.max_position_embeddings), config.num_query_tokens + 1
+
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         import torch
 

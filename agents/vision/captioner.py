@@ -4,7 +4,7 @@ A family of models (GIT, BLIP, …) is a subclass that says how its images are e
 a checkpoint of a family is a line of the catalogue. Generation itself is transformers', for every family.
 
 Samples of one stimulus are prepared once, encoded once and drawn in one call; in beam search sample k is the beam of
-rank k, so that its seed has no part in it. In float32 an answer is the same whatever else is in the batch.
+rank k, so that its seed has no part in it. In float32 a text is the same whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pydantic import Field, model_validator
 
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.errors import AnswerError
-from agents.loading import dtype_for, load_pretrained
+from agents.errors import AnswerError, UnavailableError
+from agents.loading import dtype_for, load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import CaptionStimulus, Stimulus, Task
 from agents.vision.caption_rules import Flag, flags, words
@@ -28,9 +28,12 @@ from agents.vision.caption_rules import Flag, flags, words
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
     from transformers import GenerationConfig, LogitsProcessorList
 
+THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
 Prepared = dict[str, Any]  # the image processor's tensors for one image, without the batch dimension
 
 
@@ -76,6 +79,8 @@ class CaptionSettings(PretrainedSettings):
             raise ValueError("attempts above 1 need decoding 'sample': beam search says the same each time")
         if self.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens {self.min_tokens} is more than max_tokens {self.max_tokens}")
+        if 0 < self.temperature < 0.01:
+            raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
         return self
 
 
@@ -131,10 +136,9 @@ class CaptionAgent(PretrainedAgent[C]):
         from transformers import AutoImageProcessor, AutoTokenizer
 
         folder = self.folder()
-        self._images = AutoImageProcessor.from_pretrained(
-            folder, backend=self.settings.image_processor, trust_remote_code=False, local_files_only=True
-        )
-        self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        backend = self.settings.image_processor
+        self._images = load_part(AutoImageProcessor, folder, "image processor", backend=backend)
+        self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
 
     def load(self, device: str) -> None:
         import torch
@@ -145,11 +149,14 @@ class CaptionAgent(PretrainedAgent[C]):
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self._model = self._load_model(self.folder())
         self._special = frozenset(self._tokenizer.all_special_ids)
+        self._check_room()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        """The image processor's tensors. Raises ImageError."""
+        """The image processor's tensors. Raises ImageError, and AnswerError for an image that is a mere line."""
         assert isinstance(stimulus, CaptionStimulus)
         pixels = stimulus.image.decode()
+        if getattr(self._images.size, "shortest_edge", None):
+            check_shape(pixels)
         inputs = self._images(images=[pixels], input_data_format="channels_last", return_tensors="pt")
         return {name: values[0] for name, values in inputs.items()}
 
@@ -187,6 +194,10 @@ class CaptionAgent(PretrainedAgent[C]):
     ) -> Generated:
         """Call transformers' ``generate`` for ``rows``. ``config`` lacks the tokens that are the model's own."""
 
+    def _room(self) -> tuple[int, int] | None:
+        """(positions that the model has for text, how many of them its start and the image take); None: no limit."""
+        return None
+
     def _row(self, image: int, draw: Draw) -> Row:
         """The text to be generated for one draw; beams have no seed."""
         return Row(image, self.settings.prompt, draw.seed if self.settings.decoding == "sample" else None)
@@ -201,6 +212,25 @@ class CaptionAgent(PretrainedAgent[C]):
         return tuple(prepared["pixel_values"].shape)
 
     # the engine
+
+    def _check_room(self) -> None:
+        """Raises UnavailableError if prompt and text can be longer than the model has positions for: on a GPU one
+        token too many ends the process."""
+        chosen, room = self.settings, self._room()
+        if room is None:
+            return
+        positions, taken = room
+        prompt = len(self._ids(chosen.prompt))
+        if chosen.count_prompt and chosen.max_tokens <= prompt + 1:
+            raise UnavailableError(
+                f"the prompt has {prompt} tokens, which leave none of max_tokens {chosen.max_tokens}"
+            )
+        longest = chosen.max_tokens if chosen.count_prompt else taken + prompt + chosen.max_tokens
+        if longest > positions:
+            raise UnavailableError(
+                f"the model has {positions} positions, too few for a prompt of {prompt} tokens and max_tokens "
+                f"{chosen.max_tokens}"
+            )
 
     def _grouped(self, batch: Sequence[Prepared]) -> list[list[int]]:
         """Places of the batch that go through the model together: of one shape, at most ``chunk``."""
@@ -241,7 +271,7 @@ class CaptionAgent(PretrainedAgent[C]):
                 )
             else:
                 place = at * returned + rank
-                score = None if scores is None else float(scores[place])
+                score = None if scores is None else round(float(scores[place]), 4)
                 replies.append(self._reply(tokens[place].tolist(), score, row))
         return replies
 
@@ -308,15 +338,24 @@ class CaptionAgent(PretrainedAgent[C]):
         moved = stacked.to(self._device, non_blocking=True)
         return moved.to(self._dtype) if moved.is_floating_point() else moved
 
-    def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int], pad: int | None) -> None:
+    def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
         """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice
         is a setting."""
         from transformers import GenerationConfig
 
+        if start is None or end is None:
+            raise UnavailableError(f"{self.folder()}: its configuration names no start or no end token")
         ends = [end] if isinstance(end, int) else list(end)
         self._ends = frozenset(ends)
         self._pad = ends[0] if pad is None else pad
         model.generation_config = GenerationConfig(bos_token_id=start, eos_token_id=ends, pad_token_id=self._pad)
+
+
+def check_shape(pixels: NDArray[np.uint8]) -> None:
+    """Raises AnswerError for an image, uint8 [height, width, 3], too thin for its short side to be enlarged."""
+    height, width, _ = pixels.shape
+    if max(height, width) > THINNEST * min(height, width):
+        raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")
 
 
 def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:

@@ -10,8 +10,9 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
+from agents.loading import load_part
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row, check_shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +45,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         """Width of the beam search."""
         max_tokens: int = Field(67, ge=1, le=900)
         """The largest number of tokens, the full stop included."""
+        revision: None = None
+        """Of no use here: the file is on no hub, and the other two are what was fetched last."""
         image_processor: Literal["pil"] = "pil"
         """What resizes: Pillow, as in CLIP."""
 
@@ -73,7 +76,15 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return None if wrong is None else f"{found} {wrong}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        return [checkpoints.fetch(getattr(self.settings, part)) for part in reversed(self.parts)]
+        try:  # what no hub has, before anything is downloaded
+            file = checkpoints.fetch(self.settings.checkpoint)
+        except UnavailableError as error:
+            raise UnavailableError(f"{error}: {SOURCE}; then --set {self.name}.checkpoint=PATH") from None
+        return [file, *(checkpoints.fetch(getattr(self.settings, part)) for part in self.parts[1:])]
+
+    def provenance(self) -> dict[str, Any]:
+        found = any(map(checkpoints.random_weights, self.weight_paths()))
+        return {**super().provenance(), **({"random_weights": True} if found else {})}
 
     def open(self) -> None:
         from transformers import AutoTokenizer
@@ -83,12 +94,14 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
         self._images = ClipPixels(input_size(checkpoints.find(self.settings.clip)))
         self._gpt = checkpoints.find(self.settings.language_model)
-        self._tokenizer = AutoTokenizer.from_pretrained(self._gpt, trust_remote_code=False, local_files_only=True)
+        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
         self._ends, self._pad = frozenset([END]), PAD
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, CaptionStimulus)
-        return {"pixel_values": self._images(stimulus.image.decode())}
+        pixels = stimulus.image.decode()
+        check_shape(pixels)
+        return {"pixel_values": self._images(pixels)}
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.clipcap_checkpoint import weights_file
@@ -105,6 +118,9 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
             averaged=chosen.search == "averaged",
         )
         return model.to(self._device, self._dtype)
+
+    def _room(self) -> tuple[int, int]:
+        return self._model.gpt.config.n_positions, self._model.prefix_length
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         prefix: Tensor = self._model.prefix(self._stack(images))

@@ -219,6 +219,14 @@ class ClipCapModel(nn.Module):
         # generate() fills from here what a caller leaves out, and GPT-2's own end of text does not end a caption.
         gpt.generation_config = GenerationConfig()
 
+    @property
+    def prefix_length(self) -> int:
+        """How many of GPT-2's positions an image takes."""
+        mapper: Any = self.clip_project
+        if isinstance(mapper, TransformerMapper):
+            return len(mapper.prefix_const)
+        return int(mapper.model[2].out_features // mapper.width)
+
     def prefix(self, pixel_values: Tensor) -> Tensor:
         """Prepared images [batch, 3, size, size] to embeddings [batch, prefix length, GPT-2's width]."""
         found = self.tower(pixel_values)

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.loading import load_pretrained
+from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus
 from agents.vision.detection import Detections, DetectionSettings, Detector, Prepared, decode
@@ -51,10 +51,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
 
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
-        processors: Any = transformers.AutoImageProcessor
-        self._processor = processors.from_pretrained(
-            self.folder(), backend="pil", local_files_only=True, trust_remote_code=False
-        )
+        self._processor = load_part(transformers.AutoImageProcessor, self.folder(), "image processor", backend="pil")
         size = dict(self._processor.size)
         if self.settings.short_edge is not None:
             size["shortest_edge"] = self.settings.short_edge

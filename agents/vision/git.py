@@ -48,6 +48,9 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
             model.git.embeddings.register_forward_pre_hook(self._set_positions, with_kwargs=True)
         return model
 
+    def _room(self) -> tuple[int, int]:
+        return int(self._model.config.max_position_embeddings), 1
+
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         features: Tensor = self._encoder(self._stack(images)).last_hidden_state
         return features
@@ -61,10 +64,12 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         places = torch.tensor([[[[row.image]]] for row in rows], device=self._device)
         start = [self._model.generation_config.bos_token_id]
         prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
-        done = self._model.generate(
-            input_ids=prompts, pixel_values=places, generation_config=config, logits_processor=processors
-        )
-        self._encoded.features = None
+        try:
+            done = self._model.generate(
+                input_ids=prompts, pixel_values=places, generation_config=config, logits_processor=processors
+            )
+        finally:
+            self._encoded.features = None
         return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
 
     def _set_positions(self, embeddings: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

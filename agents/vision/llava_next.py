@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from agents import checkpoints
 from agents.contract import GIB, Draw
+from agents.loading import load_part
 from agents.stimuli import Stimulus
 from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
 
@@ -55,6 +56,13 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""
 
+        @field_validator("prompt")
+        @classmethod
+        def _names_no_image(cls, value: str) -> str:
+            if "<image>" in value:
+                raise ValueError("<image> stands for the image, which is put before the prompt")
+            return value
+
     memory = 32 * GIB  # 7.6 thousand million weights in fp32
     device_memory = 24 * GIB
     batch_size = 8
@@ -69,13 +77,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
         super().open()
         # Only it knows how many tokens an image takes.
-        self._processor = LlavaNextProcessor.from_pretrained(
-            self.folder(),
-            image_processor=self._images,
-            tokenizer=self._tokenizer,
-            trust_remote_code=False,
-            local_files_only=True,
-        )
+        parts = {"image_processor": self._images, "tokenizer": self._tokenizer}
+        self._processor = load_part(LlavaNextProcessor, self.folder(), "processor", **parts)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         prepared = super().prepare(stimulus)

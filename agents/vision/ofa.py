@@ -64,20 +64,26 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def missing(self) -> str | None:
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
+        fetch = f"run `understudy fetch {self.name}` where there is a network"
         try:
-            found, texts = self.folder(), self._dictionary()
+            found = self.folder()
         except UnavailableError as error:
-            fetch = FILES if self._is_file() else f"run `understudy fetch {self.name}` where there is a network"
-            return f"{error}: {fetch}, or give local copies with --set {self.name}.checkpoint=PATH and .dictionary=PATH"
+            how = FILES if self._is_file() else fetch
+            return f"{error}: {how}, or give a local copy with --set {self.name}.checkpoint=PATH"
+        try:
+            texts = self._dictionary()
+        except UnavailableError as error:
+            return f"the dictionary {error}: {fetch}, or give a local copy with --set {self.name}.dictionary=PATH"
         lacks = checkpoints.problem(texts, ("vocab.json", "merges.txt"))
         if lacks is not None:
             return f"{texts} {lacks}; name a folder of vocab.json and merges.txt with --set {self.name}.dictionary=PATH"
         return None if found.is_file() else super().missing()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        texts = [] if self.settings.dictionary is None else [checkpoints.fetch(self.settings.dictionary)]
         if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
             raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
+        given = self.settings.dictionary
+        texts = [] if given is None else [checkpoints.fetch(given, only=("vocab.json", "merges.txt"))]
         return [*super().fetch(), *texts]
 
     def _is_file(self) -> bool:
@@ -116,6 +122,18 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         config = model.config
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         return model.to(self._device, self._dtype)
+
+    def _room(self) -> tuple[int, int]:
+        """Question and caption are on two sides: the longer one is what counts."""
+        config = self._model.config
+        question = len(self._tokenizer(self.settings.prompt)["input_ids"])
+        side = config.image_bucket_size * 16
+        if self.settings.image_size > side:
+            raise UnavailableError(f"image_size {self.settings.image_size} is more than the model's {side} pixels")
+        positions = int(config.max_position_embeddings)
+        if question > positions:
+            raise UnavailableError(f"the prompt has {question} tokens, the model {positions} positions")
+        return positions + len(self._ids(self.settings.prompt)), 2
 
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
         import torch

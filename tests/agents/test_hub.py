@@ -162,7 +162,10 @@ def test_which_files_are_wanted(names: list[str], kept: list[str | int] | type(.
 
 
 def test_further_files_by_pattern() -> None:
-    assert checkpoints.wanted(["a.tiktoken", "a.json", "b.npz"], also=["*.tiktoken"]) == ["a.tiktoken", "a.json"]
+    both = ["open_clip_model.safetensors", "model.safetensors", "open_clip_config.json", "open_clip_pytorch_model.bin"]
+    assert checkpoints.wanted(both) == ["open_clip_model.safetensors", "open_clip_config.json"]
+    assert checkpoints.wanted(both[1:]) == ["open_clip_pytorch_model.bin", "open_clip_config.json"]
+    assert checkpoints.wanted(["vocab.json", "config.json", "pytorch_model.bin"], ["vocab.json"]) == ["vocab.json"]
 
 
 def test_a_branch_and_a_commit(hub: fake_hub.Hub) -> None:

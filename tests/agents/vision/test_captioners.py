@@ -145,7 +145,7 @@ def test_samples_in_beam_search_are_the_beams_by_rank(
     expected = [plain.said(one) for one in found]
     assert ranks == [expected[rank] for rank in (2, 0, 3, 1)]
     scores = [reply.answer.score for reply in replies]
-    assert scores[1] > scores[3] > scores[0] > scores[2]
+    assert 0 > scores[1] >= scores[3] >= scores[0] >= scores[2]
     [reply] = agent.respond([prepared], [Draw(seed=9, sample=4)])
     assert isinstance(reply, AnswerError)
     assert reply.code == "too_few_beams"
@@ -274,9 +274,9 @@ def test_a_pickle_with_code_is_refused_and_not_executed(family: str, copy: Path,
     assert not made.exists()
 
 
-def _agent(family: str, folder: Path) -> Agent[Any]:
+def _agent(family: str, folder: Path, **settings: Any) -> Agent[Any]:
     cls = FAMILIES[family]
-    return cls(cls.Settings(checkpoint=str(folder)), family)
+    return cls(cls.Settings(checkpoint=str(folder), **settings), family)
 
 
 # what one family alone does
@@ -356,3 +356,44 @@ def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None
     with pytest.raises(InputError) as raised:
         check_samples(5, agents)
     assert [(problem.field, problem.where) for problem in raised.value.problems] == [("git", "--samples")]
+
+
+@pytest.mark.parametrize("chosen", [{"max_tokens": 4096}, {"prompt": "a cat " * 2000}], ids=["text", "prompt"])
+def test_more_text_than_the_model_has_positions_for_is_refused_at_load(
+    family: str, folder: Path, chosen: dict[str, Any]
+) -> None:
+    agent = _agent(family, folder, **chosen)
+    agent.open()
+    if family == "llava_next":  # rotary positions have no end
+        agent.load("cpu")
+        return
+    with pytest.raises(UnavailableError, match=r"positions, too few for a prompt of .* tokens"):
+        agent.load("cpu")
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(family: str, folder: Path) -> None:
+    agent = _agent(family, folder, prompt="a cat " * 10, max_tokens=12, count_prompt=True)
+    agent.open()
+    if family == "llava_next":
+        agent.load("cpu")
+        return
+    with pytest.raises(UnavailableError, match="leave none of max_tokens 12"):
+        agent.load("cpu")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "preprocessor_config.json", "processor_config.json"])
+def test_a_damaged_text_file_is_named(family: str, copy: Path, name: str) -> None:
+    if not (copy / name).exists():
+        pytest.skip(f"{family} has no {name}")
+    (copy / name).write_text("{broken")
+    agent = _agent(family, copy)
+    with pytest.raises(UnavailableError, match=rf"the .* in {copy} cannot be loaded"):
+        agent.open()
+
+
+def test_an_image_that_is_a_mere_line_is_refused_where_its_short_side_would_be_enlarged(tmp_path: Path) -> None:
+    PILImage.new("RGB", (1, 500)).save(tmp_path / "line.png")
+    agent = _loaded("git", tiny_captioners.git(tmp_path / "git"))
+    with pytest.raises(AnswerError, match="1 x 500") as raised:
+        agent.prepare(_stimulus(tmp_path / "line.png"))
+    assert raised.value.code == "image_too_narrow"

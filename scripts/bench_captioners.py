@@ -8,7 +8,7 @@ and the passes of the image encoder that beams share. For each captioner, on the
   ``generate`` with the same options, at the same batch size and one image at a time. For OFA and ClipCap, which are in
   no version of transformers, it is our model's ``generate``, called the same way.
 
-    python scripts/bench_captioners.py [--images 192] [--batch-size 16] [--repeats 3] [--only git,blip]
+    python scripts/bench_captioners.py [--images 192] [--batch-size 16] [--repeats 3] [--replicas 1] [--only git,blip]
 
 prints a table and, as the last line, one JSON object.
 """
@@ -72,10 +72,10 @@ def write_set(path: Path, images: list[Path]) -> Path:
     return path
 
 
-def generate(source: Path, out: Path, agent: str, settings: dict[str, Any], batch_size: int) -> float:
+def generate(source: Path, out: Path, agent: str, settings: dict[str, Any], batch_size: int, replicas: int) -> float:
     """Images per second of the command, which must answer everything, after its first batch."""
     command = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", agent, "--out", str(out)]
-    command += ["--batch-size", str(batch_size)]
+    command += ["--batch-size", str(batch_size), "--replicas", str(replicas)]
     for name, value in settings.items():
         command += ["--set", f"{agent}.{name}={json.dumps(value)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -184,6 +184,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=384)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--replicas", type=int, default=1, help="workers of `generate`")
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -196,7 +197,7 @@ def main() -> None:
     from agents import catalogue
 
     size = options.batch_size
-    found: dict[str, Any] = {"images": options.images, "batch_size": size}
+    found: dict[str, Any] = {"images": options.images, "batch_size": size, "replicas": options.replicas}
     print(f"{'captioner':12} {'generate/s':>10} {'plain/s':>10} {'ratio':>6} {'one by one/s':>12} {'ratio':>6}")
     with tempfile.TemporaryDirectory(prefix="captioners-") as name:
         folder = Path(name)
@@ -208,7 +209,9 @@ def main() -> None:
             chosen = {**checkpoint, **settings}
             rates: dict[str, list[float]] = {"generate": [], "plain": [], "single": []}
             for turn in range(options.repeats):
-                rates["generate"].append(generate(source, folder / f"{family}-{turn}", agent, chosen, size))
+                rates["generate"].append(
+                    generate(source, folder / f"{family}-{turn}", agent, chosen, size, options.replicas)
+                )
                 rates["plain"].append(len(images) / peer(family, checkpoint, images, size))
             rates["single"].append(len(images) / 4 / peer(family, checkpoint, images[: len(images) // 4], 1))
             ours, plain, single = (statistics.median(rates[key]) for key in ("generate", "plain", "single"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -147,12 +148,35 @@ class Finite(LogitsProcessor):
 
     First in the chain. ``bad`` holds, for each of ``items`` groups of rows (the beams of one item stand together),
     whether a row's logits were ever NaN or +inf, or all of them -inf; the item's answer is then to be thrown away.
+    ``normalised`` says that the chain is given log-probabilities, as in beam search: one such logit has then made every
+    value of its row NaN, and a few columns show it, of which transformers' own rules may have masked some.
     """
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, items: int, *, normalised: bool) -> None:
         self.bad: Tensor = torch.zeros(items, dtype=torch.bool)
+        self._normalised = normalised
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        largest = scores.amax(1)  # NaN if there is one
-        self.bad = self.bad.to(scores.device) | ~largest.view(len(self.bad), -1).isfinite().all(1)
+        # The largest value is NaN where one is.
+        bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
+        self.bad = self.bad.to(scores.device) | bad.view(len(self.bad), -1).any(1)
         return scores
+
+
+class NotKept(LogitsProcessor):
+    """Last in the chain, as a later rule could not copy what it changes: scores of which transformers keeps no copy.
+
+    transformers tells a beam's score only to who has it keep a copy of [rows x beams, vocabulary] for every step too:
+    hundreds of megabytes a batch where the vocabulary is large, which nobody reads. What is kept is empty instead.
+    """
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        return scores.as_subclass(_NotKept)
+
+
+class _NotKept(Tensor):
+    # What is computed from it is an ordinary tensor.
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def clone(self, **kwargs: Any) -> Tensor:
+        return self.new_empty(0)

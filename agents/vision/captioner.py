@@ -278,13 +278,16 @@ class CaptionAgent(PretrainedAgent[C]):
     def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
         from transformers import LogitsProcessorList
 
-        from agents.sampling import Finite, Sampler, Warp
+        from agents.sampling import Finite, NotKept, Sampler, Warp
 
-        finite = Finite(len(rows))
+        drawn = self.settings.decoding == "sample"
+        finite = Finite(len(rows), normalised=not drawn and self.settings.beams > 1)
         chain: list[Any] = [finite]
-        if self.settings.decoding == "sample":
+        if drawn:
             warp = Warp(self.settings.temperature, self.settings.top_k, self.settings.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
+        else:
+            chain.append(NotKept())
         return finite, LogitsProcessorList(chain)
 
     def _config(self, width: int, returned: int) -> GenerationConfig:

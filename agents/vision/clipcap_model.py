@@ -32,6 +32,7 @@ from transformers import (
 from agents import checkpoints
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
+from agents.sampling import NotKept
 from agents.vision.clip_resnet import ClipResNet
 from agents.vision.clipcap_checkpoint import assign, layers_of
 
@@ -248,7 +249,7 @@ class ClipCapModel(nn.Module):
         length] tokens, which go on behind the stop token with :data:`END`, and behind a caption that was cut off with
         :data:`PAD`; and the beams' scores if there are any.
         """
-        chain = LogitsProcessorList(processors)
+        chain = LogitsProcessorList(one for one in processors if not isinstance(one, NotKept))  # it has to be last
         text = self.gpt.get_input_embeddings()(torch.tensor([prompt], dtype=torch.long, device=prefix.device))
         embeddings = torch.cat((prefix, text.expand(len(prefix), -1, -1)), dim=1)
         config = copy.deepcopy(config)
@@ -264,6 +265,7 @@ class ClipCapModel(nn.Module):
             config.length_penalty, config.early_stopping = 0.0, True  # the scores are averages already
         else:
             config.eos_token_id = self.stop
+        chain.append(NotKept())
         done = self.gpt.generate(
             inputs_embeds=embeddings,
             attention_mask=torch.ones(embeddings.shape[:2], dtype=torch.long, device=embeddings.device),

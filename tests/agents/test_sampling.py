@@ -16,7 +16,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from agents.sampling import Finite, Sampler, Warp, gumbel, uniform
+from agents.sampling import Finite, NotKept, Sampler, Warp, gumbel, uniform
 
 MASK = (1 << 64) - 1
 GAMMA = 0x9E3779B97F4A7C15
@@ -128,7 +128,7 @@ def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
     logits = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))  # three items with two beams each
     ids = torch.zeros(6, 1, dtype=torch.int64)
     for value in (torch.nan, torch.inf):
-        finite = Finite(3)
+        finite = Finite(3, normalised=False)
         spoiled = logits.clone()
         spoiled[1, 2] = spoiled[4, 0] = value
         assert finite(ids, logits) is logits
@@ -136,13 +136,39 @@ def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
         finite(ids, spoiled)
         assert finite(ids, logits) is logits  # once bad, always bad
         assert finite.bad.tolist() == [True, False, True]
-    nothing = Finite(1)
+    nothing = Finite(1, normalised=False)
     nothing(ids[:1], torch.full((1, 5), -torch.inf))
     assert nothing.bad.tolist() == [True]
     masked = torch.tensor([[0.0, -torch.inf]] * 3)  # what an earlier rule forbids is no fault
-    clean = Finite(3)
+    clean = Finite(3, normalised=False)
     clean(ids[:3], masked)
     assert not clean.bad.any()
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("place", [0, 3, 99])
+def test_in_log_probabilities_a_few_columns_tell(value: float, place: int) -> None:
+    logits = torch.randn(6, 100, generator=torch.Generator().manual_seed(3))
+    logits[2, place] = value
+    logits[4] = -torch.inf
+    scores = logits.log_softmax(1)
+    scores[:, :5] = -torch.inf  # a rule that ran before
+    finite = Finite(3, normalised=True)
+    finite(torch.zeros(6, 1, dtype=torch.int64), scores)
+    assert finite.bad.tolist() == [False, True, True]
+
+
+def test_beam_search_keeps_no_copies_and_the_same_beams(gpt2: GPT2LMHeadModel) -> None:
+    ids = torch.tensor([[1, 2], [3, 4], [5, 6]])
+    asked = {"num_beams": 4, "num_return_sequences": 3, "max_new_tokens": 7, "pad_token_id": 0, "do_sample": False}
+    asked |= {"return_dict_in_generate": True, "output_scores": True, "attention_mask": torch.ones_like(ids)}
+    plain = gpt2.generate(ids, **asked)
+    ours = gpt2.generate(ids, **asked, logits_processor=LogitsProcessorList([NotKept()]))
+    assert torch.equal(ours.sequences, plain.sequences)
+    assert torch.equal(ours.sequences_scores, plain.sequences_scores)
+    assert type(ours.sequences_scores) is torch.Tensor
+    assert sum(step.numel() for step in plain.scores) > 0
+    assert sum(step.numel() for step in ours.scores) == 0
 
 
 @pytest.fixture(scope="module")

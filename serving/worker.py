@@ -1,9 +1,8 @@
 """The worker: a process that hosts one agent and answers batches.
 
-It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered (on
-the CPU, where an agent uses all cores, in turns with it); it answers in one thread; it halves a batch that does not fit
-in memory and bisects one that raises, so that what comes back is one result per item, whatever happened.
-It knows nothing of seeds, filters or records: the scheduler does.
+It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered; it
+answers in one thread; it halves a batch that does not fit in memory and bisects one that raises, so that what comes
+back is one result per item, whatever happened. It knows nothing of seeds, filters or records: the scheduler does.
 
 Nothing here imports Ray: :mod:`serving.workers` wraps :class:`Worker` in an actor.
 """
@@ -11,7 +10,6 @@ Nothing here imports Ray: :mod:`serving.workers` wraps :class:`Worker` in an act
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import hashlib
 import importlib
@@ -102,16 +100,11 @@ class Worker:
     limit: int = field(init=False, default=1 << 30)
     _preparers: ThreadPoolExecutor = field(init=False)
     _device: ThreadPoolExecutor = field(init=False)
-    _turns: asyncio.Lock | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
         self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=_yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
-        if self.spec.device == "cpu" and self.agent.parallel:
-            # A model that uses every core leaves none to prepare on: its threads wait for each other many times in a
-            # batch, and one that shares its core keeps all of them waiting. Here preparing, too, uses every core.
-            self._turns = asyncio.Lock()
 
     def load(self) -> dict[str, Any]:
         """Open and load the agent; returns what the record's provenance should know."""
@@ -146,14 +139,11 @@ class Worker:
             firsts[place] = firsts[place] or work
         size = -(-len(firsts) // self.spec.threads)
         parts = [firsts[start : start + size] for start in range(0, len(firsts), size)]
+        done = await asyncio.gather(*(loop.run_in_executor(self._preparers, self._prepare_all, part) for part in parts))
+        prepared = [one for part in done for one in part]
+        items = [prepared[place] for place in places]
         draws = [Draw(seed, sample, attempt, options or {}) for _, _, seed, sample, attempt, options in works]
-        async with self._turns or contextlib.nullcontext():
-            done = await asyncio.gather(
-                *(loop.run_in_executor(self._preparers, self._prepare_all, part) for part in parts)
-            )
-            prepared = [one for part in done for one in part]
-            items = [prepared[place] for place in places]
-            return await loop.run_in_executor(self._device, self._respond_all, items, draws)
+        return await loop.run_in_executor(self._device, self._respond_all, items, draws)
 
     async def answer_one(self, work: Work) -> Batch:
         """Answer one work with an engine that batches by itself."""

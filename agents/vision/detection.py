@@ -11,17 +11,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints
 from agents.answers import ObjectAnswer
 from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
-from agents.errors import AnswerError, UnavailableError
+from agents.errors import AnswerError
 from agents.stimuli import ObjectStimulus, Stimulus, Task
+from agents.weights_file import WeightsFileAgent, WeightsFileSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,62 +154,17 @@ def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
     return pixels
 
 
-class FileSettings(DetectionSettings):
+class FileSettings(DetectionSettings, WeightsFileSettings):
     """Which boxes count, and one file of weights."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-
-    checkpoint: str = Field("published", min_length=1)
-    """The weights that were published for the model ("published"), or a local .safetensors or .pth file."""
 
 
 F = TypeVar("F", bound=FileSettings)
 
 
-class FileDetector(Detector[F]):
+class FileDetector(Detector[F], WeightsFileAgent[F]):
     """A detector whose checkpoint is one file of weights: the published one, in a cache, or a local one."""
-
-    licence: ClassVar[str]  # of the published weights
-
-    @abstractmethod
-    def published(self) -> Path:
-        """Where the published weights are, or would be if they were fetched."""
-
-    @abstractmethod
-    def download(self, path: Path) -> None:
-        """Bring the published weights to ``path``, whole or not at all. Raises UnavailableError."""
-
-    def weights_path(self) -> Path:
-        """The file that the settings name, there or not."""
-        given = self.settings.checkpoint
-        return self.published() if given == "published" else Path(given).expanduser().absolute()
-
-    def checkpoint(self) -> tuple[str | None, str | None]:
-        path, given = self.weights_path(), self.settings.checkpoint
-        revision = checkpoints.identity(str(path))[1] if path.is_file() else None
-        return (path.name if given == "published" else given), revision
-
-    def missing(self) -> str | None:
-        path = self.weights_path()
-        if path.is_file():
-            return None
-        if self.settings.checkpoint == "published":
-            return f"the published weights {path.name} are not on this machine: run `understudy fetch {self.name}`"
-        return f"{self.settings.checkpoint}: no such file"
-
-    def fetch(self) -> Sequence[checkpoints.Download]:
-        path, published = self.weights_path(), self.settings.checkpoint == "published"
-        if published and not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.download(path)
-        if not path.is_file():
-            raise UnavailableError(f"{self.settings.checkpoint}: no such file")
-        name, revision = self.checkpoint()
-        licence = self.licence if published else None
-        return [checkpoints.Download(str(name), path, path.stat().st_size, revision, licence)]
-
-    def provenance(self) -> dict[str, Any]:
-        return {"random_weights": True} if checkpoints.random_weights(self.weights_path()) else {}
 
 
 def pick(found: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
@@ -285,19 +239,3 @@ def _tensors(output: Any) -> Iterable[torch.Tensor]:
     elif isinstance(output, Sequence):
         for part in output:
             yield from _tensors(part)
-
-
-def load_weights(
-    model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
-) -> None:
-    """Give ``model`` its weights, every one of them. ``unused`` are beginnings of names that the file may have beyond.
-
-    Raises UnavailableError, naming some, if weights are missing, superfluous, or of another shape.
-    """
-    kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
-    try:
-        wrong = model.load_state_dict(kept, strict=False)
-    except RuntimeError as error:  # shapes
-        text = " ".join(str(error).split())
-        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {text[:200]}") from None
-    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)

@@ -15,7 +15,8 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode, load_weights
+from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.weights_file import load_weights
 
 if TYPE_CHECKING:
     import torch

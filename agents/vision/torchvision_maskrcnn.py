@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,13 +12,13 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode, load_weights
+from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.weights_file import download_torchvision, load_weights, torch_hub_path
 
 if TYPE_CHECKING:
     import torch
     from torchvision.models.detection import FasterRCNN
 
-SITE = "https://download.pytorch.org/models/"
 # torchvision's COCO_V1 weights of maskrcnn_resnet50_fpn and maskrcnn_resnet50_fpn_v2, named without importing it
 FILES = {"v1": "maskrcnn_resnet50_fpn_coco-bf2d0c1e.pth", "v2": "maskrcnn_resnet50_fpn_v2_coco-73cbd019.pth"}
 SHORT, LONG = 800, 1333
@@ -50,19 +49,10 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
     batch_size = 4
 
     def published(self) -> Path:
-        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        home = os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")  # as torch.hub does
-        return Path(home).expanduser() / "hub" / "checkpoints" / FILES[self.settings.variant]
+        return torch_hub_path(FILES[self.settings.variant])
 
     def download(self, path: Path) -> None:
-        """Checked against the hash in the file's name."""
-        import torch
-
-        url = SITE + path.name
-        try:
-            torch.hub.download_url_to_file(url, str(path), hash_prefix=path.stem.rpartition("-")[2])
-        except (OSError, RuntimeError) as error:
-            raise UnavailableError(f"{url} could not be downloaded: {error}") from None
+        download_torchvision(path)
 
     def open(self) -> None:
         """The labels, and the transform that normalises and resizes one image in a thread as the model would."""

@@ -14,7 +14,8 @@ from torch import nn
 from agents.answers import ObjectAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.vision.detection import Detections, DetectionSettings, Detector, Prepared, load_weights, pick
+from agents.vision.detection import Detections, DetectionSettings, Detector, Prepared, pick
+from agents.weights_file import load_weights
 
 NAMES = ("__background__", "person", "dog", "N/A", "cat")
 

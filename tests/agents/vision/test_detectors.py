@@ -23,7 +23,8 @@ from agents.stimuli import ObjectStimulus
 from agents.vision.detection import Detector
 from agents.vision.detectron2_maskrcnn import Detectron2Agent
 from agents.vision.detr import DetrAgent
-from agents.vision.torchvision_maskrcnn import FILES, SITE, TorchvisionMaskRCNNAgent
+from agents.vision.torchvision_maskrcnn import FILES, TorchvisionMaskRCNNAgent
+from agents.weights_file import TORCHVISION
 
 EDGES = {"short_edge": tiny.SHORT, "long_edge": tiny.LONG}
 Made = dict[str, Path]
@@ -323,8 +324,8 @@ def test_detr_weights_that_are_missing_are_named(made: Made, tmp_path: Path) -> 
 def test_torchvisions_own_files_are_named_as_it_names_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from torchvision.models import detection
 
-    assert SITE + FILES["v1"] == detection.MaskRCNN_ResNet50_FPN_Weights.COCO_V1.url
-    assert SITE + FILES["v2"] == detection.MaskRCNN_ResNet50_FPN_V2_Weights.COCO_V1.url
+    assert TORCHVISION + FILES["v1"] == detection.MaskRCNN_ResNet50_FPN_Weights.COCO_V1.url
+    assert TORCHVISION + FILES["v2"] == detection.MaskRCNN_ResNet50_FPN_V2_Weights.COCO_V1.url
     agent = TorchvisionMaskRCNNAgent(TorchvisionMaskRCNNAgent.Settings(), "torchvision-maskrcnn")
     for variable in ("TORCH_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
@@ -349,7 +350,7 @@ def test_fetch_brings_torchvisions_file_once(made: Made, monkeypatch: pytest.Mon
         [brought] = agent.fetch()
         assert brought.licence == "BSD-3-Clause"
         assert brought.size == made["torchvision v1"].stat().st_size
-    assert asked == [(SITE + FILES["v1"], "bf2d0c1e")]
+    assert asked == [(TORCHVISION + FILES["v1"], "bf2d0c1e")]
     assert agent.missing() is None
 
 

@@ -105,6 +105,20 @@ BUILT_IN: tuple[Entry, ...] = (
         "Harel, Koch, Perona 2006",
         "exact",
     ),
+    Entry(
+        "center",
+        "agents.attention.baselines:CenterAgent",
+        ("attention_prediction",),
+        "baseline: a Gaussian about the centre, whatever the picture",
+        "Clarke, Tatler 2014",
+    ),
+    Entry(
+        "random",
+        "agents.attention.baselines:RandomAgent",
+        ("attention_prediction",),
+        "baseline: any pixel as likely as any other",
+        "the baseline of every scanpath study",
+    ),
     *(
         Entry(
             name,

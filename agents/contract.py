@@ -8,7 +8,7 @@ An agent is a plain object. In a notebook::
     [reply] = agent.respond([prepared], [Draw(seed=1)])
 
 The runner promises: ``open`` once, then ``load`` once; ``prepare`` from any number of threads; ``respond`` from one
-thread at a time; a stimulus is only ever one of the agent's ``tasks``.
+thread at a time; a stimulus is only ever one of the agent's ``tasks`` and ``modes``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.stimuli import Stimulus, Task
+from agents.stimuli import Mode, Stimulus, Task
 
 if TYPE_CHECKING:
     from agents.checkpoints import Download
@@ -76,6 +76,8 @@ Filter = Callable[[Stimulus, Reply], Verdict | None]
 class Agent(ABC, Generic[S]):
     """Base class. A subclass sets the class variables and overrides the verbs that it needs.
 
+    An agent is asked stimuli of its ``tasks``, and in attention prediction those of its ``modes`` only.
+
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
     agent has no use for one). ``batch_size`` is what the runner tries first. ``parallel`` says whether, on the CPU, its
     operations are large enough to be shared among torch's threads. An agent whose engine batches by itself overrides
@@ -85,6 +87,7 @@ class Agent(ABC, Generic[S]):
     """
 
     tasks: ClassVar[tuple[Task, ...]]
+    modes: ClassVar[tuple[Mode, ...]] = ("free", "search")
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB
     device_memory: int = 0

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from agents.images import Image
 from agents.tasks import TASKS as TASKS
+from agents.tasks import Mode as Mode
 from agents.tasks import Task as Task
 
 Scalar = str | int | float | bool | None
@@ -104,7 +105,7 @@ class AttentionStimulus(_Picture):
     """
 
     task: Literal["attention_prediction"]
-    mode: Literal["free", "search"] = "free"
+    mode: Mode = "free"
     dataset: str | None = None
     target_image: Image | None = None
     target_box: tuple[float, float, float, float] | None = None

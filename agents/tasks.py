@@ -1,4 +1,4 @@
-"""The six tasks."""
+"""The six tasks, and the two modes of attention prediction."""
 
 from __future__ import annotations
 
@@ -13,3 +13,6 @@ Task = Literal[
     "conversation",
 ]
 TASKS: tuple[Task, ...] = get_args(Task)
+
+Mode = Literal["free", "search"]  # of attention prediction
+MODES: tuple[Mode, ...] = get_args(Mode)

@@ -13,6 +13,7 @@ from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
 from serving import interrupts
+from serving.asked import named
 from serving.files import lock
 from serving.generation import Generation, Options
 from serving.run import digest, open_run
@@ -126,10 +127,10 @@ def summarize(generation: Generation, say: Callable[[str], None]) -> None:
         say(f"{unit.name}: {', '.join(parts)}")
         if unit.error is not None:
             say(f"{unit.name} stopped: {unit.error}")
-    asked = frozenset[str]().union(*(unit.tasks for unit in generation.units))
-    for task, count in sorted(generation.tasks.items()):
-        if task not in asked:
-            say(f"{task}: {count} {'stimulus' if count == 1 else 'stimuli'}, and none of these agents answers it")
+    for kind, count in generation.kinds.items():
+        if not any(unit.answers(kind) for unit in generation.units):
+            stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
+            say(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
         say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
     say(f"records: {generation.options.out / 'records'}")

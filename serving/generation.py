@@ -18,6 +18,7 @@ from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from serving.asked import Kind, is_asked, kind_of, named
 from serving.cluster import Cluster
 from serving.conversation import Conversation, read_journal
 from serving.done import FAILED, NONE, Done, Places, compact
@@ -64,7 +65,7 @@ class Unit:
 
     name: str
     members: tuple[str, ...]
-    tasks: frozenset[str]
+    about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
     header: Header
     done: Done
     total: int = 0
@@ -76,6 +77,9 @@ class Unit:
     def is_pair(self) -> bool:
         return len(self.members) == 2
 
+    def answers(self, kind: Kind) -> bool:
+        return is_asked(self.about, kind)
+
 
 @dataclass(slots=True)
 class Generation:
@@ -86,7 +90,7 @@ class Generation:
     agents: Mapping[str, Agent[Any]]
     units: list[Unit] = field(init=False, default_factory=list)
     places: Places = field(init=False)
-    tasks: Counter[str] = field(init=False)
+    kinds: Counter[Kind] = field(init=False)
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
@@ -99,22 +103,25 @@ class Generation:
         """Find what is still to be answered; returns how much that is."""
         run, options = self.run, self.options
         self.places = places = Places(run.index.key)
-        self.tasks = counts = self._count_tasks()
+        self.kinds = counts = self._count_kinds()
         problems = []
         for name in options.agents:
             members = catalogue.pair(name)
             about = run.meta["agents"][name]
-            tasks = frozenset(about["task"]) if len(members) == 2 else frozenset(about["task"]) - {"conversation"}
+            if len(members) == 1:  # a conversation has two
+                about = {**about, "task": [task for task in about["task"] if task != "conversation"]}
             header = Header(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
             path = run.records(name)
             repair_tail(path)
             done = Done.read(path, places, options.samples, header.digest)
-            unit = Unit(name, members, tasks, header, done)
-            unit.total = sum(counts[task] for task in tasks) * options.samples
+            unit = Unit(name, members, about, header, done)
+            unit.total = sum(number for kind, number in counts.items() if unit.answers(kind)) * options.samples
             if not unit.total:
-                there = ", ".join(sorted(counts)) or "nothing"
-                hint = "; a conversation needs a pair: a~b" if set(counts) == {"conversation"} else ""
-                wants = ", ".join(sorted(tasks)) or "conversation"
+                there = named(counts) or "nothing"
+                hint = "; a conversation needs a pair: a~b" if set(counts) == {("conversation", None)} else ""
+                wants = ", ".join(sorted(about["task"])) or "conversation"
+                if "modes" in about:
+                    wants += f" ({', '.join(about['modes'])})"
                 problems.append(
                     Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
                 )
@@ -125,9 +132,9 @@ class Generation:
             raise InputError("these agents have nothing to answer", problems)
         return sum(self._left(unit) for unit in self.units)
 
-    def _count_tasks(self) -> Counter[str]:
+    def _count_kinds(self) -> Counter[Kind]:
         rows = self.run.rows() if self.options.limit is None else islice(self.run.rows(), self.options.limit)
-        return Counter(task_of(row) for row in rows)
+        return Counter(kind_of(orjson.loads(row)) for row in rows)
 
     def _left(self, unit: Unit) -> int:
         """How many answers are still to be made."""
@@ -283,14 +290,14 @@ class Generation:
                 continue
             open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
             head = orjson.loads(row)
-            if head["task"] in unit.tasks:
+            if unit.answers(kind_of(head)):
                 for sample in open_samples:
                     yield place, head["id"], row, sample
 
     async def _answer(self, unit: Unit) -> None:
         seed = self.run.meta["seed"]
-        path, tasks = self.run.records(unit.name), unit.tasks
-        only = next(iter(tasks)) if len(tasks) == 1 else None
+        path, tasks = self.run.records(unit.name), unit.about["task"]
+        only = tasks[0] if len(tasks) == 1 else None
 
         await self._write_invalid(unit)
 

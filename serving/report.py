@@ -19,6 +19,7 @@ from agents import __version__
 from agents.errors import ImageError, InputError
 from agents.images import Image
 from serving import report_html as page
+from serving.asked import Kind, is_asked, kind_of
 from serving.files import replacing
 from serving.outputs import refuse_irregular, refuse_own_files
 from serving.reading import Damage, RunFolder
@@ -99,7 +100,7 @@ class _Shown:
         self.failures: dict[tuple[str, str], page.Failures] = {}
         self.alarms = Alarms()
         self.damage = Damage()
-        self.by_task: Counter[str] = Counter()
+        self.kinds: Counter[Kind] = Counter()
         self.total = 0
         self.room = PAGE_LIMIT
         self.full = False
@@ -107,7 +108,7 @@ class _Shown:
     def read(self) -> None:
         for _, row in self.folder.stimuli():
             self.total += 1
-            self.by_task[str(row.get("task"))] += 1
+            self.kinds[kind_of(row)] += 1
             self.alarms.stimulus(row)
             self._place(row)
         self._expect()
@@ -119,12 +120,14 @@ class _Shown:
 
     def _expect(self) -> None:
         for name, agent in self.folder.meta["agents"].items():
-            tasks = agent.get("task")
             samples = agent.get("samples", 1)
-            for task in tasks if isinstance(tasks, list) else [tasks]:
-                if self.by_task[str(task)] and isinstance(samples, int):
-                    expected = self.by_task[str(task)] * samples
-                    self.tallies[(name, str(task))] = page.Tally(str(agent.get("kind", "machine")), expected=expected)
+            asked: Counter[str] = Counter()
+            for kind, number in self.kinds.items():
+                asked[kind[0]] += number * is_asked(agent, kind)
+            for task, number in asked.items():
+                if number and isinstance(samples, int):
+                    tally = page.Tally(str(agent.get("kind", "machine")), expected=number * samples)
+                    self.tallies[(name, task)] = tally
 
     def _place(self, row: dict[str, Any]) -> None:
         """Give a stimulus its place on the page: beside those that show the same image, if there is room."""

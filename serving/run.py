@@ -20,6 +20,7 @@ import agents
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem
+from agents.tasks import MODES
 from serving.checking import check_set
 from serving.files import replacing, write_json
 from serving.index import Builder, Index, Reasons, merge, rebuild, without_repeats
@@ -75,6 +76,7 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]]) -> dict[str, Any]:
         about.append(
             {
                 "task": list(entry.tasks),
+                **({} if set(agent.modes) == set(MODES) else {"modes": list(agent.modes)}),
                 "kind": entry.role,
                 "digest": sha256,
                 "settings": settings,

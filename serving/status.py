@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from serving.asked import Kind, is_asked, kind_of
 from serving.hashes import any_twice, common, covered, ordered
 from serving.reading import Damage, RunFolder
 from serving.report_text import count
@@ -37,12 +38,14 @@ def status(path: Path | str) -> dict[str, Any]:
     - ``damaged``: lines that are not records, and the first of them, or None.
 
     ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
-    sample. ``answered_by_none`` counts the stimuli of tasks that no agent of the run has.
+    sample (an agent that is asked one mode of attention prediction alone has none in the other).
+    ``answered_by_none`` counts the stimuli of tasks that no agent of the run has.
     ``complete`` says that nothing failed, is unanswered or damaged.
     """
     folder = RunFolder(path)
     meta = folder.meta
-    stimuli = _stimuli_by_task(folder)
+    kinds = _stimuli_by_kind(folder)
+    stimuli = _by_task(kinds)
     agents: dict[str, Any] = {}
     answered: dict[str, dict[str, array[int]]] = {}
     names = list(dict.fromkeys([*meta["agents"], *folder.agents()]))
@@ -50,20 +53,20 @@ def status(path: Path | str) -> dict[str, Any]:
     for name in names:
         entry = meta["agents"].get(name, {})
         tasks: list[str] = entry.get("task", [])
+        asked = _by_task({kind: hashes for kind, hashes in kinds.items() if is_asked(entry, kind)})
         samples: int = entry.get("samples", meta.get("samples", 1))
         tally = _tally(folder, name) if name in recorded else _Tally()
         agents[name] = {
             "kind": entry.get("kind") or tally.kind,
             "task": tasks or sorted(tally.tasks),
             **tally.report(),
-            "expected": samples * sum(len(stimuli[task]) for task in tasks if task in stimuli),
+            "expected": samples * sum(len(hashes) for hashes in asked.values()),
         }
         within = 0
-        for task in tasks:
-            if task in stimuli:
-                known, full = tally.coverage(stimuli[task], samples)
-                within += known
-                answered.setdefault(task, {})[name] = full
+        for task, hashes in asked.items():
+            known, full = tally.coverage(hashes, samples)
+            within += known
+            answered.setdefault(task, {})[name] = full
         agents[name]["unanswered"] = agents[name]["expected"] - within
         agents[name]["outside"] = sum(tally.statuses.values()) - within
     imports = {name: _imported(folder, name) for name in folder.imports()}
@@ -201,13 +204,21 @@ def _tally(folder: RunFolder, name: str) -> _Tally:
     return tally
 
 
-def _stimuli_by_task(folder: RunFolder) -> dict[str, array[int]]:
-    """Ascending hashes of (task, id), by task. A row that was so invalid that it has neither belongs to no agent."""
-    found: dict[str, array[int]] = {}
+def _stimuli_by_kind(folder: RunFolder) -> dict[Kind, array[int]]:
+    """Hashes of (task, id), by kind. A row that was so invalid that it has neither belongs to no agent."""
+    found: dict[Kind, array[int]] = {}
     for _, row in folder.stimuli():
         task, name = row.get("task"), row.get("id")
         if isinstance(task, str) and isinstance(name, str):
-            found.setdefault(task, array("q")).append(hash((task, name)))
+            found.setdefault(kind_of(row), array("q")).append(hash((task, name)))
+    return found
+
+
+def _by_task(kinds: Mapping[Kind, array[int]]) -> dict[str, array[int]]:
+    """The same, ascending, by task."""
+    found: dict[str, array[int]] = {}
+    for (task, _), hashes in kinds.items():
+        found.setdefault(task, array("q")).extend(hashes)
     return {task: ordered(hashes) for task, hashes in found.items()}
 
 

@@ -47,8 +47,8 @@ PORTION = 2**20  # elements of a map that are rounded at a time
 FWHM = 2.3548200450309493  # full width at half maximum of a Gaussian, in standard deviations: 2 sqrt(2 ln 2)
 
 
-class ScanSettings(Settings):
-    """The settings of every agent that turns a map into fixations.
+class PathSettings(Settings):
+    """How far a scanpath goes: the settings of every attention agent.
 
     A stimulus' own ``window`` and ``max_fixations`` come before all of these. A stimulus belongs to Waldo when its
     ``dataset`` (or, without one, its ``source``) contains that word.
@@ -56,20 +56,27 @@ class ScanSettings(Settings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    inhibition: Inhibition = "square"
-    """How a fixated place is kept from being chosen again: a hard square window, or a Gaussian dip of that width."""
     window: Annotated[float, Field(gt=0, le=100_000)] = 200.0
-    """Side of the inhibition window in pixels of a frame 1280 wide; it is scaled with the frame's width."""
+    """Side of the window around a fixation, in pixels of a frame 1280 wide; it is scaled with the frame's width."""
     window_waldo: Annotated[float, Field(gt=0, le=100_000)] = 100.0
     """Instead of window for stimuli of a Waldo data set: pixels of a frame 1280 wide, scaled likewise."""
     window_pixels: Pixels | None = None
-    """Side of the inhibition window in pixels of any frame, not scaled; given, it replaces window and window_waldo."""
+    """Side of the window in pixels of any frame, not scaled; given, it replaces window and window_waldo."""
     max_free: Fixations = 15
     """Most fixations in free viewing, the forced first one at the centre included."""
     max_search: Fixations = 65
     """Most fixations in search for a target, the forced first one included."""
     max_waldo: Fixations = 80
     """Most fixations in search where the stimulus is of a Waldo data set, the forced first one included."""
+
+
+class ScanSettings(PathSettings):
+    """The settings of every agent that takes the maximum of a map with inhibition of return."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    inhibition: Inhibition = "square"
+    """How a fixated place is kept from being chosen again: a hard square window, or a Gaussian dip of that width."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +140,7 @@ class Scanpath:
         )
 
 
-def plan(stimulus: AttentionStimulus, frame: tuple[int, int], settings: ScanSettings) -> Plan:
+def plan(stimulus: AttentionStimulus, frame: tuple[int, int], settings: PathSettings) -> Plan:
     """What ``stimulus`` asks for on a frame of (width, height).
 
     Raises AnswerError ``bad_target`` where the target's box or mask has no pixel in the frame or the mask has another

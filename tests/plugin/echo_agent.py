@@ -1,8 +1,8 @@
-"""A tiny package of somebody else's: one agent, found through its entry point."""
+"""A tiny package of somebody else's: two agents, found through their entry points."""
 
 from collections.abc import Sequence
 
-from agents.answers import WordAnswer
+from agents.answers import ScanpathAnswer, WordAnswer
 from agents.contract import Agent, Draw, Reply, Settings
 from agents.stimuli import Stimulus, WordStimulus
 
@@ -34,3 +34,18 @@ class Echo(Agent[EchoSettings]):
         if cue == self.settings.unlike:
             return Reply(self.settings)
         return Reply(WordAnswer(word=cue + self.settings.suffix), {"surrogate": "\ud800", "nan": float("nan")})
+
+
+class SeekerSettings(Settings):
+    """Nothing to choose."""
+
+
+class Seeker(Agent[SeekerSettings]):
+    """Looks at the top left corner, and only where there is something to be found."""
+
+    tasks = ("attention_prediction",)
+    modes = ("search",)
+    Settings = SeekerSettings
+
+    def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [Reply(ScanpathAnswer(fixations=[[0, 0]], frame=[1, 1])) for _ in batch]

@@ -1,0 +1,103 @@
+"""The agents ``center`` and ``random``: what every scanpath is to be compared with.
+
+Both begin with the forced fixation at the centre, as all attention agents here do, and draw every other fixation by
+itself, from the same density each time: neither sees the picture, and nothing is inhibited. They end as the others do.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict, Field
+
+from agents.attention import scanpath
+from agents.contract import MIB, Agent, Draw, Reply
+from agents.stimuli import AttentionStimulus, Stimulus, Task
+
+P = TypeVar("P", bound=scanpath.PathSettings)
+
+
+class _Drawn(Agent[P]):
+    """Base of the baselines; a subclass says how one place is drawn."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    memory = 256 * MIB
+    selection: ClassVar[str]
+
+    @abstractmethod
+    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+        """One pixel (x, y) of a frame of (width, height)."""
+
+    def prepare(self, stimulus: Stimulus) -> scanpath.Plan:
+        assert isinstance(stimulus, AttentionStimulus)
+        height, width, _ = stimulus.image.decode().shape
+        return scanpath.plan(stimulus, (width, height), self.settings)
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [
+            Reply(self._path(task, random.Random(draw.seed)).answer(self.selection))
+            for task, draw in zip(batch, draws, strict=True)
+        ]
+
+    def _path(self, task: scanpath.Plan, noise: random.Random) -> scanpath.Scanpath:
+        path = [(task.frame[0] // 2, task.frame[1] // 2)]
+        while not (found := task.finds(*path[-1])) and len(path) < task.maximum:
+            path.append(self.place(task.frame, noise))
+        return scanpath.Scanpath(
+            path,
+            task.frame,
+            task.window,
+            "target" if found else "maximum",
+            found if task.searching else None,
+            len(path) - 1 if found else None,
+        )
+
+
+class RandomAgent(_Drawn["RandomAgent.Settings"]):
+    """Every pixel of the frame is as likely as any other."""
+
+    class Settings(scanpath.PathSettings):
+        """How far a scanpath goes."""
+
+    selection = "drawn, uniform"
+
+    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+        return noise.randrange(frame[0]), noise.randrange(frame[1])
+
+
+class CenterAgent(_Drawn["CenterAgent.Settings"]):
+    """A Gaussian about the centre, cut off at the frame's edge.
+
+    Its default width and shape are those that Clarke and Tatler 2014 (Vision Research 102) found for people over many
+    sets of images.
+    """
+
+    class Settings(scanpath.PathSettings):
+        """The Gaussian, and how far a scanpath goes."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        variance: Annotated[float, Field(gt=0, le=100)] = 0.23
+        """Horizontal variance; the unit of length is half the frame's width."""
+        ratio: Annotated[float, Field(gt=0, le=100)] = 0.45
+        """Vertical variance as a share of the horizontal one."""
+
+    selection = "drawn, Gaussian about the centre"
+
+    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+        width, height = frame
+        across = (self.settings.variance**0.5) * width / 2
+        return _normal(width, across, noise), _normal(height, across * self.settings.ratio**0.5, noise)
+
+
+def _normal(side: int, deviation: float, noise: random.Random) -> int:
+    """A pixel of 0..side - 1 from a normal distribution about side / 2, cut off at both ends (by its inverse)."""
+    curve = NormalDist(side / 2, deviation)
+    low, high = curve.cdf(0), curve.cdf(side)
+    share = low + (high - low) * noise.random()
+    # A share of exactly 0 or 1 has no inverse; it can come only where the Gaussian lies wholly within the frame.
+    return min(max(int(curve.inv_cdf(min(max(share, 2**-53), 1 - 2**-53))), 0), side - 1)

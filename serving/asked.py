@@ -1,0 +1,28 @@
+"""Which stimuli of a set an agent is asked: those of its tasks, and in attention prediction those of its modes.
+
+What an agent answers stands in its entry of ``run.json``: ``task``, and ``modes`` where it has not all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Kind = tuple[str, str | None]  # task, and in attention prediction the mode
+
+
+def kind_of(row: Mapping[str, Any]) -> Kind:
+    """The kind of a stimulus's row."""
+    task = str(row.get("task"))
+    return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
+
+
+def is_asked(about: Mapping[str, Any], kind: Kind) -> bool:
+    """Whether the agent of an entry of ``run.json`` is asked stimuli of that kind."""
+    task, mode = kind
+    return task in about.get("task", ()) and (mode is None or mode in about.get("modes", (mode,)))
+
+
+def named(kinds: Iterable[Kind]) -> str:
+    """Kinds of stimuli for a person: "attention_prediction (search), image_captioning"."""
+    return ", ".join(sorted(task if mode is None else f"{task} ({mode})" for task, mode in kinds))

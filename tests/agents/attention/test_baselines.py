@@ -1,0 +1,117 @@
+"""The agents ``center`` and ``random``."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.answers import plain
+from agents.attention import scanpath
+from agents.contract import Draw
+from agents.stimuli import AttentionStimulus
+
+NAMES = ["center", "random"]
+MANY = 10_000  # draws, one path long
+
+
+def agent(name, **chosen):
+    made = catalogue.get(name).make(chosen)
+    made.open()
+    made.load("cpu")
+    return made
+
+
+def stimulus(folder, width, height, **fields):
+    path = folder / f"{width}x{height}.png"
+    PILImage.new("RGB", (width, height), (90, 120, 30)).save(path)
+    return AttentionStimulus.model_validate(
+        {"id": path.stem, "task": "attention_prediction", "image": str(path), **fields}
+    )
+
+
+def paths(made, stimuli, seeds):
+    prepared = [made.prepare(item) for item in stimuli]
+    return [plain(reply.answer) for reply in made.respond(prepared, [Draw(seed=seed) for seed in seeds])]
+
+
+def distance(values, curve):
+    """Kolmogorov and Smirnov's: the largest difference of a sample's distribution from ``curve``. Pixels are whole
+    numbers, so both are compared between two of them."""
+    values = np.sort(np.asarray(values) + 0.5)
+    places = np.unique(values) + 0.5
+    return max(abs((values < place).mean() - curve(place)) for place in places)
+
+
+@pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
+def test_random_is_uniform(tmp_path, width, height):
+    item = stimulus(tmp_path, width, height, max_fixations=MANY)
+    [answer] = paths(agent("random"), [item], [3])
+    drawn = np.array(answer["fixations"][1:])
+    limit = 1.95 / math.sqrt(len(drawn))  # exceeded by one sample in a thousand
+    assert distance(drawn[:, 0], lambda place: place / width) < limit
+    assert distance(drawn[:, 1], lambda place: place / height) < limit
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.04
+    assert abs(np.corrcoef(drawn[1:, 0], drawn[:-1, 0])[0, 1]) < 0.04
+
+
+@pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
+@pytest.mark.parametrize("chosen", [{}, {"variance": 0.01}, {"variance": 4.0, "ratio": 2.0}])
+def test_center_is_a_normal_distribution_cut_off_at_the_frame(tmp_path, width, height, chosen):
+    item = stimulus(tmp_path, width, height, max_fixations=MANY)
+    [answer] = paths(agent("center", **chosen), [item], [4])
+    drawn = np.array(answer["fixations"][1:])
+    across = math.sqrt(chosen.get("variance", 0.23)) * width / 2
+    down = math.sqrt(chosen.get("variance", 0.23) * chosen.get("ratio", 0.45)) * width / 2
+    for values, side, deviation in ((drawn[:, 0], width, across), (drawn[:, 1], height, down)):
+        curve = NormalDist(side / 2, deviation)
+        low, high = curve.cdf(0), curve.cdf(side)
+
+        def cut(place, curve=curve, low=low, high=high):
+            return (curve.cdf(place) - low) / (high - low)
+
+        assert distance(values, cut) < 1.95 / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_depend_on_the_seed_alone(tmp_path, name):
+    made = agent(name)
+    items = [stimulus(tmp_path, *size) for size in ((64, 48), (33, 200), (64, 48))]
+    together = paths(made, items, [1, 2, 3])
+    assert together == [paths(made, [item], [seed])[0] for item, seed in zip(items, [1, 2, 3], strict=True)]
+    assert together[0]["fixations"] != together[2]["fixations"]
+    assert together[0]["fixations"][0] == [32, 24]
+    assert all(len(answer["fixations"]) == 15 and answer["stop"] == "maximum" for answer in together)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_search_ends_at_the_target(tmp_path, name):
+    item = stimulus(tmp_path, 400, 300, mode="search", target_box=(180, 100, 60, 40), window=20)
+    made, found = agent(name), 0
+    for answer in paths(made, [item] * 40, range(40)):
+        task = scanpath.Plan((400, 300), 20, 65, (180, 100, 60, 40), True)
+        hits = [task.finds(*point) for point in answer["fixations"]]
+        assert not any(hits[:-1])
+        assert answer["found"] is hits[-1]
+        assert answer["stop"] == ("target" if hits[-1] else "maximum")
+        assert answer["found_at"] == (len(hits) - 1 if hits[-1] else None)
+        assert hits[-1] or len(hits) == 65
+        found += hits[-1]
+    assert found > 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60, deadline=None)
+@given(width=st.integers(1, 3000), height=st.integers(1, 3000), seed=st.integers(0, 2**53 - 1))
+def test_never_off_the_frame(name, width, height, seed):
+    made = agent(name, max_free=40)
+    task = scanpath.Plan((width, height), 10, 40)
+    [reply] = made.respond([task], [Draw(seed=seed)])
+    path = reply.answer.fixations
+    assert len(path) == 40
+    assert all(0 <= x < width and 0 <= y < height for x, y in path)
+    assert all(type(value) is int for point in path for value in point)

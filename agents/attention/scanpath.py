@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Inhibition = Literal["square", "gaussian"]
+Stop = Literal["target", "maximum", "exhausted"]
 Box = tuple[float, float, float, float]
 Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -122,7 +123,7 @@ class Scanpath:
     fixations: list[tuple[int, int]]
     frame: tuple[int, int]
     window: int
-    stop: Literal["target", "maximum", "exhausted"]
+    stop: Stop
     found: bool | None
     found_at: int | None
 
@@ -191,7 +192,7 @@ def scanpaths(
         )
     maps = maps.detach() if maps.is_floating_point() else maps.double()
     levels = torch.empty(maps.shape, dtype=torch.int32, device=maps.device)
-    good = [index for index, saliency in enumerate(maps) if _round_into(levels[index], saliency)]
+    good = [index for index, saliency in enumerate(maps) if round_into(levels[index], saliency)]
     paths: dict[int, Scanpath] = {}
     if good:
         batch = _Batch(levels if len(good) == len(maps) else levels[good], [plans[index] for index in good], inhibition)
@@ -199,7 +200,7 @@ def scanpaths(
     return [paths.get(index) or AnswerError("bad_map", "the saliency map is not finite") for index in range(len(maps))]
 
 
-def _round_into(levels: torch.Tensor, saliency: torch.Tensor) -> bool:
+def round_into(levels: torch.Tensor, saliency: torch.Tensor) -> bool:
     """Write a map into ``levels`` in steps of 2**-20 of its range (all 0 if it is flat); False if it is not finite."""
     import torch
 
@@ -216,35 +217,33 @@ def _round_into(levels: torch.Tensor, saliency: torch.Tensor) -> bool:
     return True
 
 
-class _Batch:
-    """Maps of one shape, and the fixations chosen from them so far.
+class Walk:
+    """The fixations of several plans so far, and why each path has ended; what chooses the next ones extends it.
 
-    The largest value of every row is kept beside the maps: a step then reads and writes only the rows that the
-    windows touch.
+    ``paths`` begin with the forced fixation; ``stops`` are None while a path goes on.
     """
 
-    def __init__(self, levels: torch.Tensor, plans: Sequence[Plan], inhibition: Inhibition) -> None:
-        import torch
-
-        count, rows, columns = levels.shape
-        device = levels.device
-        self.levels = levels
+    def __init__(self, plans: Sequence[Plan]) -> None:
         self.plans = plans
-        self.free = levels.clone() if inhibition == "gaussian" else None
-        self.best = levels.amax(2)
-        size = torch.tensor([entry.frame for entry in plans], device=device)
-        # Where a map's cells lie: the pixel that holds the centre of each, in integers: floor((2 c + 1) W / (2 w)).
-        self.xs = (2 * torch.arange(columns, device=device) + 1) * size[:, :1] // (2 * columns)
-        self.ys = (2 * torch.arange(rows, device=device) + 1) * size[:, 1:] // (2 * rows)
-        self.reach = [0 if inhibition == "gaussian" else entry.window // 2 for entry in plans]
         self.paths = [[(entry.frame[0] // 2, entry.frame[1] // 2)] for entry in plans]
-        self.stops: list[Literal["target", "maximum", "exhausted"] | None] = [None] * count
+        self.stops: list[Stop | None] = [None] * len(plans)
 
-    def run(self) -> list[Scanpath]:
-        """Step until every path has ended."""
-        while going := self._going():
-            self._inhibit(going)
-            self._choose(going)
+    def going(self) -> list[int]:
+        """The plans whose path goes on after its latest fixation; notes why the others ended."""
+        going = []
+        for index, (entry, path) in enumerate(zip(self.plans, self.paths, strict=True)):
+            if self.stops[index] is not None:
+                continue
+            if entry.finds(*path[-1]):
+                self.stops[index] = "target"
+            elif len(path) >= entry.maximum:
+                self.stops[index] = "maximum"
+            else:
+                going.append(index)
+        return going
+
+    def scanpaths(self) -> list[Scanpath]:
+        """All paths, once they have ended."""
         return [
             Scanpath(
                 path,
@@ -257,19 +256,41 @@ class _Batch:
             for path, entry, stop in zip(self.paths, self.plans, self.stops, strict=True)
         ]
 
-    def _going(self) -> list[int]:
-        """The maps whose path goes on after its latest fixation; notes why the others ended."""
-        going = []
-        for index, (entry, path) in enumerate(zip(self.plans, self.paths, strict=True)):
-            if self.stops[index] is not None:
-                continue
-            if entry.finds(*path[-1]):
-                self.stops[index] = "target"
-            elif len(path) >= entry.maximum:
-                self.stops[index] = "maximum"
-            else:
-                going.append(index)
-        return going
+
+def cell_centres(cells: int, sides: torch.Tensor) -> torch.Tensor:
+    """The pixels [batch, cells] that hold the centres of a map's cells along frames of ``sides`` [batch] pixels."""
+    import torch
+
+    # In integers: floor((2 c + 1) side / (2 cells)).
+    return (2 * torch.arange(cells, device=sides.device) + 1) * sides[:, None] // (2 * cells)
+
+
+class _Batch(Walk):
+    """Maps of one shape, and the fixations chosen from them so far.
+
+    The largest value of every row is kept beside the maps: a step then reads and writes only the rows that the
+    windows touch.
+    """
+
+    def __init__(self, levels: torch.Tensor, plans: Sequence[Plan], inhibition: Inhibition) -> None:
+        import torch
+
+        _, rows, columns = levels.shape
+        device = levels.device
+        super().__init__(plans)
+        self.levels = levels
+        self.free = levels.clone() if inhibition == "gaussian" else None
+        self.best = levels.amax(2)
+        size = torch.tensor([entry.frame for entry in plans], device=device)
+        self.xs, self.ys = cell_centres(columns, size[:, 0]), cell_centres(rows, size[:, 1])
+        self.reach = [0 if inhibition == "gaussian" else entry.window // 2 for entry in plans]
+
+    def run(self) -> list[Scanpath]:
+        """Step until every path has ended."""
+        while going := self.going():
+            self._inhibit(going)
+            self._choose(going)
+        return self.scanpaths()
 
     def _inhibit(self, going: list[int]) -> None:
         """Take the cells inside the windows around the latest fixations."""

@@ -106,6 +106,15 @@ BUILT_IN: tuple[Entry, ...] = (
         "exact",
     ),
     Entry(
+        "deepgaze3",
+        "agents.attention.deepgaze:DeepGazeAgent",
+        ("attention_prediction",),
+        "DeepGaze III; maximum of its density with inhibition of return",
+        "Kümmerer, Bethge, Wallis 2022",
+        EXACT,
+        "none given",
+    ),
+    Entry(
         "center",
         "agents.attention.baselines:CenterAgent",
         ("attention_prediction",),

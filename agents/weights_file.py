@@ -90,11 +90,15 @@ def torch_hub_path(name: str) -> Path:
 
 def download_torchvision(path: Path) -> None:
     """Bring a file of torchvision's to ``path``, checked against the hash in its name. Raises UnavailableError."""
+    download(TORCHVISION + path.name, path, path.stem.rpartition("-")[2])
+
+
+def download(url: str, path: Path, sha256: str | None = None) -> None:
+    """Bring a file to ``path``, whole or not at all; ``sha256`` is how its hash begins. Raises UnavailableError."""
     import torch
 
-    url = TORCHVISION + path.name
     try:
-        torch.hub.download_url_to_file(url, str(path), hash_prefix=path.stem.rpartition("-")[2])
+        torch.hub.download_url_to_file(url, str(path), hash_prefix=sha256)
     except (OSError, RuntimeError) as error:
         raise UnavailableError(f"{url} could not be downloaded: {error}") from None
 

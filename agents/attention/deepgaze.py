@@ -1,0 +1,233 @@
+"""The agent ``deepgaze3``: DeepGaze III, which says after each fixation where people would look next."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from agents import checkpoints
+from agents.attention import scanpath
+from agents.attention.changing_maps import ChangingMaps
+from agents.contract import GIB, Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download, load_weights, torch_hub_path
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
+WEIGHTS, BIAS = "v1.1.0/deepgaze3.pth", "v1.0.0/centerbias_mit1003.npy"
+# The commit before the package began to need a further one (CLIP) for models that are not used here.
+INSTALL = (
+    "deepgaze_pytorch is not installed: `pip install --no-build-isolation "
+    "'git+https://github.com/matthias-k/DeepGaze@874f12e1ee519860f49860638cf7f6375956d45a'`"
+)
+TRAINED = 35.0  # pixels per degree of visual angle
+SMALLEST, LARGEST = 64, 4096  # DenseNet halves a picture five times, after it was halved once
+Prepared = tuple["torch.Tensor", scanpath.Plan, dict[str, Any]]
+
+
+class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
+    """Kümmerer, Bethge and Wallis 2022 (Journal of Vision 22(5):7), by its authors' package.
+
+    The model was trained with 35 pixels per degree. A stimulus with ``pixels_per_degree`` is resized to that; for any
+    other they are assumed to be such that the longer side has 1024 pixels, which ``raw`` says. In search the target
+    plays no part until it is found.
+    """
+
+    class Settings(scanpath.ScanSettings, WeightsFileSettings):
+        """How fixations are chosen from the densities, and which weights."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        choice: Literal["argmax", "sample"] = "argmax"
+        """The density's maximum with inhibition of return, or a draw from the density, where nothing is inhibited."""
+        center_bias: str = Field("mit1003", min_length=1)
+        """The authors' centre bias ("mit1003"), none ("uniform"), or a .npy file: a log density [rows, columns]."""
+        longer_side: Annotated[int, Field(ge=64, le=4096)] = 1024
+        """Pixels of the longer side where the stimulus does not say its pixels per degree."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    licence = "no licence given"
+    memory = 4 * GIB
+    device_memory = 6 * GIB
+    batch_size = 4
+
+    def published(self) -> Path:
+        return torch_hub_path(Path(WEIGHTS).name)
+
+    def download(self, path: Path) -> None:
+        download(RELEASES + WEIGHTS, path)
+
+    def bias_path(self) -> Path | None:
+        """The file of the centre bias, there or not; None if there is none."""
+        given = self.settings.center_bias
+        if given == "uniform":
+            return None
+        return torch_hub_path(Path(BIAS).name) if given == "mit1003" else Path(given).expanduser().absolute()
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        name, revision = super().checkpoint()
+        bias = self.bias_path()
+        if revision is not None and bias is not None and bias.is_file():
+            revision = f"{revision}+{checkpoints.identity(str(bias))[1]}"
+        return name, revision
+
+    def missing(self) -> str | None:
+        if importlib.util.find_spec("deepgaze_pytorch") is None:
+            return INSTALL
+        bias = self.bias_path()
+        if (lacking := super().missing()) is not None or bias is None or bias.is_file():
+            return lacking
+        if self.settings.center_bias == "mit1003":
+            return (
+                f"the authors' centre bias {bias.name} is not on this machine: run `understudy fetch {self.name}`, or "
+                f"go without it: --set {self.name}.center_bias=uniform"
+            )
+        return f"{self.settings.center_bias}: no such file"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        bias = self.bias_path()
+        if bias is not None and not bias.is_file():
+            if self.settings.center_bias != "mit1003":
+                raise UnavailableError(f"{self.settings.center_bias}: no such file")
+            bias.parent.mkdir(parents=True, exist_ok=True)
+            download(RELEASES + BIAS, bias)
+        return super().fetch()
+
+    def open(self) -> None:
+        bias = self.bias_path()
+        self._bias = None if bias is None or not bias.is_file() else _read_bias(bias)
+
+    def load(self, device: str) -> None:
+        if (lacking := self.missing()) is not None:
+            raise UnavailableError(lacking)
+        import torch
+
+        from agents.attention import deepgaze_model
+
+        model = deepgaze_model.build()
+        path = self.weights_path()
+        load_weights(model, checkpoints.read_weights(path), path)
+        self._device = torch.device(device)
+        if self._device.type == "cuda":
+            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        self._model = model.eval().requires_grad_(False).to(self._device)
+        self._looking, self._remembers = deepgaze_model.Looking, deepgaze_model.HISTORY
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        """The picture as the model takes it, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
+        import cv2
+        import torch
+
+        assert isinstance(stimulus, AttentionStimulus)
+        pixels = stimulus.image.decode()
+        height, width, _ = pixels.shape
+        task = scanpath.plan(stimulus, (width, height), self.settings)
+        known = stimulus.pixels_per_degree
+        scale = self.settings.longer_side / max(width, height) if known is None else TRAINED / known
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        if not SMALLEST <= min(size) <= max(size) <= LARGEST:
+            seen = f"{size[0]} x {size[1]} at {TRAINED:g} pixels per degree"
+            raise AnswerError(
+                "image_too_narrow", f"{width} x {height} pixels would be {seen}: sides of 64 to 4096 are looked at"
+            )
+        way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+        resized = torch.from_numpy(cv2.resize(pixels, size, interpolation=way)).permute(2, 0, 1).float()
+        said = {"pixels_per_degree": round(TRAINED / scale, 3) if known is None else known, "assumed": known is None}
+        return resized, task, said
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, (picture, _, _) in enumerate(batch):
+            alike.setdefault(tuple(picture.shape), []).append(index)
+        replies: dict[int, Reply | Exception] = {}
+        for indices in alike.values():
+            found = self._answer([batch[index] for index in indices], [draws[index].seed for index in indices])
+            replies.update(zip(indices, found, strict=True))
+        return [replies[index] for index in range(len(batch))]
+
+    def _answer(self, items: list[Prepared], seeds: list[int]) -> list[Reply | Exception]:
+        """Replies to pictures of one size."""
+        import torch
+
+        from agents.sampling import gumbel
+
+        pictures = torch.stack([picture for picture, _, _ in items]).to(self._device)
+        shape = (pictures.shape[2], pictures.shape[3])
+        drawn = self.settings.choice == "sample"
+        inhibition = None if drawn else self.settings.inhibition
+        paths = ChangingMaps([task for _, task, _ in items], shape, inhibition, self._device)
+        cells = torch.arange(shape[0] * shape[1], device=self._device).view(1, *shape)
+        every, started = list(range(len(items))), False
+        with torch.inference_mode(), self._looking(self._model, pictures, self._bias_for(shape)) as looking:
+            while going := paths.going():
+                asked = torch.tensor(going if started else every, device=self._device)
+                maps = looking.density(asked, self._history(paths, asked.tolist(), shape))
+                maps, started = (maps if started else maps[going]), True
+                if drawn:  # the maximum of log density plus Gumbel noise is an exact draw
+                    noise = torch.tensor([seeds[index] for index in going], device=self._device)[:, None, None]
+                    maps = maps + gumbel(noise, len(paths.paths[going[0]]), cells)  # all that go on are as long
+                paths.choose(going, maps)
+        way = "drawn from the density" if drawn else f"maximum, {inhibition} inhibition"
+        return [
+            path if isinstance(path, AnswerError) else Reply(path.answer(way), said)
+            for path, (_, _, said) in zip(paths.results(), items, strict=True)
+        ]
+
+    def _history(self, paths: ChangingMaps, going: Sequence[int], shape: tuple[int, int]) -> torch.Tensor:
+        """The latest fixations of each path, [n, 2, 4]: x and y in pixels of the resized picture, newest first."""
+        import torch
+
+        history = torch.full((len(going), 2, self._remembers), float("nan"))
+        for row, index in enumerate(going):
+            width, height = paths.plans[index].frame
+            for back, (x, y) in enumerate(reversed(paths.paths[index][-self._remembers :])):
+                history[row, 0, back] = (x + 0.5) * shape[1] / width - 0.5
+                history[row, 1, back] = (y + 0.5) * shape[0] / height - 0.5
+        return history.to(self._device)
+
+    def _bias_for(self, shape: tuple[int, int]) -> torch.Tensor:
+        """The centre bias at a picture's size, as a log density: nearest cell, normalised again."""
+        import torch
+
+        if self._bias is None:
+            bias = torch.zeros(shape, dtype=torch.float64)
+        else:
+            rows, columns = (
+                ((torch.arange(side) + 0.5) * known / side).long()
+                for side, known in zip(shape, self._bias.shape, strict=True)
+            )
+            bias = torch.from_numpy(self._bias)[rows[:, None], columns]
+        return (bias - bias.flatten().logsumexp(0)).float().to(self._device)
+
+    def provenance(self) -> dict[str, Any]:
+        from importlib import metadata
+
+        packages = ("deepgaze_pytorch", "torchvision", "torch")
+        return {**super().provenance(), **{name: metadata.version(name) for name in packages}}
+
+    def close(self) -> None:
+        self.__dict__.pop("_model", None)
+
+
+def _read_bias(path: Path) -> NDArray[np.float64]:
+    """A log density [rows, columns] from a .npy file; nothing in it is executed. Raises UnavailableError."""
+    import numpy as np
+
+    try:
+        bias = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UnavailableError(f"{path} cannot be read: {error}") from None
+    if not (isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)):
+        raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floating-point numbers")
+    if np.isnan(bias).any() or not np.isfinite(bias).any() or (bias == np.inf).any():
+        raise UnavailableError(f"{path} is no log density: it holds NaN or infinity")
+    return bias.astype(np.float64)

@@ -1,0 +1,287 @@
+"""The agent ``deepgaze3`` beside its authors' own class; what needs their package is skipped where that is not."""
+
+import importlib.util
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from PIL import Image as PILImage
+from safetensors.torch import save_file
+
+from agents import catalogue
+from agents.answers import plain
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import AttentionStimulus
+
+needs_package = pytest.mark.skipif(
+    importlib.util.find_spec("deepgaze_pytorch") is None, reason="deepgaze_pytorch is not installed"
+)
+SIZES = [(120, 90), (90, 120), (120, 90), (200, 150), (64, 64)]  # width, height
+SIDE = 128
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Random weights and a centre bias."""
+    from agents.attention import deepgaze_model
+
+    folder = tmp_path_factory.mktemp("deepgaze")
+    torch.manual_seed(0)
+    model = deepgaze_model.build()
+    for name, value in model.state_dict().items():
+        if "finalizers" not in name and value.is_floating_point() and value.ndim == 1 and "running" not in name:
+            value.add_(0.3 * torch.randn(value.shape))
+    for finalizer in model.finalizers:
+        finalizer.gauss.sigma.data.fill_(2.0)
+    for network in model.fixation_selection_networks:
+        network.conv2.weight.data.mul_(20)
+    save_file(
+        {name: value.contiguous().clone() for name, value in model.state_dict().items()}, folder / "w.safetensors"
+    )
+    (folder / "RANDOM_WEIGHTS").touch()
+    rows, columns = np.mgrid[-1:1:40j, -1:1:50j]
+    np.save(folder / "bias.npy", -2 * (rows**2 + columns**2))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def authors(files):
+    """Their class as they write it, but for the network that its DenseNet would come over."""
+    from deepgaze_pytorch import deepgaze3
+    from safetensors.torch import load_file
+    from torchvision.models import densenet201
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.hub, "load", lambda *given, **more: densenet201(weights=None))
+        model = deepgaze3.DeepGazeIII(pretrained=False)
+    model.load_state_dict(load_file(files / "w.safetensors"))
+    return model.eval()
+
+
+def agent(files, **chosen):
+    chosen = {"longer_side": SIDE, "center_bias": str(files / "bias.npy"), **chosen}
+    made = catalogue.get("deepgaze3").make({"checkpoint": str(files / "w.safetensors"), **chosen})
+    made.open()
+    made.load("cpu")
+    return made
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
+    for index, (width, height) in enumerate(SIZES):
+        small = rng.integers(0, 256, (8, 8, 3), np.uint8)
+        PILImage.fromarray(cv2.resize(small, (width, height))).save(folder / f"{index}.png")
+    return [folder / f"{index}.png" for index in range(len(SIZES))]
+
+
+def stimulus(path, **fields):
+    row = {"id": path.stem, "task": "attention_prediction", "image": str(path), **fields}
+    return AttentionStimulus.model_validate(row)
+
+
+def answers(made, stimuli, seeds=None):
+    seeds = seeds or [1] * len(stimuli)
+    replies = made.respond([made.prepare(item) for item in stimuli], [Draw(seed=seed) for seed in seeds])
+    assert all(isinstance(reply, Reply) for reply in replies)
+    return [plain(reply.answer) for reply in replies]
+
+
+def plain_path(model, path, bias, window, maximum):
+    """One picture, one fixation after the other, every map computed anew; by the method's description."""
+    pixels = np.asarray(PILImage.open(path).convert("RGB"))
+    height, width, _ = pixels.shape
+    scale = SIDE / max(height, width)
+    columns, rows = round(width * scale), round(height * scale)
+    resized = cv2.resize(pixels, (columns, rows), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+    near = np.array(
+        [[bias[int((r + 0.5) * 40 / rows), int((c + 0.5) * 50 / columns)] for c in range(columns)] for r in range(rows)]
+    )
+    near -= np.log(np.exp(near).sum())
+    fixations = [(width // 2, height // 2)]
+    while len(fixations) < maximum:
+        latest = [*reversed(fixations)][:4]
+        xs = [(x + 0.5) * columns / width - 0.5 for x, _ in latest] + [np.nan] * (4 - len(latest))
+        ys = [(y + 0.5) * rows / height - 0.5 for _, y in latest] + [np.nan] * (4 - len(latest))
+        with torch.no_grad():
+            density = model(
+                torch.tensor(resized.transpose(2, 0, 1)[None]).float(),
+                torch.tensor(near[None]).float(),
+                torch.tensor([xs]).float(),
+                torch.tensor([ys]).float(),
+            )[0, 0].numpy()
+        best, chosen = -np.inf, None
+        for r in range(rows):
+            y = int((r + 0.5) * height / rows)
+            for c in range(columns):
+                x = int((c + 0.5) * width / columns)
+                free = all(max(abs(x - px), abs(y - py)) > window // 2 for px, py in fixations)
+                if free and density[r, c] > best:
+                    best, chosen = density[r, c], (x, y)
+        if chosen is None:
+            break
+        fixations.append(chosen)
+    return fixations
+
+
+@needs_package
+def test_the_parts_are_put_together_as_the_authors_do(files, authors):
+    ours = agent(files)._model
+    assert [(name, value.shape) for name, value in ours.state_dict().items()] == [
+        (name, value.shape) for name, value in authors.state_dict().items()
+    ]
+    assert ours.included_fixations == authors.included_fixations
+    assert (ours.downsample, ours.readout_factor, ours.saliency_map_factor) == (
+        authors.downsample,
+        authors.readout_factor,
+        authors.saliency_map_factor,
+    )
+
+
+@needs_package
+def test_paths_are_those_of_the_authors_model_in_any_batch(files, authors, pictures):
+    made, bias = agent(files, window_pixels=24, max_free=9), np.load(files / "bias.npy")
+    together = answers(made, [stimulus(path) for path in pictures])
+    alone = [answers(made, [stimulus(path)])[0] for path in pictures]
+    assert together == alone
+    for path, answer in zip(pictures, together, strict=True):
+        expected = plain_path(authors, path, bias, 24, 9)
+        assert [tuple(point) for point in answer["fixations"]] == expected
+        assert len(expected) > 5
+        assert answer["selection"] == "maximum, square inhibition"
+
+
+@needs_package
+def test_draws_follow_the_density(files, authors, pictures):
+    """The second fixation of 1,000 paths on one picture, by sixteen parts of it, against the authors' density."""
+    made, many = agent(files, choice="sample", max_free=2, center_bias="uniform"), 1000
+    made.settings = made.settings.model_copy(update={"longer_side": 64})
+    item = made.prepare(stimulus(pictures[4]))
+    found = np.zeros((4, 4))
+    for start in range(0, many, 100):
+        for reply in made.respond([item] * 100, [Draw(seed=start + n) for n in range(100)]):
+            x, y = reply.answer.fixations[1]
+            found[y // 16, x // 16] += 1
+    picture = item[0][None]
+    nowhere = [float("nan")] * 3
+    with torch.no_grad():
+        flat = torch.full((1, 64, 64), -np.log(64 * 64))
+        density = authors(picture, flat, torch.tensor([[32.0, *nowhere]]), torch.tensor([[32.0, *nowhere]]))[0, 0].exp()
+    expected = many * density.view(4, 16, 4, 16).sum((1, 3)).double().numpy()
+    assert expected.min() > 5
+    assert expected.max() > 1.3 * expected.min()  # a uniform draw would be found out
+    assert ((found - expected) ** 2 / expected).sum() < 37.7  # chi-square with 15 degrees: one sample in a thousand
+    assert answers(made, [stimulus(pictures[4])])[0]["selection"] == "drawn from the density"
+
+
+@needs_package
+def test_draws_depend_on_the_seed_alone(files, pictures):
+    made = agent(files, choice="sample", max_free=6)
+    stimuli = [stimulus(path) for path in pictures]
+    together = answers(made, stimuli, [5, 6, 7, 8, 9])
+    assert together == [answers(made, [item], [seed])[0] for item, seed in zip(stimuli, [5, 6, 7, 8, 9], strict=True)]
+    assert answers(made, stimuli[:1], [10]) != together[:1]
+
+
+@needs_package
+def test_search_ends_at_the_target_and_leaves_the_others_going(files, pictures):
+    made = agent(files, window_pixels=16, max_search=12)
+    free = answers(made, [stimulus(pictures[0], max_fixations=12)])[0]["fixations"]
+    x, y = free[4]
+    at_once = stimulus(pictures[0], mode="search", target_box=(60.0, 45.0, 2.0, 2.0))
+    later = stimulus(pictures[2], mode="search", target_box=(0.0, 0.0, 1.0, 1.0))
+    fourth = stimulus(pictures[0], mode="search", target_box=(float(x), float(y), 1.0, 1.0))
+    first, second, third = answers(made, [at_once, later, fourth])
+    assert (first["found"], first["found_at"], len(first["fixations"])) == (True, 0, 1)
+    assert second == answers(made, [later])[0]
+    assert third["fixations"] == free[: len(third["fixations"])]
+    assert third["found"]
+    assert 1 <= third["found_at"] <= 4
+
+
+@needs_package
+def test_the_pictures_scale_is_the_stimulus_or_assumed(files, pictures):
+    made = agent(files)
+    known = made.prepare(stimulus(pictures[3], pixels_per_degree=70.0))
+    assert tuple(known[0].shape) == (3, 75, 100)
+    assert known[2] == {"pixels_per_degree": 70.0, "assumed": False}
+    assumed = made.prepare(stimulus(pictures[3]))
+    assert tuple(assumed[0].shape) == (3, 96, 128)
+    assert assumed[2] == {"pixels_per_degree": pytest.approx(35 * 200 / 128, abs=1e-3), "assumed": True}
+    for impossible in (3500.0, 0.1):
+        with pytest.raises(AnswerError, match="64 to 4096") as error:
+            made.prepare(stimulus(pictures[3], pixels_per_degree=impossible))
+        assert error.value.code == "image_too_narrow"
+
+
+@needs_package
+def test_the_model_is_given_back_as_it_was(files, pictures, monkeypatch):
+    made = agent(files)
+    before = dict(made._model.named_modules())
+    answers(made, [stimulus(pictures[0])])
+    assert dict(made._model.named_modules()) == before
+    monkeypatch.setattr(made._model.finalizers[3], "forward", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        answers(made, [stimulus(pictures[0])])
+    assert dict(made._model.named_modules()) == before
+
+
+@needs_package
+def test_weights_that_say_nan_fail_their_picture(files, pictures):
+    made = agent(files)
+    made._model.finalizers[0].center_bias_weight.data.fill_(float("nan"))
+    [reply] = made.respond([made.prepare(stimulus(pictures[0]))], [Draw(seed=1)])
+    assert isinstance(reply, AnswerError)
+    assert reply.code == "bad_map"
+
+
+def test_without_the_package_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    made = catalogue.get("deepgaze3").make()
+    assert "pip install" in made.missing()
+    with pytest.raises(UnavailableError, match=r"github\.com/matthias-k/DeepGaze"):
+        made.load("cpu")
+
+
+@pytest.mark.parametrize("lacking", ["weights", "bias", "given bias"])
+def test_what_is_not_there_is_named(tmp_path, monkeypatch, lacking):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    cache = tmp_path / "hub" / "checkpoints"
+    cache.mkdir(parents=True)
+    if lacking != "weights":
+        (cache / "deepgaze3.pth").touch()
+    settings = {"center_bias": "./no.npy"} if lacking == "given bias" else {}
+    expected = {"weights": "deepgaze3.pth", "bias": "center_bias=uniform", "given bias": "./no.npy: no such file"}
+    assert expected[lacking] in catalogue.get("deepgaze3").make(settings).missing()
+
+
+def test_published_files_are_fetched_from_the_authors_releases(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    asked = []
+
+    def fake(url, path, hash_prefix=None):
+        asked.append(url)
+        with open(path, "wb") as file:
+            file.write(b"x")
+
+    monkeypatch.setattr(torch.hub, "download_url_to_file", fake)
+    catalogue.get("deepgaze3").make().fetch()
+    site = "https://github.com/matthias-k/DeepGaze/releases/download/"
+    assert sorted(asked) == [site + "v1.0.0/centerbias_mit1003.npy", site + "v1.1.0/deepgaze3.pth"]
+
+
+@pytest.mark.parametrize(
+    "bad", [np.zeros(5), np.zeros((2, 2), np.int64), np.array([[np.nan, 0.0]]), np.array([[{}]], object), None]
+)
+def test_a_bad_centre_bias_is_refused(tmp_path, bad):
+    path = tmp_path / "bias.npy"
+    if bad is None:
+        path.write_bytes(b"\x93NUMPY junk")
+    else:
+        np.save(path, bad, allow_pickle=True)
+    made = catalogue.get("deepgaze3").make({"center_bias": str(path)})
+    with pytest.raises(UnavailableError, match=r"bias\.npy"):
+        made.open()

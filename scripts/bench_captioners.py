@@ -8,7 +8,7 @@ and the passes of the image encoder that beams share. For each captioner, on the
   ``generate`` with the same options, at the same batch size and one image at a time. For OFA and ClipCap, which are in
   no version of transformers, it is our model's ``generate``, called the same way.
 
-    python scripts/bench_captioners.py [--images 192] [--batch-size 16] [--repeats 3] [--replicas 1] [--only git,blip]
+    python scripts/bench_captioners.py [--images 384] [--batch-size 16] [--repeats 3] [--replicas auto] [--only git,ofa]
 
 prints a table and, as the last line, one JSON object.
 """
@@ -72,10 +72,10 @@ def write_set(path: Path, images: list[Path]) -> Path:
     return path
 
 
-def generate(source: Path, out: Path, agent: str, settings: dict[str, Any], batch_size: int, replicas: int) -> float:
+def generate(source: Path, out: Path, agent: str, settings: dict[str, Any], batch_size: int, replicas: str) -> float:
     """Images per second of the command, which must answer everything, after its first batch."""
     command = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", agent, "--out", str(out)]
-    command += ["--batch-size", str(batch_size), "--replicas", str(replicas)]
+    command += ["--batch-size", str(batch_size), "--replicas", replicas]
     for name, value in settings.items():
         command += ["--set", f"{agent}.{name}={json.dumps(value)}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=384)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--replicas", type=int, default=1, help="workers of `generate`")
+    parser.add_argument("--replicas", default="auto", metavar="N|auto", help="workers of `generate`")
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--peer", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -85,7 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
     generate.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
-    generate.add_argument("--replicas", type=_replicas, default=1, metavar="N|auto", help="workers per agent")
+    generate.add_argument("--replicas", type=_replicas, metavar="N|auto", help="workers per agent (default auto)")
     generate.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
@@ -119,13 +119,19 @@ def build_parser() -> argparse.ArgumentParser:
 
     export = commands.add_parser("export", help="write a run's records in another format")
     export.add_argument("dir", type=_path)
-    export.add_argument("--format", required=True, choices=("jsonl", "csv", "parquet", "turingtest", "coco-search18"))
+    formats = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges")
+    export.add_argument("--format", required=True, choices=formats)
     export.add_argument("--out", required=True, type=_path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--allow-missing", action="store_true")
     export.add_argument("--include-rejected", action="store_true")
     export.add_argument("--include-control", action="store_true")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
+    clips = export.add_argument_group("how the clips look, for the format judges")
+    clips.add_argument("--ring-radius", type=float, metavar="R", help="pixels of a frame 1280 wide (default 35)")
+    clips.add_argument("--gap", choices=("image", "black", "grey"), help="shown for 1 s between rounds (default image)")
+    clips.add_argument("--shown", type=_positive, metavar="N", help="the first N fixations (default 15)")
+    clips.add_argument("--max-side", type=_positive, metavar="PX", help="longer side of a clip (default 1280)")
     export.set_defaults(run=_export)
 
     importing = commands.add_parser("import", help="read published answers into the same records")
@@ -207,7 +213,10 @@ def _report(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     from serving.export import export
+    from serving.export_judges import Clips
 
+    looks = {name: getattr(options, name) for name in ("ring_radius", "gap", "shown", "max_side")}
+    given = {name: value for name, value in looks.items() if value is not None}
     export(
         options.dir,
         options.format,
@@ -217,6 +226,7 @@ def _export(options: argparse.Namespace) -> int:
         include_rejected=options.include_rejected,
         include_control=options.include_control,
         force=options.force,
+        clips=Clips(**given) if given else None,
     )
     return 0
 

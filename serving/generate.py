@@ -15,8 +15,9 @@ from agents.errors import InputError, Problem, StorageError, UnavailableError
 from serving import interrupts
 from serving.asked import named
 from serving.files import lock
-from serving.generation import Generation, Options
+from serving.generation import Generation
 from serving.run import digest, open_run
+from serving.units import Options
 
 __all__ = ["Options", "generate"]
 

@@ -7,7 +7,7 @@ import contextlib
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,70 +15,28 @@ from typing import Any
 import orjson
 
 from agents import catalogue
-from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
-from serving.asked import Kind, is_asked, kind_of, named
+from serving.asked import Kind, kind_of, named
 from serving.cluster import Cluster
 from serving.conversation import Conversation, read_journal
 from serving.done import FAILED, NONE, Done, Places, compact
 from serving.files import repair_tail
 from serving.items import Header, Item
 from serving.lane import Lane
-from serving.placement import Admission, Device, Need, gpu_share, replicas_for
+from serving.placement import Admission, Need, gpu_share, replicas_for
 from serving.progress import Progress
 from serving.run import Run
 from serving.scheduler import Scheduler
 from serving.store import Store
+from serving.units import Options, Unit
 from serving.worker import Spec
 from serving.workers import RemoteWorker, probe_for
 
 CONVERSATIONS = 1024  # of one pair that advance together
 
 
-@dataclass(slots=True)
-class Options:
-    """What the command line says."""
-
-    source: Path
-    agents: list[str]
-    out: Path
-    entries: Mapping[str, Entry]
-    task: str | None = None
-    samples: int = 1
-    seed: int | None = None
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    replicas: int | None = 1
-    batch_size: int | None = None
-    retry_failed: bool = False
-    skip_invalid: bool = False
-    address: str | None = None
-    limit: int | None = None
-    device: Device = "auto"
-    timeout: float = 600.0
-    load_timeout: float = 1800.0
-
-
-@dataclass(slots=True)
-class Unit:
-    """One name of ``--agents``: an agent, or a pair that converses."""
-
-    name: str
-    members: tuple[str, ...]
-    about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
-    header: Header
-    done: Done
-    total: int = 0
-    error: AgentStoppedError | None = None
-
-    again: int = 0  # failed before, and tried again now
-
-    @property
-    def is_pair(self) -> bool:
-        return len(self.members) == 2
-
-    def answers(self, kind: Kind) -> bool:
-        return is_asked(self.about, kind)
+CORES = 8  # for a worker whose operations are shared among torch's threads; another fills one core
 
 
 @dataclass(slots=True)
@@ -195,10 +153,24 @@ class Generation:
         for name, agent in self.agents.items():
             on_gpu = has_gpu and self.options.device != "cpu" and agent.device_memory > 0
             device_memory = agent.device_memory if on_gpu else 0
-            replicas = replicas_for(self.options.replicas, device_memory, nodes)
-            needs[name] = Need(name, agent.memory, device_memory, replicas)
+            need = Need(name, agent.memory, device_memory)
+            replicas = self.options.replicas
+            if replicas is None:
+                cores = CORES if agent.parallel else 1
+                replicas = replicas_for(need, cores, self._batches(name, agent), nodes)
+            needs[name] = replace(need, replicas=replicas)
         self.admission = Admission(nodes, needs)
         self.admission.check([unit.members for unit in self.units])
+
+    def _batches(self, name: str, agent: Agent[Any]) -> int:
+        """How many batches an agent has to answer, about; a conversation counts as one."""
+        size = self.options.batch_size or agent.batch_size
+        return sum(
+            left if unit.is_pair or agent.continuous() else -(-left // size)
+            for unit in self.units
+            if name in unit.members
+            for left in [self._left(unit)]
+        )
 
     async def _work(self) -> None:
         tasks = [asyncio.create_task(self._answer_unit(unit)) for unit in self.units if self._left(unit)]

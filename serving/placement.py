@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agents.errors import InputError
@@ -94,13 +94,16 @@ def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
 
 
-def replicas_for(requested: int | None, device_memory: int, nodes: Sequence[Node]) -> int:
-    """``--replicas``: a number, or None for "auto": one per GPU for an agent that uses one, else one per 8 cores."""
-    if requested is not None:
-        return requested
-    if device_memory:
-        return max(1, sum(node.gpu_count for node in nodes))
-    return max(1, sum(node.cpus // 8 for node in nodes))
+def replicas_for(need: Need, cores: int, batches: int, nodes: Sequence[Node]) -> int:
+    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per ``cores`` cores.
+
+    Never more than it has batches to answer, nor more than fit when they are alone; at least one.
+    """
+    most = sum(node.gpu_count if need.device_memory else node.cpus // cores for node in nodes)
+    count = max(1, min(most, batches))
+    while count > 1 and not fits([replace(need, replicas=count)], nodes):
+        count -= 1
+    return count
 
 
 @dataclass(slots=True)

@@ -4,14 +4,16 @@
 ``jsonl``               the records themselves, of all agents and imports, in one file
 ``csv``, ``parquet``    one row per record, flattened (:mod:`serving.export_tables`)
 ``turingtest``          one folder per agent in the published benchmark's form (:mod:`serving.export_benchmark`)
-``coco-search18``       scanpaths as that dataset has them (:mod:`serving.export_benchmark`)
+``coco-search18``       scanpaths as that dataset has them (:mod:`serving.export_scanpaths`)
+``pysaliency``          scanpaths and images as that package reads them (:mod:`serving.export_scanpaths`)
+``judges``              one GIF per scanpath, blinded, with a separate key (:mod:`serving.export_judges`)
 ======================  ==============================================================================================
 
 What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
 are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without
-``force``. Beside the file ``OUT`` stands ``OUT.export.json`` (in a turingtest folder ``_export.json``), which says run,
-seed, sample, each agent's settings and provenance, and what was left out. Formats that have no place for the stimuli's
-own fields and ``meta`` come with them in ``OUT.stimuli.jsonl`` (``_stimuli.jsonl``).
+``force``. Beside ``OUT`` stands ``OUT.export.json`` (in a turingtest folder ``_export.json``), which says run, seed,
+sample, each agent's settings and provenance, and what was left out. Formats that have no place for the stimuli's own
+fields and ``meta`` come with them in ``OUT.stimuli.jsonl`` (``_stimuli.jsonl``).
 
 Text is exported as it stands. A spreadsheet may take an answer such as ``=1+1`` for a formula: import CSV as text.
 """
@@ -24,7 +26,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
@@ -34,10 +36,14 @@ from serving.outputs import make_parent, new_folder, refuse_existing, refuse_own
 from serving.reading import RunFolder
 from serving.report_text import count
 
-FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18")
+if TYPE_CHECKING:
+    from serving.export_judges import Clips
+
+FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges")
 SCHEMA = "understudy.export/1"
 MARKER = "_export.json"
 STIMULI = "_stimuli.jsonl"
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
 
 
 class Selection:
@@ -80,6 +86,11 @@ class Selection:
                 self.taken[record["agent"]] += 1
                 yield record
 
+    def leave_out(self, record: dict[str, Any], why: str) -> None:
+        """Not to export a record after all that :meth:`records` gave; ``why`` is for the summary."""
+        self.taken[record["agent"]] -= 1
+        self.left_out[why] += 1
+
     def everything(self) -> Iterator[dict[str, Any]]:
         """The selected records of all agents and imports."""
         for name in [*self.folder.agents(), *self.folder.imports()]:
@@ -98,7 +109,7 @@ class Selection:
             "sample": "all" if self.sample is None else self.sample,
             "set": meta.get("set"),
             "agents": agents,
-            "records": dict(self.taken),
+            "records": dict(+self.taken),
             "left_out": dict(self.left_out),
             **notes,
         }
@@ -115,24 +126,32 @@ def export(
     include_rejected: bool = False,
     include_control: bool = False,
     force: bool = False,
+    clips: Clips | None = None,
 ) -> int:
     """Export the run folder ``path`` to ``out`` and print a summary. Returns 0.
 
     ``sample``: which sample of each key; None means all of them, for turingtest sample 0. ``allow_missing`` is for
-    turingtest, which otherwise refuses a run with gaps and names every one. Raises InputError (unknown format, ``out``
-    exists, gaps, damaged records, nothing to export) and StorageError.
+    turingtest, which otherwise refuses a run with gaps and names every one; ``clips`` says how the clips of judges
+    look. Raises InputError (unknown format, ``out`` exists, gaps, pictures that are missing or changed, damaged
+    records, nothing to export), UnavailableError (pysaliency without h5py) and StorageError.
     """
     if format not in FORMATS:
         raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
     if sample is not None and sample < 0:
         raise InputError(f"sample {sample}: samples are numbered from 0")
+    if clips is not None and format != "judges":
+        raise InputError(f"how clips look can be chosen for the format judges, not for {format}")
     folder, out = RunFolder(path), Path(out)
     refuse_own_files([out], folder.path)
+    if out.name in ("", ".."):
+        raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
     if format == "turingtest" and sample is None:
         sample = 0
     chosen = Selection(folder, sample, include_rejected, include_control)
     if format == "turingtest":
         notes = _turingtest(chosen, out, allow_missing, force)
+    elif format == "judges":
+        notes = _judges(chosen, out, clips, force)
     else:
         notes = _one_file(chosen, format, out, force)
     _summarise(chosen, out, notes)
@@ -151,37 +170,74 @@ def _turingtest(chosen: Selection, out: Path, allow_missing: bool, force: bool) 
     return notes
 
 
+def _judges(chosen: Selection, out: Path, clips: Clips | None, force: bool) -> dict[str, Any]:
+    """The folder holds clips alone, so that it can be handed on as it is: what is known of them stands beside it."""
+    from serving.export_judges import Clips, refuse_other_folder, write_clips
+
+    key, about = (_beside(out, end) for end in ("key.csv", "export.json"))
+    refuse_own_files([key, about], chosen.folder.path)
+    refuse_existing([key, about], force=force)
+    refuse_other_folder(out)
+    make_parent(out)
+    with ExitStack() as files:
+        written = [files.enter_context(replacing(key)), files.enter_context(replacing(about))]
+        folder = files.enter_context(new_folder(out, marker=f"../{about.name}", force=force))
+        notes = write_clips(chosen, clips or Clips(), folder, written[0])
+        if not chosen.taken.total():
+            raise InputError(f"{chosen.folder.path}: there are no scanpaths to export{_left_out(chosen)}")
+        notes["remarks"] = [f"which clip is whose: {key}; keep it and {about} from the judges"]
+        written[1].write(chosen.sidecar("judges", notes))
+        for file in written:
+            file.flush()
+    return notes
+
+
 def _one_file(chosen: Selection, form: str, out: Path, force: bool) -> dict[str, Any]:
-    about, stimuli = (out.with_name(f"{out.name}.{end}") for end in ("export.json", "stimuli.jsonl"))
-    with_stimuli = form in ("jsonl", "coco-search18") and chosen.folder.has_stimuli()
-    paths = [out, about, *([stimuli] if with_stimuli else [])]
+    about, stimuli, images = (_beside(out, end) for end in ("export.json", "stimuli.jsonl", "stimuli.hdf5"))
+    with_stimuli = form in ("jsonl", "coco-search18", "pysaliency") and chosen.folder.has_stimuli()
+    with_images = form == "pysaliency"
+    paths = [out, about, *([stimuli] if with_stimuli else []), *([images] if with_images else [])]
     refuse_own_files(paths, chosen.folder.path)
     refuse_existing(paths, force=force)
     make_parent(out)
     with ExitStack() as files:
-        main = files.enter_context(replacing(out))  # the first to be opened is the last to be put in place
-        notes: dict[str, Any] = {}
-        if form == "jsonl":
-            for record in chosen.everything():
-                main.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        elif form == "coco-search18":
-            from serving.export_benchmark import write_coco_search18
-
-            notes = write_coco_search18(chosen, main)
-        else:
-            from serving.export_tables import write_table
-
-            notes = write_table(chosen, form, main)
+        written = [files.enter_context(replacing(out))]  # the first to be opened is the last to be put in place
+        if with_images:
+            written.append(files.enter_context(replacing(images)))
+        notes = _write(chosen, form, written, out.parent)
         if not chosen.taken.total():
             raise InputError(f"{chosen.folder.path}: there is nothing to export{_left_out(chosen)}")
-        written = [main, files.enter_context(replacing(about))]
-        written[1].write(chosen.sidecar(form, notes))
+        written.append(files.enter_context(replacing(about)))
+        written[-1].write(chosen.sidecar(form, notes))
         if with_stimuli:
             written.append(files.enter_context(replacing(stimuli)))
-            _copy_stimuli(chosen.folder, written[2])
+            _copy_stimuli(chosen.folder, written[-1])
         for file in written:  # if the disk is full, know it before the first is put in place
             file.flush()
     return notes
+
+
+def _write(chosen: Selection, form: str, files: list[BinaryIO], place: Path) -> dict[str, Any]:
+    """Write one of the formats that are files, which will stand in the folder ``place``; its notes."""
+    if form == "jsonl":
+        for record in chosen.everything():
+            files[0].write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        return {}
+    if form == "coco-search18":
+        from serving.export_scanpaths import write_coco_search18
+
+        return write_coco_search18(chosen, files[0])
+    if form == "pysaliency":
+        from serving.export_scanpaths import write_pysaliency
+
+        return write_pysaliency(chosen, files[0], files[1], place)
+    from serving.export_tables import write_table
+
+    return write_table(chosen, form, files[0])
+
+
+def _beside(out: Path, end: str) -> Path:
+    return out.with_name(f"{out.name}.{end}")
 
 
 def _copy_stimuli(folder: RunFolder, to: BinaryIO) -> None:
@@ -193,8 +249,9 @@ def _copy_stimuli(folder: RunFolder, to: BinaryIO) -> None:
 
 
 def _summarise(chosen: Selection, out: Path, notes: dict[str, Any]) -> None:
-    counts = ", ".join(f"{name} {number:,}" for name, number in list(chosen.taken.items())[:20])
-    more = f" and {len(chosen.taken) - 20:,} more" if len(chosen.taken) > 20 else ""
+    taken = list((+chosen.taken).items())
+    counts = ", ".join(f"{name} {number:,}" for name, number in taken[:20])
+    more = f" and {len(taken) - 20:,} more" if len(taken) > 20 else ""
     sys.stdout.write(f"{out}: {count(chosen.taken.total(), 'record')} ({counts}{more}){_left_out(chosen)}\n")
     for line in notes.get("remarks", ()):
         sys.stdout.write(f"{line}\n")

@@ -1,20 +1,11 @@
-"""The published benchmark's submission format, and COCO-Search18's scanpaths.
+"""The published benchmark's submission format.
 
-**turingtest.** One folder per agent with one file per task (:data:`FILES`), each ``{id: response}`` in the order of
-the set; the id is the stimulus's ``benchmark_id`` if it has one, else its own. Responses: a caption, a word, a colour,
-up to three labels as ``"a, b, c"`` in lower case (a comma inside a label becomes a space), and for free viewing the
-first 15 fixations as integers in a frame of 1280 x 1024: floor(x * 1280 / width), floor(y * 1024 / height). A point off
-the frame is moved to its edge and counted. Visual search and conversation are not part of that benchmark.
-
-**coco-search18.** A list of ``{name, subject, task, condition, X, Y, T, length}``, one per scanpath:
-
-- ``name`` is the image's file name, or its whole path where two images of one target share a file name;
-- ``subject`` counts from 1, one for each agent and sample; the side-car says which is which;
-- ``task`` is the stimulus's ``meta.target``, else the name of its target image without its ending, else "none";
-- ``condition`` is "freeview", "present" or "absent", or null where a search stimulus does not say;
-- ``X``, ``Y`` are in pixels of the agent's frame, origin top left; the side-car says each image's frame, and which
-  subjects have another;
-- ``T`` is in milliseconds, and null where an agent does not model durations. ``length`` is the number of fixations.
+One folder per agent with one file per task (:data:`FILES`), each ``{id: response}`` in the order of the set; the id is
+the stimulus's ``benchmark_id`` if it has one, else its own. Responses: a caption, a word, a colour, up to three labels
+as ``"a, b, c"`` in lower case (a comma inside a label becomes a space), and for free viewing the first 15 fixations as
+integers in a frame of 1280 x 1024: floor(x * 1280 / width), floor(y * 1024 / height). A point off the frame is moved to
+its edge and counted. Visual search and conversation are not part of that benchmark; an agent that is asked search alone
+has no gaps in free viewing.
 """
 
 from __future__ import annotations
@@ -22,14 +13,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 import orjson
 
 from agents.errors import InputError, Problem
-from serving.export import Selection, misfit
-from serving.lookup import Lookup
+from serving.asked import is_asked, kind_of
+from serving.export import MALFORMED, Selection, misfit
 
 FILES: dict[str, str] = {
     "image_captioning": "caption.json",
@@ -50,7 +41,8 @@ def write_turingtest(chosen: Selection, out: Path, allow_missing: bool) -> dict[
     gaps: list[Problem] = []
     notes: dict[str, Any] = {"agents_notes": {}, "missing": {}, "remarks": []}
     for name in chosen.machines():
-        tasks = [task for task in chosen.tasks(name) if ids.get(task)]
+        about = chosen.folder.meta["agents"].get(name, {})
+        tasks = [task for task in FILES if ids.get(task) and is_asked(about, kind_of({"task": task}))]
         if not tasks:
             notes["remarks"].append(f"{name}: nothing of its tasks is in this benchmark")
             continue
@@ -162,7 +154,6 @@ def _text(key: str) -> Callable[[dict[str, Any], Counter[str]], Response]:
     return response
 
 
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)
 RESPONSES: dict[str, Callable[[dict[str, Any], Counter[str]], Response]] = {
     "image_captioning": _text("text"),
     "word_association": _text("word"),
@@ -176,72 +167,3 @@ def _write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.write(orjson.dumps(value))
-
-
-def write_coco_search18(chosen: Selection, file: BinaryIO) -> dict[str, Any]:
-    """Write the selected scanpaths of machines; returns notes for the side-car: subjects and frames."""
-    whole_names = _shared_file_names(chosen)
-    subjects: dict[tuple[str, int], int] = {}
-    frames: dict[str, list[int]] = {}
-    others: list[dict[str, Any]] = []
-    separator = b"["
-    with Lookup(chosen.folder) as stimuli:
-        for name in [agent for agent in chosen.machines() if agent in chosen.folder.agents()]:
-            for record in chosen.records(name, answers_to="attention_prediction"):
-                row = stimuli.get(record["task"], record["stimulus"]) or {}
-                subject = subjects.setdefault((name, record["sample"]), len(subjects) + 1)
-                try:
-                    item, frame = _scanpath(record, row, subject, whole_names), record["answer"]["frame"]
-                except MALFORMED as error:
-                    raise misfit(record, "answer", f"not a scanpath: {error!r}") from None
-                if frames.setdefault(item["name"], frame) != frame:
-                    others.append({"name": item["name"], "subject": subject, "frame": frame})
-                file.write(separator + orjson.dumps(item))
-                separator = b",\n"
-    file.write(b"]\n")
-    return {
-        "subjects": {str(number): {"agent": name, "sample": sample} for (name, sample), number in subjects.items()},
-        "frames": frames,
-        "other_frames": others,
-    }
-
-
-def _scanpath(record: dict[str, Any], row: dict[str, Any], subject: int, whole_names: bool) -> dict[str, Any]:
-    answer, image = record["answer"], row.get("image", record["stimulus"])
-    return {
-        "name": image if whole_names else PurePosixPath(image).name,
-        "subject": subject,
-        "task": _target(row),
-        "condition": _condition(row),
-        "X": [point[0] for point in answer["fixations"]],
-        "Y": [point[1] for point in answer["fixations"]],
-        "T": answer["durations_ms"],
-        "length": len(answer["fixations"]),
-    }
-
-
-def _target(row: dict[str, Any]) -> str:
-    named = row.get("meta", {}).get("target")
-    if isinstance(named, str):
-        return named
-    image = row.get("target_image")
-    return PurePosixPath(image).stem if isinstance(image, str) else "none"
-
-
-def _condition(row: dict[str, Any]) -> str | None:
-    if row.get("mode", "free") == "free":
-        return "freeview"
-    present = row.get("target_present")
-    if present is None:
-        return "present" if row.get("target_box") or row.get("target_mask") else None
-    return "present" if present else "absent"
-
-
-def _shared_file_names(chosen: Selection) -> bool:
-    """Whether two different images of one target have the same file name."""
-    seen: dict[tuple[str, str], set[str]] = {}
-    for _, row in chosen.folder.stimuli():
-        image = row.get("image")
-        if row.get("task") == "attention_prediction" and isinstance(image, str):
-            seen.setdefault((_target(row), PurePosixPath(image).name), set()).add(image)
-    return any(len(images) > 1 for images in seen.values())

@@ -21,6 +21,7 @@ from run_folders import ANSWERS, agent_entry, attempt, failed, line, record, sti
 import serving.files
 from agents.errors import InputError, StorageError
 from agents.stimuli import TASKS
+from serving.cli import build_parser
 from serving.export import FORMATS, export
 from serving.importing import import_files
 from serving.reading import RunFolder
@@ -337,6 +338,19 @@ def test_turingtest_of_another_sample(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out" / "all").iterdir()] == ["word.json"]
 
 
+def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
+    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
+    records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
+    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}, "gbvs": agent_entry(GAZE)}
+    run = write_run(tmp_path / "run", stimuli, records, agents)
+    export(run, "turingtest", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_export.json", "_stimuli.jsonl", "gbvs"]
+    agents["hunter"]["modes"] = ["free", "search"]
+    write_run(tmp_path / "run", stimuli, records, agents)
+    with pytest.raises(InputError, match="1 answers are missing"):
+        export(run, "turingtest", tmp_path / "two")
+
+
 def test_two_stimuli_of_one_id_are_refused(tmp_path: Path) -> None:
     stimuli = [stimulus("come", WORD), stimulus("come/prompted", WORD, benchmark_id="come", version="prompted")]
     run = write_run(tmp_path / "run", stimuli, {"all": []}, {"all": agent_entry(WORD)})
@@ -364,68 +378,14 @@ def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
         export(run, "turingtest", tmp_path / "out")
 
 
-# --- COCO-Search18 ---------------------------------------------------------------------------------------------------
-
-
-def test_coco_search18(tmp_path: Path) -> None:
-    timed = {**ANSWERS[GAZE], "durations_ms": [200.0, 150.5, 90.0], "frame": [1680, 1050]}
-    search = {"mode": "search", "target_image": "targets/bottle.png"}
-    stimuli = [
-        stimulus("g1", GAZE, image="a/1.jpg"),
-        stimulus("g2", GAZE, image="b/2.jpg", target_present=False, **search),
-        stimulus("g3", GAZE, image="b/3.jpg", meta={"target": "cup"}, mode="search", target_box=[1, 1, 2, 2]),
-        stimulus("g4", GAZE, image="b/4.jpg", **search),
-        stimulus("c1", COLOR),
-    ]
-    records = {
-        "gbvs": [record(f"g{number}", GAZE, "gbvs") for number in (1, 2, 3, 4)],
-        "dg": [
-            *(record("g1", GAZE, "dg", sample=sample, answer=timed) for sample in (0, 1)),
-            record("c1", COLOR, "dg"),
-            failed("g2", task=GAZE, agent="dg"),
-        ],
-    }
-    agents = {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE, COLOR)}
-    out = tmp_path / "c.json"
-    export(write_run(tmp_path / "run", stimuli, records, agents), "coco-search18", out)
-    items = json.loads(out.read_text())
-    assert items[0] == {
-        "name": "1.jpg",
-        "subject": 1,
-        "task": "none",
-        "condition": "freeview",
-        "X": [320, 0, 639],
-        "Y": [240, 0, 479],
-        "T": None,
-        "length": 3,
-    }
-    assert [(item["name"], item["subject"], item["task"], item["condition"]) for item in items[1:]] == [
-        ("2.jpg", 1, "bottle", "absent"),
-        ("3.jpg", 1, "cup", "present"),
-        ("4.jpg", 1, "bottle", None),
-        ("1.jpg", 2, "none", "freeview"),
-        ("1.jpg", 3, "none", "freeview"),
-    ]
-    assert items[4]["T"] == [200.0, 150.5, 90.0]
-    about = json.loads((tmp_path / "c.json.export.json").read_text())
-    assert about["subjects"]["3"] == {"agent": "dg", "sample": 1}
-    assert about["frames"]["2.jpg"] == [640, 480]
-    assert {"name": "1.jpg", "subject": 2, "frame": [1680, 1050]} in about["other_frames"]
-    assert about["left_out"] == {"failed": 1}
-
-
-def test_coco_search18_names_images_that_share_a_file_name_by_their_path(tmp_path: Path) -> None:
-    stimuli = [stimulus("g1", GAZE, image="a/1.jpg"), stimulus("g2", GAZE, image="b/1.jpg")]
-    rows = [record(name, GAZE, "gbvs") for name in ("g1", "g2")]
-    run = write_run(tmp_path / "run", stimuli, {"gbvs": rows}, {"gbvs": agent_entry(GAZE)})
-    export(run, "coco-search18", tmp_path / "out")
-    assert [item["name"] for item in json.loads((tmp_path / "out").read_text())] == ["a/1.jpg", "b/1.jpg"]
-
-
 # --- where it may write ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", [form for form in FORMATS if form != "turingtest"])
+# The clips of judges need pictures and have tests of their own, for these promises too.
+FILES = [form for form in FORMATS if form not in ("turingtest", "judges")]
+
+
+@pytest.mark.parametrize("form", FILES)
 def test_no_file_is_replaced_unasked(tmp_path: Path, form: str) -> None:
     run = _mixed(tmp_path)
     out = tmp_path / "out"
@@ -521,7 +481,7 @@ def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text() == "mine"
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [*FILES, "turingtest"])
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -539,7 +499,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
         export(_mixed(tmp_path), "jsonl", tmp_path / "file" / "out.jsonl")
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [*FILES, "turingtest"])
 def test_damage_leaves_nothing(tmp_path: Path, form: str) -> None:
     run = _benchmark(tmp_path)
     path = run / "records" / "all.jsonl"
@@ -557,13 +517,21 @@ def test_wrong_usage(tmp_path: Path) -> None:
         export(run, "csv", tmp_path / "out", sample=-1)
     with pytest.raises(InputError, match="not a run folder"):
         export(tmp_path / "none", "csv", tmp_path / "out")
-    for form in ("jsonl", "csv", "parquet", "coco-search18"):
+    for form in FILES:
         with pytest.raises(InputError, match="nothing to export"):
             export(run, form, tmp_path / "out", sample=9)
+    for out in (".", ".."):
+        with pytest.raises(InputError, match="has no name of its own"):
+            export(run, "csv", out, force=True)
     empty = write_run(tmp_path / "empty", [], {})
     with pytest.raises(InputError, match="nothing to export"):
         export(empty, "turingtest", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
+
+
+def test_the_command_offers_every_format() -> None:
+    for form in FORMATS:
+        assert build_parser().parse_args(["export", "RUN", "--format", form, "--out", "OUT"]).format == form
 
 
 def test_imports_alone_are_exported(tmp_path: Path) -> None:

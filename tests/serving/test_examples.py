@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.errors import ImageError
-from agents.stimuli import parse_row
+from agents.stimuli import AttentionStimulus, parse_row
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -28,6 +28,23 @@ def test_every_picture_is_asked_for_everything(name: str, kinds: tuple[str, str]
     pictures = {f"images/{path.name}" for path in (EXAMPLES / "images").iterdir()}
     assert asked == {(kind, picture) for kind in kinds for picture in pictures}
     assert len(pictures) >= 9
+
+
+def test_targets_are_cut_out_of_their_pictures() -> None:
+    rows = [json.loads(line) for line in (EXAMPLES / "search.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len({row["id"] for row in rows}) == len(rows) == len(list((EXAMPLES / "targets").iterdir()))
+    authors = {row["image"]: row["meta"]["author"] for row in ROWS if not row["id"].endswith("broken")}
+    for row in rows:
+        stimulus = parse_row(json.dumps(row), root=EXAMPLES)
+        assert isinstance(stimulus, AttentionStimulus)
+        assert stimulus.target_image is not None
+        x, y, width, height = row["target_box"]
+        picture = stimulus.image.decode()[y : y + height, x : x + width]
+        if Path(row["image"]).suffix == ".png":
+            assert (picture == stimulus.target_image.decode()).all()
+        else:  # decoders of JPEG may differ in the last digit
+            assert abs(picture.astype(int) - stimulus.target_image.decode()).mean() < 2
+        assert row["meta"]["author"] == authors[row["image"]]
 
 
 def test_headers_are_sound_and_one_file_cannot_be_decoded() -> None:

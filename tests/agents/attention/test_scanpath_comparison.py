@@ -1,0 +1,282 @@
+"""Comparisons of small sets against figures computed by hand or from the scores of single pairs."""
+
+from statistics import mean
+
+import numpy as np
+import pytest
+
+from agents.attention import scanpath_metrics as metrics
+from agents.attention.scanpath_comparison import Comparison, Options
+from agents.attention.scanpath_sets import Recorded
+from agents.errors import InputError
+
+FRAME = (1280, 1024)
+
+
+def made(stimulus, subject, *points, frame=FRAME, **more):
+    return Recorded(stimulus, subject, subject, points, frame, **more)
+
+
+def drawn(seed, stimuli=("a", "b", "c"), subjects=("1", "2"), length=6, **more):
+    chance = np.random.default_rng(seed)
+    return [
+        made(stimulus, subject, *((float(x), float(y)) for x, y in chance.random((length, 2)) * FRAME), **more)
+        for stimulus in stimuli
+        for subject in subjects
+    ]
+
+
+def scored(one, other, comparison, frame=FRAME):
+    """The scores of one pair, straight from the metrics."""
+    scores = metrics.substitution(comparison.options.grid, comparison.threshold)
+    sequences = [metrics.cells(path, frame, comparison.options.grid) for path in (one, other)]
+    return {**metrics.multimatch(one, other, frame), "scanmatch": metrics.scanmatch(*sequences, scores)}
+
+
+def means(rows, condition):
+    (row,) = [row for row in rows if row["condition"] == condition]
+    return {score: own["mean"] for score, own in row["scores"].items()}
+
+
+@pytest.fixture
+def _package():
+    pytest.importorskip("multimatch_gaze")
+
+
+def test_figures_of_hand_made_paths():
+    paths = [
+        made("a", "1", (640, 512), (640, 112), (340, 512), (640, 112), (640, 213), window=200, pixels_per_degree=50),
+        made("b", "2", (640, 512), (690, 512), (1300, 512), pixels_per_degree=100),
+    ]
+    found = Comparison(paths, None, Options()).figures()["first"]
+    lengths = [400, 500, 500, 101, 50, 610]
+    assert (found["paths"], found["subjects"], found["fixations_off_the_frame"]) == (2, 2, 1)
+    assert (found["fixations"]["mean"], found["amplitude_px"]["count"]) == (4, 6)
+    assert found["amplitude_px"]["mean"] == pytest.approx(mean(lengths))
+    assert found["amplitude_share_of_width"]["p50"] == pytest.approx(450 / 1280)
+    degrees = [8, 10, 10, 2.02, 0.5, 6.1]
+    assert found["amplitude_degrees"]["mean"] == pytest.approx(mean(degrees))
+    # up; down left; up right; down; right; right
+    shares = {name: share for name, share in found["directions"].items() if share}
+    assert shares == pytest.approx({"up": 1 / 6, "down left": 1 / 6, "up right": 1 / 6, "down": 1 / 6, "right": 2 / 6})
+    assert (found["horizontal"], found["vertical"]) == pytest.approx((2 / 6, 2 / 6))
+    # Of the fixations after the first one, (640, 112) returns; the rate is of 3 and of 1.
+    assert (found["return_rate"]["count"], found["return_rate"]["of"]) == (1, 4)
+    # (640, 213) is 101 px from (640, 112), one pixel outside its window.
+    assert (found["edge_share"]["count"], found["edge_share"]["of"]) == (1, 6)
+
+
+def test_degrees_are_those_of_the_option_and_need_every_path():
+    paths = [made("a", "1", (0, 0), (90, 0), pixels_per_degree=50), made("a", "2", (0, 0), (30, 0))]
+    assert Comparison(paths, None, Options(threshold=1)).figures()["first"]["amplitude_degrees"] is None
+    found = Comparison(paths, None, Options(threshold=1, pixels_per_degree=30)).figures()["first"]
+    assert (found["amplitude_degrees"]["p5"], found["amplitude_degrees"]["mean"]) == pytest.approx((1.1, 2))
+
+
+def test_lengths_of_options_are_scaled_with_the_frame():
+    """Half the frame, half the radius and half the window: the same counts."""
+    large = [made("a", "1", (640, 512), (640, 112), (340, 512), (640, 153), (640, 253.5))]
+    small = [made("a", "1", *((x / 2, y / 2) for x, y in large[0].fixations), frame=(640, 512))]
+    one, other = (Comparison(paths, None, Options(threshold=1)).figures()["first"] for paths in (large, small))
+    assert one["return_rate"] == other["return_rate"]
+    assert one["return_rate"]["count"] == 1
+    assert one["edge_share"] == other["edge_share"]
+    assert one["edge_share"]["count"] == 1
+    assert one["amplitude_share_of_width"] == pytest.approx(other["amplitude_share_of_width"])
+    strict = Comparison(small, None, Options(threshold=1, return_radius=40)).figures()["first"]
+    assert strict["return_rate"]["count"] == 0
+
+
+def test_random_twins_keep_count_first_fixation_and_frame():
+    paths = drawn(1, length=9, durations=tuple([1.0] * 9))
+    comparison = Comparison(paths, None, Options())
+    twins = [twin for twin, _ in comparison.each("random")]
+    assert len(twins) == len(paths)
+    for path, twin in zip(paths, twins, strict=True):
+        assert (twin.fixations[0], len(twin.fixations), twin.durations) == (path.fixations[0], 9, None)
+        assert metrics.outside(twin.fixations, FRAME) == 0
+        assert set(twin.fixations[1:]).isdisjoint(path.fixations)
+    assert [twin for twin, _ in Comparison(paths, None, Options()).each("random")] == twins
+    assert [twin for twin, _ in Comparison(paths, None, Options(seed=1)).each("random")] != twins
+
+
+@pytest.mark.usefixtures("_package")
+def test_a_mean_is_of_the_stimuli_whatever_their_number_of_pairs():
+    first = [*drawn(1, ("a",), ("m", "n")), *drawn(2, ("b",), ("m",))]
+    second = [*drawn(3, ("a",), ("1", "2")), *drawn(4, ("b",), ("1",))]
+    comparison = Comparison(first, second, Options())
+    rows = comparison.similarity()
+    each = {
+        stimulus: [
+            scored(one.fixations, other.fixations, comparison)
+            for one in first
+            for other in second
+            if one.stimulus == other.stimulus == stimulus
+        ]
+        for stimulus in "ab"
+    }
+    assert [len(found) for found in each.values()] == [4, 1]
+    expected = {score: mean(mean(found[score] for found in each[s]) for s in "ab") for score in each["b"][0]}
+    assert means(rows, "first : second") == pytest.approx(expected)
+    assert rows[0]["pairs"] == 5
+    assert rows[0]["scores"]["shape"]["low"] <= expected["shape"] <= rows[0]["scores"]["shape"]["high"]
+
+
+@pytest.mark.usefixtures("_package")
+def test_every_condition_against_the_scores_of_its_pairs():
+    """Two stimuli, so that there is one other; frames of different sizes, so that paths must be scaled."""
+    half = (640, 512)
+    first = [
+        made("a", "m", (600, 500), (100, 200), (900, 700), (300, 900)),
+        made("b", "m", (300, 256), (50, 400), (600, 20), (100, 100), frame=half),
+    ]
+    second = [*drawn(5, ("a", "b"), ("1", "2", "3"), length=5)]
+    comparison = Comparison(first, second, Options())
+    rows = comparison.similarity()
+    by = {(path.stimulus, path.subject): path.scaled(FRAME) for path in (*first, *second)}
+    people = "123"
+
+    def expected(pairs):
+        found = [[scored(*pair, comparison) for pair in own] for own in pairs]
+        return {score: mean(mean(one[score] for one in own) for own in found) for score in found[0][0]}
+
+    def crossed(left):
+        return expected([[(left(s), by[s, p]) for p in people] for s in "ab"])
+
+    others = {"a": "b", "b": "a"}
+    twins = {path.stimulus: path.scaled(FRAME) for path, _ in comparison.each("random")}
+    assert means(rows, "first : second") == pytest.approx(crossed(lambda s: by[s, "m"]))
+    assert means(rows, "first, other stimulus : second") == pytest.approx(crossed(lambda s: by[others[s], "m"]))
+    assert means(rows, "random : second") == pytest.approx(crossed(lambda s: twins[s]))
+    pairs = [("1", "2"), ("1", "3"), ("2", "3")]
+    assert means(rows, "second : second") == pytest.approx(
+        expected([[(by[s, p], by[s, q]) for p, q in pairs] for s in "ab"])
+    )
+    assert means(rows, "second, other stimulus : second") == pytest.approx(
+        expected([[(by[others[s], p], by[s, q]) for p, q in pairs] for s in "ab"])
+    )
+
+    def averaged(stimulus, without):
+        kept = [by[stimulus, p] for p in people if p != without]
+        return np.mean(kept, axis=0)
+
+    assert means(rows, "second, averaged : second") == pytest.approx(
+        expected([[(averaged(s, q), by[s, q]) for _, q in pairs] for s in "ab"])
+    )
+    assert len(rows) == 6  # a set of one subject is not compared with itself
+
+
+@pytest.mark.usefixtures("_package")
+def test_an_average_is_as_long_as_the_median_of_paths_that_reach_there():
+    points = [(100, 100), (200, 300), (500, 100), (900, 900), (100, 800)]
+    paths = [
+        made("a", "1", *points[:3]),
+        made("a", "2", *((x + 60, y) for x, y in points[:4])),
+        made("a", "3", *points),
+        made("a", "4", *points[:4]),
+    ]
+    comparison = Comparison(paths, None, Options(pairs=100))
+    found = means(comparison.similarity(), "first, averaged : first")
+    scores = []
+    for target in ("2", "3", "3", "4", "4", "4"):  # the right one of each pair of two subjects
+        kept = [path.fixations for path in paths if path.subject != target]
+        length = sorted(map(len, kept))[1]
+        average = [tuple(np.mean([path[at] for path in kept if len(path) > at], axis=0)) for at in range(length)]
+        scores.append(scored(average, next(p for p in paths if p.subject == target).fixations, comparison))
+    assert found == pytest.approx({score: mean(one[score] for one in scores) for score in scores[0]})
+
+
+@pytest.mark.usefixtures("_package")
+def test_one_subject_is_not_compared_with_itself():
+    paths = [*drawn(1, ("a",), ("1", "1", "2")), *drawn(2, ("b",), ("1", "1"))]
+    rows = Comparison(paths, None, Options()).similarity()
+    assert rows[0]["condition"] == "first : first"
+    assert rows[0]["pairs"] == 2
+    assert rows[0]["scores"]["shape"]["stimuli"] == 1
+
+
+@pytest.mark.usefixtures("_package")
+def test_pairs_are_drawn_by_the_seed():
+    paths = drawn(1, subjects=tuple("12345678"))
+    rows = [Comparison(paths, None, Options(pairs=3, seed=seed)).similarity() for seed in (0, 0, 1)]
+    assert rows[0] == rows[1]
+    assert [row["pairs"] for row in rows[0]] == [9] * 4
+    assert rows[0][0]["scores"]["shape"]["mean"] != rows[2][0]["scores"]["shape"]["mean"]
+
+
+@pytest.mark.usefixtures("_package")
+def test_paths_are_compared_in_one_frame():
+    second = drawn(1)
+    first = [
+        Recorded(path.stimulus, "m", "m", tuple((x / 4, y / 2) for x, y in path.fixations), (320, 512))
+        for path in second[::2]
+    ]
+    rows = Comparison(first, second[::2], Options()).similarity()
+    assert means(rows, "first : second") == pytest.approx(dict.fromkeys((*metrics.MULTIMATCH[:4], "scanmatch"), 1))
+    assert Comparison(first, second, Options()).stretched == 3
+
+
+@pytest.mark.usefixtures("_package")
+@pytest.mark.parametrize(
+    ("durations", "timed"),
+    [((100.0, 200.0, 300.0), True), (None, False), ((100.0, 0.0, 300.0), False)],
+)
+def test_durations_count_where_both_have_them(durations, timed):
+    points = [(100, 100), (500, 700), (900, 300)]
+    first = [made("a", "m", *points, durations=durations)]
+    second = [made("a", "1", *points, durations=(100.0, 200.0, 150.0))]
+    found = means(Comparison(first, second, Options()).similarity(), "first : second")
+    if timed:
+        # The median of 0, 0 for two saccades; bins 2, 4, 6 and 2, 4, 3: 9 of 12 are aligned.
+        assert (found["duration"], found["scanmatch_durations"]) == pytest.approx((1, 0.75))
+    else:
+        assert not {"duration", "scanmatch_durations"} & found.keys()
+
+
+@pytest.mark.usefixtures("_package")
+def test_paths_too_short_for_multimatch_are_counted_and_have_a_scanmatch():
+    first = [made("a", "m", (10, 10), (900, 900)), made("b", "m", (1, 1), (5, 900), (700, 2))]
+    second = [made("a", "1", (10, 10), (900, 900)), made("b", "1", (1, 1), (5, 900), (700, 2))]
+    row = Comparison(first, second, Options()).similarity()[0]
+    assert (row["pairs"], row["too_short_for_multimatch"]) == (2, 1)
+    assert (row["scores"]["shape"]["stimuli"], row["scores"]["scanmatch"]["stimuli"]) == (1, 2)
+
+
+@pytest.mark.usefixtures("_package")
+def test_with_one_stimulus_there_is_no_other_and_of_two_people_no_average():
+    rows = Comparison(drawn(1, ("a",)), drawn(2, ("a",)), Options()).similarity()
+    assert [row["condition"] for row in rows] == [
+        "first : second",
+        "random : second",
+        "second : second",
+        "first : first",
+    ]
+    assert rows[0]["scores"]["shape"]["low"] is None
+
+
+def test_the_threshold_is_of_the_second_set():
+    first, second = drawn(1), drawn(2)
+    lengths = [float(length) / 1280 * 12 for path in second for length in metrics.amplitudes(path.fixations)]
+    assert Comparison(first, second, Options()).threshold == pytest.approx(2 * np.std(lengths, ddof=1))
+    assert Comparison(first, second, Options(threshold=1.5)).threshold == 1.5
+    with pytest.raises(InputError, match="--threshold"):
+        Comparison(first, [made("a", "1", (1, 1))], Options())
+
+
+def test_sets_that_share_nothing_are_refused_with_names_of_both():
+    with pytest.raises(
+        InputError, match=r"'a', 'b', 'c' in the first, 'd', 'e', 'f', 'g', 'h' and 1 more in the second"
+    ):
+        Comparison(drawn(1), drawn(2, tuple("defghi")), Options())
+
+
+def test_stimuli_of_one_set_alone_are_left_out():
+    comparison = Comparison(drawn(1, tuple("abc")), drawn(2, tuple("cbxyz")), Options())
+    assert [shown.name for shown in comparison.shown] == ["b", "c"]
+    assert comparison.left_out == (1, 3)
+    assert comparison.figures()["first"]["paths"] == 4
+
+
+def test_nothing_is_stretched_by_a_frame_of_the_same_shape():
+    first = [made("a", "m", (1, 2), (30, 40), (9, 9), frame=(640, 512))]
+    assert Comparison(first, [made("a", "1", (1, 2), (30, 40), (9, 9))], Options()).stretched == 0

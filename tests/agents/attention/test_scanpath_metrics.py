@@ -1,0 +1,293 @@
+"""Figures and scores of scanpaths against plain loops, exhaustive alignments, closed forms and hand-computed cases."""
+
+import itertools
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.attention import scanpath_metrics as metrics
+from agents.errors import UnavailableError
+
+FRAME = (1280, 1024)
+POINTS = st.lists(st.tuples(st.integers(0, 1279), st.integers(0, 1023)), min_size=1, max_size=8)
+
+
+def every_alignment(first, second, scores, gap):
+    """The best score of all alignments, tried one by one."""
+    if not first or not second:
+        return gap * (len(first) + len(second))
+    return max(
+        scores[first[0]][second[0]] + every_alignment(first[1:], second[1:], scores, gap),
+        gap + every_alignment(first[1:], second, scores, gap),
+        gap + every_alignment(first, second[1:], scores, gap),
+    )
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=5),
+    st.lists(st.integers(0, 3), max_size=5),
+    st.lists(st.lists(st.integers(-8, 8), min_size=4, max_size=4), min_size=4, max_size=4),
+    st.sampled_from([0.0, -0.5, -3.0]),
+)
+def test_the_alignment_is_the_best_of_all(first, second, scores, gap):
+    found = metrics.align(np.array(first, int), np.array(second, int), np.array(scores, float), gap)
+    assert found == pytest.approx(every_alignment(first, second, scores, gap), abs=1e-9)
+
+
+def test_a_gap_is_never_rewarded():
+    with pytest.raises(ValueError, match="rewarded"):
+        metrics.align(np.array([0]), np.array([0]), np.ones((1, 1)), gap=0.5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([0, 1], [0, 1], 1.0),
+        ([0, 3], [0, 3], 1.0),
+        ([0], [0, 0], 0.5),  # the longer one is what is divided by
+        ([0], [1], 0.5),  # one cell apart: (2 - 1) / 2
+        ([0], [2], 0.0),  # two apart: 0, as two gaps are
+        ([0], [3], 0.0),  # three apart would be -1; two gaps are better
+        ([0, 3], [3, 0], 0.5),  # only one of the two can be aligned
+        ([0, 1, 2], [0, 2], 2 / 3),
+    ],
+)
+def test_scanmatch_of_cells_in_a_row(first, second, expected):
+    """A grid of 4 x 1 and a threshold of 2."""
+    scores = metrics.substitution((4, 1), 2.0)
+    assert metrics.scanmatch(np.array(first), np.array(second), scores) == pytest.approx(expected)
+    assert metrics.scanmatch(np.array(second), np.array(first), scores) == pytest.approx(expected)
+
+
+def test_scanmatch_with_a_gap_penalty_can_be_negative():
+    scores = metrics.substitution((9, 1), 2.0)
+    assert metrics.scanmatch(np.array([0]), np.array([8]), scores, gap=-1.0) == pytest.approx(-1.0)
+
+
+def test_scanmatch_of_nothing_is_no_score():
+    scores = metrics.substitution((4, 1), 2.0)
+    assert metrics.scanmatch(np.array([], int), np.array([1]), scores) is None
+    assert metrics.scanmatch(np.array([1]), np.array([], int), scores) is None
+
+
+def test_the_substitution_matrix_is_threshold_minus_distance():
+    grid = (5, 3)
+    found = metrics.substitution(grid, 3.5)
+    places = [(column, row) for row in range(3) for column in range(5)]
+    expected = [[3.5 - math.dist(one, other) for other in places] for one in places]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(-50, 1400), st.integers(-50, 1100)), min_size=1, max_size=6))
+def test_cells_are_those_that_the_fixations_lie_in(points):
+    expected = []
+    for x, y in points:
+        column, row = min(max(x // 160, 0), 7), min(max(y // 256, 0), 3)
+        expected.append(row * 8 + column)
+    assert metrics.cells(points, FRAME, (8, 4)).tolist() == expected
+
+
+def test_the_threshold_is_two_standard_deviations_of_a_sample():
+    assert metrics.threshold([1.0, 2.0, 3.0, 4.0]) == pytest.approx(2 * math.sqrt(5 / 3))
+
+
+@pytest.mark.parametrize("lengths", [[], [3.0], [2.0, 2.0]])
+def test_without_spread_there_is_no_threshold(lengths):
+    with pytest.raises(ValueError, match="more than one length"):
+        metrics.threshold(lengths)
+
+
+def test_durations_repeat_cells_halves_up():
+    found = metrics.repeated(np.array([7, 8, 9, 4]), [24.9, 25.0, 130.0, 74.9], 50.0)
+    assert found.tolist() == [8, 9, 9, 9, 4]
+
+
+def test_saccades_and_amplitudes():
+    path = [(0, 0), (3, 4), (3, 4), (-9, 9)]
+    assert metrics.saccades(path).tolist() == [[3, 4], [0, 0], [-12, 5]]
+    assert metrics.amplitudes(path).tolist() == [5, 0, 13]
+    assert metrics.amplitudes([(1, 2)]).tolist() == metrics.amplitudes([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("way", "sector"),
+    [
+        ((9, 0), "right"),
+        ((9, -9), "up right"),
+        ((0, -9), "up"),
+        ((-9, -9), "up left"),
+        ((-9, 0), "left"),
+        ((-9, 9), "down left"),
+        ((0, 9), "down"),
+        ((9, 9), "down right"),
+        ((100, -41), "right"),  # 22.3 degrees
+        ((100, -42), "up right"),  # 22.8 degrees
+        ((100, 41), "right"),
+        ((100, 42), "down right"),
+    ],
+)
+def test_directions_are_as_on_the_screen(way, sector):
+    counts = metrics.direction_counts([(50, 50), (50 + way[0], 50 + way[1])])
+    assert {name: count for name, count in zip(metrics.SECTORS, counts.tolist(), strict=True) if count} == {sector: 1}
+
+
+def test_a_saccade_of_no_length_has_no_direction():
+    assert metrics.direction_counts([(5, 5), (5, 5), (6, 5)]).sum() == 1
+    assert metrics.direction_counts([(5, 5)]).tolist() == [0] * 8
+
+
+@pytest.mark.parametrize(
+    ("path", "count_first", "expected"),
+    [
+        ([(0, 0), (500, 0), (900, 0), (500, 43)], False, (1, 2)),  # at the radius
+        ([(0, 0), (500, 0), (900, 0), (500, 44)], False, (0, 2)),
+        ([(0, 0), (500, 0), (900, 0), (531, 31)], False, (0, 2)),  # Euclidean: 43.8
+        ([(0, 0), (500, 0), (510, 0)], False, (0, 1)),  # the fixation just before does not count
+        ([(0, 0), (500, 0), (510, 0), (505, 0)], False, (1, 2)),  # the one before that does
+        ([(0, 0), (500, 0), (0, 0)], False, (0, 1)),  # the forced fixation is no place to return to
+        ([(0, 0), (500, 0), (0, 0)], True, (1, 2)),
+        ([(0, 0), (500, 0), (900, 0), (500, 0), (900, 0), (500, 0)], False, (3, 4)),  # once each, however often
+        ([(0, 0), (500, 0)], False, (0, 0)),
+        ([(0, 0)], False, (0, 0)),
+        ([(0, 0)], True, (0, 0)),
+    ],
+)
+def test_return_fixations(path, count_first, expected):
+    assert metrics.return_fixations(path, 43, count_first=count_first) == expected
+
+
+@given(POINTS, st.integers(1, 700), st.booleans())
+def test_return_fixations_against_a_plain_loop(path, radius, count_first):
+    kept = path if count_first else path[1:]
+    returns = sum(
+        any(math.dist(kept[later], kept[earlier]) <= radius for earlier in range(later - 1))
+        for later in range(len(kept))
+    )
+    assert metrics.return_fixations(path, radius, count_first=count_first)[0] == returns
+
+
+def test_outside_counts_what_lies_off_the_frame():
+    assert metrics.outside([(0, 0), (1279.9, 1023.9), (1280, 5), (5, 1024), (-0.1, 5), (-12, 1324)], FRAME) == 4
+
+
+def test_random_paths_fill_the_frame_and_keep_the_first_fixation():
+    path = metrics.random_path(np.random.default_rng(3), (640, 80), 4000, (320, 40))
+    assert path.shape == (4000, 2)
+    assert path[0].tolist() == [320, 40]
+    assert metrics.outside(path, (640, 80)) == 0
+    sides = np.histogram2d(*path[1:].T, bins=4, range=((0, 640), (0, 80)))[0]
+    assert sides.min() > 250 - 80
+    assert sides.max() < 250 + 80  # 5 standard deviations of Binomial(4000, 1/16)
+    again = metrics.random_path(np.random.default_rng(3), (640, 80), 4000, (320, 40))
+    assert (again == path).all()
+    assert metrics.random_path(np.random.default_rng(3), (640, 80), 2)[0].tolist() != [320, 40]
+
+
+def test_an_interval_of_a_mean_is_the_normal_one_for_many_stimuli():
+    values = np.random.default_rng(1).exponential(2.0, 900)
+    low, high = metrics.interval(values, np.ones(900), np.random.default_rng(2), 4000)
+    spread = 1.96 * values.std() / 30
+    assert low == pytest.approx(values.mean() - spread, abs=0.1 * spread)
+    assert high == pytest.approx(values.mean() + spread, abs=0.1 * spread)
+
+
+def test_an_interval_of_a_rate_is_of_sums_not_of_rates():
+    """Two stimuli, rates 1 of 1 and 0 of 99: drawn anew, 1, 0.01 or 0, a quarter, a half, a quarter of the times."""
+    low, high = metrics.interval([1, 0], [1, 99], np.random.default_rng(0), 2000)
+    assert (low, high) == (0.0, 1.0)
+    low, high = metrics.interval([50, 50], [100, 100], np.random.default_rng(0))
+    assert (low, high) == (0.5, 0.5)
+
+
+def test_an_interval_needs_two_stimuli_and_something_to_count():
+    assert metrics.interval([1], [2], np.random.default_rng(0)) is None
+    assert metrics.interval([0, 0], [0, 0], np.random.default_rng(0)) is None
+
+
+def test_a_summary():
+    found = metrics.summary([1, 2, 3, 4, 10])
+    assert found["count"] == 5
+    assert found["mean"] == 4
+    assert found["sd"] == pytest.approx(math.sqrt(50 / 4))
+    assert (found["p25"], found["p50"], found["p75"], found["p95"]) == pytest.approx((2, 3, 4, 8.8))
+    assert metrics.summary([7])["sd"] == 0
+    assert metrics.summary([]) is None
+
+
+# MultiMatch
+
+
+def plain_multimatch(first, second, frame, durations=None):
+    """Dewhurst et al. 2012 without simplification, by trying every monotone path through the table of saccades."""
+    ways = [[(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(path)] for path in (first, second)]
+    last = len(ways[0]) - 1, len(ways[1]) - 1
+
+    def routes(i, j):
+        if (i, j) == last:
+            yield [(i, j)]
+            return
+        for down, right in ((0, 1), (1, 0), (1, 1)):
+            if i + down <= last[0] and j + right <= last[1]:
+                for rest in routes(i + down, j + right):
+                    yield [(i, j), *rest]
+
+    def cost(route):
+        return sum(math.dist(ways[0][i], ways[1][j]) for i, j in route[1:])
+
+    best = min(cost(route) for route in routes(0, 0))
+    found = []
+    for route in routes(0, 0):
+        if cost(route) > best + 1e-9:
+            continue
+        diagonal = math.hypot(*frame)
+        turns = [abs(math.atan2(*ways[0][i][::-1]) - math.atan2(*ways[1][j][::-1])) for i, j in route]
+        values = {
+            "shape": 1 - np.median([math.dist(ways[0][i], ways[1][j]) for i, j in route]) / (2 * diagonal),
+            "direction": 1 - np.median([min(turn, 2 * math.pi - turn) for turn in turns]) / math.pi,
+            "length": 1
+            - np.median([abs(math.hypot(*ways[0][i]) - math.hypot(*ways[1][j])) for i, j in route]) / diagonal,
+            "position": 1 - np.median([math.dist(first[i], second[j]) for i, j in route]) / diagonal,
+        }
+        if durations is not None:
+            pairs = [(durations[0][i], durations[1][j]) for i, j in route]
+            values["duration"] = 1 - np.median([abs(a - b) / max(a, b) for a, b in pairs])
+        found.append(values)
+    return found
+
+
+@settings(deadline=None)  # the first call imports scipy
+@given(st.randoms(use_true_random=False), st.integers(3, 5), st.integers(3, 5), st.booleans())
+def test_multimatch_against_every_route(chance, one, other, timed):
+    pytest.importorskip("multimatch_gaze")
+    paths = [[(chance.randrange(1280), chance.randrange(1024)) for _ in range(length)] for length in (one, other)]
+    times = tuple([chance.uniform(50, 600) for _ in path] for path in paths) if timed else None
+    found = metrics.multimatch(*paths, FRAME, times)
+    assert list(found) == list(metrics.MULTIMATCH if timed else metrics.MULTIMATCH[:4])
+    possible = plain_multimatch(*paths, FRAME, times)
+    assert any(found == pytest.approx(values, abs=1e-9) for values in possible)
+
+
+def test_multimatch_of_a_moved_path():
+    pytest.importorskip("multimatch_gaze")
+    path = [(100, 100), (300, 150), (280, 400), (280, 400), (900, 90)]
+    moved = [(x + 30, y + 40) for x, y in path]
+    found = metrics.multimatch(path, moved, FRAME)
+    assert found == pytest.approx({"shape": 1, "direction": 1, "length": 1, "position": 1 - 50 / math.hypot(*FRAME)})
+    assert metrics.multimatch(path, path, FRAME) == pytest.approx(dict.fromkeys(metrics.MULTIMATCH[:4], 1))
+
+
+def test_multimatch_needs_three_fixations():
+    pytest.importorskip("multimatch_gaze")
+    path = [(1, 2), (3, 9), (5, 6)]
+    assert metrics.multimatch(path, path[:2], FRAME) is None
+    assert metrics.multimatch(path[:1], path, FRAME) is None
+
+
+def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "multimatch_gaze", None)
+    with pytest.raises(UnavailableError, match=r"pip install 'understudy\[compare\]'"):
+        metrics.multimatch([], [], FRAME)

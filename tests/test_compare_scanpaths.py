@@ -1,0 +1,366 @@
+"""``scripts/compare_scanpaths.py`` from files to files, and the forms of sets that it reads."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+from run_folders import agent_entry, line, record, stimulus, write_run
+
+from agents.attention.scanpath_sets import by_stimulus
+from agents.errors import InputError
+from serving.export import export
+from serving.scanpath_files import about, read_set, split
+
+ROOT = Path(__file__).resolve().parent.parent
+TASK = "attention_prediction"
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script as a module, as Python has it when it runs: its folder is on the path."""
+    for package in ("multimatch_gaze", "matplotlib"):
+        pytest.importorskip(package)
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        import compare_scanpaths
+
+        yield compare_scanpaths
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+
+
+def answer(points, frame=(640, 480), **changes):
+    base = {"window": 100, "stop": None, "found": None, "found_at": None, "forced_first": None, "selection": None}
+    return {"fixations": points, "frame": list(frame), **base, "durations_ms": None, **changes}
+
+
+def points(seed, length=6, frame=(640, 480)):
+    chance = np.random.default_rng(seed)
+    return [[int(x), int(y)] for x, y in chance.random((length, 2)) * frame]
+
+
+def scan(name, agent="gbvs", seed=0, **changes):
+    return record(name, TASK, agent, answer=answer(points(seed)), **changes)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of two attention agents and a control, with answers to another task and a failure."""
+    stimuli = [stimulus(f"set/{name}.png", TASK) for name in "abc"]
+    stimuli[2] |= {"mode": "search", "target_image": "t/cup.png", "pixels_per_degree": 20.0, "benchmark_id": "img003"}
+    error = {"code": "bad_image", "message": "it is broken"}
+    records = {
+        "gbvs": [
+            *(scan(f"set/{name}.png", seed=seed) for seed, name in enumerate("abc")),
+            record("set/d.png", TASK, "gbvs", status="failed", answer=None, error=error),
+        ],
+        "ivsn": [scan(f"set/{name}.png", "ivsn", seed=9 + seed) for seed, name in enumerate("abc")],
+        "mmcq": [record("set/a.png")],
+        "catch": [scan("set/a.png", "catch", kind="control")],
+    }
+    kinds = {"catch": "control"}
+    agents = {name: agent_entry(TASK, kind=kinds.get(name, "machine")) for name in records}
+    return write_run(tmp_path / "run", stimuli, records, agents)
+
+
+@pytest.fixture
+def people(tmp_path):
+    """COCO-Search18's form: three people on three stimuli of another size."""
+    path = tmp_path / "people.json"
+    entries = []
+    for place, name in enumerate("abx"):
+        for subject in range(3):
+            xs, ys = zip(*points(100 + 10 * place + subject, 5, (320, 240)), strict=True)
+            entries.append(
+                {"name": f"{name}.jpg", "subject": subject, "task": "none", "condition": "freeview", "X": xs, "Y": ys}
+            )
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def test_from_files_to_files(script, run, people, tmp_path, capsys):
+    out = tmp_path / "out"
+    code = script.main([f"{run}:gbvs", str(people), "--frame", "320x240", "--out", str(out), "--resamples", "100"])
+    text, progress = capsys.readouterr()
+    assert code == 0
+    last = json.loads(text.splitlines()[-1])
+    result = json.loads((out / "comparison.json").read_bytes())
+    assert last["comparison"] == str(out / "comparison.json")
+    assert result["stimuli"] == ["set/a.png", "set/b.png"]
+    assert last["stimuli"] == 2
+    assert "2 stimuli that both sets have; left out: 1 of the first and 1 of the second" in text
+    assert "passed over: 1 failed answers" in text
+    conditions = {row["condition"]: row for row in result["similarity"]}
+    assert list(conditions) == [
+        "first : second",
+        "first, other stimulus : second",
+        "random : second",
+        "second : second",
+        "second, other stimulus : second",
+        "second, averaged : second",
+    ]
+    assert conditions["first : second"]["pairs"] == 6
+    for condition, row in conditions.items():
+        assert condition in text
+        assert f"scoring {condition}" in progress
+        assert last["similarity"][condition] == {score: round(own["mean"], 4) for score, own in row["scores"].items()}
+    assert result["figures"].keys() == {"first", "second", "random"}
+    assert last["return_rate"]["first"] == result["figures"]["first"]["return_rate"]["rate"]
+    # The warning is in both, says why, and gives this comparison's own floor.
+    assert result["warning"] in text
+    for words in ("rank models poorly", "2102.12239", "Yang et al. 2020", "0.87/0.56/0.85/0.85", "0.90/0.74/0.88/0.91"):
+        assert words in result["warning"]
+    floor = conditions["random : second"]["scores"]["shape"]["mean"]
+    (shown,) = [row for row in result["warning"].splitlines() if row.strip().startswith("random : second")]
+    assert shown.split()[3].startswith(f"{floor:.2f}/")
+    assert last["similarity_ranks_models"] is False
+    assert result["plots"] == ["fixation_counts.png", "amplitudes.png", "directions.png", "similarity.png"]
+    for name in result["plots"]:
+        with PILImage.open(io.BytesIO((out / name).read_bytes())) as picture:
+            assert picture.format == "PNG"
+            assert len(picture.convert("L").getcolors(256)) > 10
+
+
+def test_the_same_seed_gives_the_same_bytes(script, run, people, tmp_path):
+    def result(out, *more):
+        assert (
+            script.main(
+                [f"{run}:gbvs", str(people), "--frame", "320x240", "--out", str(out), "--resamples", "100", *more]
+            )
+            == 0
+        )
+        return {file.name: file.read_bytes() for file in out.iterdir()}
+
+    assert result(tmp_path / "one") == result(tmp_path / "two")
+    assert (
+        result(tmp_path / "three", "--seed", "5")["comparison.json"]
+        != result(tmp_path / "two", "--force")["comparison.json"]
+    )
+
+
+def test_as_a_command_and_with_one_set(script, people, tmp_path):
+    command = [sys.executable, str(ROOT / "scripts" / "compare_scanpaths.py"), str(people)]
+    done = subprocess.run(
+        [*command, "--frame", "320x240", "--resamples", "100", "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert next(iter(json.loads(done.stdout.splitlines()[-1])["similarity"])) == "first : first"
+
+
+def test_a_set_of_one_subject_has_figures_and_no_similarity(script, run, tmp_path, capsys):
+    assert script.main([f"{run}:gbvs", "--out", str(tmp_path / "out")]) == 0
+    text = capsys.readouterr().out
+    assert "no similarity: no stimulus has paths of two subjects" in text
+    assert "rank models poorly" in text
+    assert not (tmp_path / "out" / "similarity.png").exists()
+
+
+def test_an_earlier_comparison_is_replaced_only_with_force(script, run, tmp_path, capsys):
+    out, other = tmp_path / "out", tmp_path / "other"
+    command = [f"{run}:gbvs", "--out"]
+    assert script.main([*command, str(out)]) == 0
+    before = (out / "comparison.json").stat().st_mtime_ns
+    assert script.main([*command, str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (out / "comparison.json").stat().st_mtime_ns == before
+    assert script.main([*command, str(out), "--force"]) == 0
+    assert (out / "comparison.json").stat().st_mtime_ns != before
+    other.mkdir()
+    (other / "thesis.txt").write_text("mine")
+    assert script.main([*command, str(other), "--force"]) == 2
+    assert (other / "thesis.txt").read_text() == "mine"
+    assert script.main([*command, str(run / "records" / "x")]) == 2
+    assert not (run / "records" / "x").exists()
+
+
+@pytest.mark.parametrize("package", ["multimatch_gaze", "matplotlib.figure"])
+def test_a_missing_package_is_one_sentence(script, run, tmp_path, capsys, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert script.main([f"{run}:gbvs", "--out", str(tmp_path / "out")]) == 2
+    (message,) = capsys.readouterr().err.splitlines()
+    assert "pip install 'understudy[compare]'" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_problem_of_both_sets_is_told_up_to_twenty(script, tmp_path, capsys):
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    one.write_text(json.dumps([{"name": "a"}] * 30))
+    other.write_text("[")
+    assert script.main([str(one), str(other), "--out", str(tmp_path / "out")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"{one}: [0].subject: must be a number or text, is missing"
+    assert lines[20] == "… and 10 more"
+    assert "30 problems" in lines[21]
+    assert f"{other} is not JSON" in lines[21]
+    assert len(lines) == 22
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["{run}", "{run}"], "give one set or two"),
+        (["--frame", "1x1", "--frame", "1x1", "--frame", "1x1"], "--frame is given 3 times for 2 sets"),
+        (["--grid", "200x200"], "more than 10,000 cells"),
+        ([], "no stimulus in common: 'set/a.png', 'set/b.png', 'set/c.png' in the first, 'zz' in the second"),
+    ],
+)
+def test_wrong_usage(script, run, tmp_path, capsys, more, words):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps([{"name": "zz", "subject": 1, "X": [1, 9], "Y": [1, 9]}]))
+    arguments = [f"{run}:gbvs", str(other), "--frame", "640x480", "--out", str(tmp_path / "out")]
+    if "--frame" in more:
+        arguments = arguments[:2] + arguments[4:]
+    assert (
+        script.main(
+            [*(word.format(run=run) for word in more if "{" in word), *arguments, *(w for w in more if "{" not in w)]
+        )
+        == 2
+    )
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "option", [["--frame", "12"], ["--frame", "0x5"], ["--pairs", "0"], ["--return-radius", "nan"], ["--seed", "-1"]]
+)
+def test_options_of_no_form(script, run, option):
+    with pytest.raises(SystemExit) as ended:
+        script.main([str(run), "--out", "x", *option])
+    assert ended.value.code == 2
+
+
+# Sets
+
+
+def names(read):
+    return [(path.agent, path.stimulus) for path in read.paths]
+
+
+def test_a_run_folder(run):
+    read = read_set(str(run))
+    assert about(read.paths) == {"gbvs": 3, "ivsn": 3}
+    assert read.passed_over == {"failed answers": 1, "answers to other tasks": 1, "paths of controls": 1}
+    first, *_, third = read_set(f"{run}:gbvs").paths
+    assert (first.target, first.names[-1], first.window) == ("", "a", 100)
+    assert (third.target, third.pixels_per_degree, third.names) == ("cup", 20.0, ("c", "img003", "c"))
+    assert names(read_set(f"{run}:catch")) == [("catch", "set/a.png")]
+    assert about(read_set(f"{run}:machines").paths) == {"gbvs": 3, "ivsn": 3}
+    with pytest.raises(InputError, match=r"holds no scanpaths of 'nobody'; it has those of gbvs, ivsn, catch"):
+        read_set(f"{run}:nobody")
+
+
+def test_exports_are_the_run_again(run, tmp_path):
+    made = {(path.agent, path.stimulus): path for path in read_set(str(run)).paths}
+    export(run, "jsonl", tmp_path / "all.jsonl")
+    again = read_set(str(tmp_path / "all.jsonl"))
+    assert {(path.agent, path.stimulus): path for path in again.paths} == made
+    export(run, "coco-search18", tmp_path / "scan.json")
+    listed = read_set(f"{tmp_path / 'scan.json'}:ivsn").paths
+    assert len(listed) == 3
+    for path, name in zip(listed, "abc", strict=True):
+        same = made["ivsn", f"set/{name}.png"]
+        assert (path.fixations, path.frame, path.subject, path.target) == (
+            same.fixations,
+            same.frame,
+            same.subject,
+            same.target,
+        )
+
+
+def test_the_last_line_of_a_key_counts_and_a_bad_line_is_named(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"".join(map(line, [scan("a", seed=1), scan("a", seed=2)])))
+    (found,) = read_set(str(path)).paths
+    assert [list(point) for point in found.fixations] == points(2)
+    wrong = record("b", TASK, "gbvs", answer={**answer(points(1)), "fixations": [[1, "2"]]})
+    path.write_bytes(line(scan("a")) + b"{\n" + line([]) + line({"schema": "x"}) + line(wrong))
+    with pytest.raises(InputError) as error:
+        read_set(str(path))
+    assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
+
+
+def test_the_published_form(tmp_path):
+    path = tmp_path / "fv.json"
+    said = {"response": [[1, 2], [3, 4]], "groundtruth": "human", "machine_groundtruth": ""}
+    rows = [{**said, "human_groundtruth": who} for who in ("05", "", "")]
+    rows.append(
+        {"response": [[5, 6]], "groundtruth": "machine", "human_groundtruth": "", "machine_groundtruth": "ivsn"}
+    )
+    path.write_text(json.dumps({"img001": rows}))
+    with pytest.raises(InputError, match=rf"several kinds; give one of {path}:humans, {path}:published"):
+        read_set(str(path))
+    people = read_set(f"{path}:humans").paths
+    assert [one.subject for one in people] == ["human:05", "human:unknown#0", "human:unknown#1"]
+    assert {(one.frame, one.target) for one in people} == {((1280, 1024), "")}
+    assert names(read_set(f"{path}:human:05")) == [("human:05", "img001")]
+    assert names(read_set(f"{path}:published:ivsn")) == [("published:ivsn", "img001")]
+    path.write_text(json.dumps({"img001": [[1, 2]], "img002": [[3, 4], [5, 6]]}))
+    assert names(read_set(str(path))) == [("published:fv", "img001"), ("published:fv", "img002")]
+    path.write_text(json.dumps({"img001": [{**said, "response": "left"}]}))
+    with pytest.raises(InputError) as error:
+        read_set(str(path))
+    assert "img001[0].response" in str(error.value.problems[0])
+
+
+def test_imports_find_their_stimulus_by_the_benchmarks_id(run, tmp_path):
+    human = scan("img003", "human:05", kind="human", seed=4)
+    (run / "records" / "humans.jsonl").write_bytes(line(human))
+    (found,) = read_set(f"{run}:humans").paths
+    assert (found.target, found.pixels_per_degree) == ("cup", 20.0)
+    export(run, "jsonl", tmp_path / "all.jsonl")
+    assert read_set(f"{tmp_path / 'all.jsonl'}:human:05").paths == [found]
+    with pytest.raises(InputError, match="several kinds"):
+        read_set(str(run))
+
+
+def test_grid_cells(tmp_path):
+    path = tmp_path / "cells.json"
+    path.write_text(json.dumps({"source": "x", "scanpaths": [{"image": "a.jpg", "grid64": [2016, 1]}] * 2}))
+    read = read_set(str(path))
+    assert list(by_stimulus(read.paths)) == ["a.jpg"]
+    assert {one.fixations for one in read.paths} == {((630.0, 504.0), (10.0, 8.0))}
+    assert about(read.paths) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is not JSON"),
+        ("5", "must be a JSON list or object"),
+        ("{}", "holds no answers"),
+        ("[]", "holds no scanpaths"),
+    ],
+)
+def test_files_that_are_no_set(tmp_path, content, words):
+    path = tmp_path / "odd.json"
+    path.write_text(content)
+    with pytest.raises(InputError) as error:
+        read_set(str(path), (10, 10))
+    assert words in " ".join(map(str, [error.value, *error.value.problems]))
+
+
+def test_a_damaged_side_car_is_named(tmp_path):
+    path = tmp_path / "scan.json"
+    path.write_text("[]")
+    (tmp_path / "scan.json.export.json").write_text('{"frames": {"a": 5}}')
+    with pytest.raises(InputError, match=r"scan.json.export.json is not the side-car"):
+        read_set(str(path))
+
+
+def test_who_is_what_follows_a_path_that_exists(tmp_path):
+    path = tmp_path / "a:b.json"
+    path.write_text("[]")
+    assert split(str(path)) == (path, None)
+    assert split(f"{path}:human:05") == (path, "human:05")
+    assert split(f"{path}:") == (path, None)
+    with pytest.raises(InputError, match="no such file or folder"):
+        split(str(tmp_path / "b.json:x"))

@@ -104,10 +104,9 @@ class Agent(ABC, Generic[S]):
         self.settings = settings
         self.name = name
 
-    @classmethod
-    def continuous(cls) -> bool:
-        """Whether the agent's engine batches by itself."""
-        return cls.respond_one is not Agent.respond_one
+    def continuous(self) -> bool:
+        """Whether the agent's engine batches by itself; where an agent has engines of both kinds, its settings say."""
+        return type(self).respond_one is not Agent.respond_one
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """(checkpoint, revision) that the settings name, without loading anything; (None, None) if there is none."""

@@ -1,0 +1,66 @@
+"""What a text engine is asked, and what it says: the same for every engine.
+
+An engine knows nothing of tasks. An agent turns a stimulus and a draw into an :class:`Asked`; its engine (a setting)
+turns that into :class:`Said`. Engines that batch by themselves are asked one at a time, the others in batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "filtered"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a chat; ``image`` is the bytes of a picture that it shows."""
+
+    role: Role
+    text: str
+    image: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How one text is drawn, in the words of OpenAI and vLLM.
+
+    ``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. The penalties are taken from the
+    logits of tokens that this reply already has: ``presence`` once, ``frequency`` for each time. A text ends before the
+    first of ``stops`` that it would hold, at the model's own end, or with ``max_tokens``; it has at least
+    ``min_tokens``.
+    """
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    max_tokens: int = 60
+    min_tokens: int = 0
+    stops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: a ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both."""
+
+    prompt: str | None = None
+    messages: tuple[ChatMessage, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came back: ``text`` without the stop and special tokens, ``raw`` with them where the engine gives it.
+
+    ``finish`` says whether it ended by itself or by a stop, or at its limit, or was withheld by a server's own filter.
+    ``prompt_tokens`` and ``tokens`` are counts, None where the engine does not tell.
+    """
+
+    text: str
+    finish: Finish
+    raw: str | None = None
+    prompt_tokens: int | None = None
+    tokens: int | None = None

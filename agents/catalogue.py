@@ -105,6 +105,23 @@ BUILT_IN: tuple[Entry, ...] = (
         "Harel, Koch, Perona 2006",
         "exact",
     ),
+    *(
+        Entry(
+            name,
+            "agents.attention.ivsn:IVSNAgent",
+            ("attention_prediction",),
+            summary,
+            "Zhang et al. 2018",
+            VARIANT,  # torchvision's weights, where the authors had Caffe's; early layer and bottom-up map unstated
+            "BSD-3-Clause",
+            settings=settings,
+        )
+        for name, summary, settings in (
+            ("ivsn", "invariant visual search: VGG16's features of the scene that resemble the target's", {}),
+            ("ivsn-notarget", "invariant visual search without its target", {"modulation": "none"}),
+            ("ivsn-layer", "invariant visual search by features of an early layer", {"target_layer": "pool2"}),
+        )
+    ),
     Entry(
         "deepgaze3",
         "agents.attention.deepgaze:DeepGazeAgent",

@@ -1,0 +1,49 @@
+"""Who converses about what: what a stimulus leaves open is drawn from the conversation's seed, before anyone speaks.
+
+Topics are those that people were given in the papers; personas are the two lists of their chat models, of which each
+speaker has one; the names are ours (the papers took new ones every time, and do not list them).
+"""
+
+from __future__ import annotations
+
+import random
+
+from agents.stimuli import ConversationStimulus
+
+TOPICS = (
+    "fashion",
+    "politics",
+    "books",
+    "sports",
+    "general entertainment",
+    "music",
+    "science",
+    "technology",
+    "movies",
+)
+PERSONAS = (
+    ("logical and skeptical", "excitable and passionate", "sarcastic and witty", "serious and intellectual"),
+    ("curious and open-minded", "pragmatic and reserved", "opinionated and strong-willed", "friendly and cheerful"),
+)
+NAMES = (
+    "Alice", "Amir", "Ana", "Andre", "Anna", "Ben", "Bianca", "Carlos", "Carmen", "Chen", "Clara", "Daniel", "Diana",
+    "Dmitri", "Elena", "Emma", "Erik", "Eva", "Fatima", "Felix", "Grace", "Hana", "Hugo", "Ines", "Ivan", "Jack",
+    "James", "Jin", "John", "Jonas", "Julia", "Karim", "Kate", "Laura", "Leila", "Leo", "Lin", "Lucas", "Lucy", "Maria",
+    "Mark", "Maya", "Mei", "Michael", "Mina", "Nadia", "Nina", "Noah", "Nora", "Oliver", "Omar", "Oscar", "Paul",
+    "Priya", "Rahul", "Rosa", "Ruth", "Sam", "Sara", "Simon", "Sofia", "Tara", "Thomas", "Tom", "Victor", "Yuki", "Zoe",
+)  # fmt: skip
+SIDES = ("A", "B")
+
+
+def cast(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
+    """The stimulus with topic, names, personas and who starts filled in; what it gives itself stays.
+
+    ``seed`` is the conversation's own. Each of the four has its own draw, so that giving one changes no other.
+    """
+    drawn = random.Random(seed)
+    topic = drawn.choice(TOPICS)
+    names = drawn.sample(NAMES, 2)
+    personas = tuple(drawn.choice(those) for those in PERSONAS)
+    starts = drawn.choice(SIDES)
+    found = {"topic": topic, "names": tuple(names), "personas": personas, "who_starts": starts}
+    return stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})

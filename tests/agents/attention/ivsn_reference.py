@@ -1,0 +1,183 @@
+"""IVSN for one image, slow and plain: loops over tiles, positions, pixels, fixations; no code of the package.
+
+Features are convolutions called one by one with the weights of a file, in torch's fp32; everything else is numpy in
+float64. Written from the description in Zhang et al. (2018) and from what Torch7's image.scale and Matlab's imresize
+are said to do.
+"""
+
+import math
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from torch.nn import functional
+
+BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
+TILE = 224
+
+
+class Features:
+    """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time."""
+
+    def __init__(self, path, device="cpu"):
+        self.weights = load_file(path, device)
+        self.device = device
+
+    def __call__(self, image, block, pooled, caffe):
+        """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
+
+        ``caffe``: blue, green, red minus their means and pools that round up, or else torchvision's way.
+        """
+        image = np.asarray(image, np.float64)
+        if caffe:
+            values = image[..., ::-1] - np.array([103.939, 116.779, 123.68])
+        else:
+            values = (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+        x = torch.tensor(values.transpose(2, 0, 1)[None].copy(), dtype=torch.float32, device=self.device)
+        for number, convolutions in enumerate(BLOCKS[:block], 1):
+            for index in convolutions:
+                weight, bias = (self.weights[f"features.{index}.{part}"] for part in ("weight", "bias"))
+                x = functional.relu(functional.conv2d(x, weight, bias, padding=1))
+            if number < block or pooled:
+                x = functional.max_pool2d(x, 2, 2, ceil_mode=caffe)
+        return x[0].cpu().numpy()
+
+
+def scale_line(line, length):
+    """The first axis of an array at another length, as Torch7's image.scale does it."""
+    source = len(line)
+    scaled = np.empty((length, *line.shape[1:]))
+    for out in range(length):
+        if length < source:
+            start, end = out * source / length, (out + 1) * source / length
+            total, weight = 0.0, 0.0
+            for k in range(math.floor(start), min(math.ceil(end), source)):
+                share = min(k + 1, end) - max(k, start)
+                total, weight = total + share * line[k].astype(np.float64), weight + share
+            scaled[out] = total / weight
+        else:
+            place = out * (source - 1) / (length - 1) if length > 1 else 0.0
+            low = min(math.floor(place), source - 1)
+            high = min(low + 1, source - 1)
+            scaled[out] = line[low] + (place - low) * (line[high].astype(np.float64) - line[low])
+    return scaled
+
+
+def scale(image, height, width):
+    return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
+
+
+def cubic(t):
+    t = abs(t)
+    if t <= 1:
+        return 1.5 * t**3 - 2.5 * t**2 + 1
+    return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
+
+
+def imresize_line(line, length):
+    """The first axis of an array at another length, as Matlab's imresize does it (bicubic, antialiasing)."""
+    source = len(line)
+    ratio = length / source
+    narrow = min(1.0, ratio)
+    resized = np.zeros((length, *line.shape[1:]))
+    for out in range(length):
+        place = (out + 0.5) / ratio - 0.5
+        total = 0.0
+        for k in range(math.floor(place - 2 / narrow), math.ceil(place + 2 / narrow) + 1):
+            weight = cubic((place - k) * narrow)
+            mirrored = k % (2 * source)
+            resized[out] += weight * line[mirrored if mirrored < source else 2 * source - 1 - mirrored]
+            total += weight
+        resized[out] /= total
+    return resized
+
+
+def linear_line(line, length):
+    """The first axis of an array at another length, linearly; where it shrinks, over a wider triangle."""
+    source = len(line)
+    reach = max(1.0, source / length)
+    resized = np.zeros((length, *line.shape[1:]))
+    for out in range(length):
+        place = (out + 0.5) * source / length - 0.5
+        total = 0.0
+        for k in range(source):
+            weight = max(0.0, 1 - abs(place - k) / reach)
+            resized[out] += weight * line[k]
+            total += weight
+        resized[out] /= total
+    return resized
+
+
+def both_axes(resize_line, plane, height, width):
+    return resize_line(resize_line(plane, height).T, width).T
+
+
+def modulated(cells, kernel):
+    """The convolution at one position after the other, one cell of zeros around."""
+    padded = np.pad(cells, ((0, 0), (1, 1), (1, 1)))
+    size = kernel.shape[1]
+    rows, columns = (side - size + 1 for side in padded.shape[1:])
+    out = np.empty((rows, columns))
+    for y in range(rows):
+        for x in range(columns):
+            out[y, x] = np.vdot(padded[:, y : y + size, x : x + size], kernel)
+    return out
+
+
+def unit(plane):
+    extent = plane.max() - plane.min()
+    return (plane - plane.min()) / extent if extent > 0 else plane * 0
+
+
+def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
+    """The map of an image uint8 [height, width, 3]; without a target the sum over channels of block ``bottom_up``."""
+    height, width, _ = image.shape
+    if bottom_up is None:
+        kernel = features(scale(target, target_size, target_size), block, True, True)
+    whole = np.empty((height, width))
+    for top in range(0, height, TILE):
+        for left in range(0, width, TILE):
+            piece = image[top : top + TILE, left : left + TILE]
+            tile = np.floor(scale(piece, TILE, TILE) + 0.501)  # to whole numbers, halves up
+            if bottom_up is None:
+                out = modulated(features(tile, block, False, True), kernel)
+            else:
+                out = features(tile, bottom_up, False, True).sum(0, dtype=np.float64)
+            rows, columns = piece.shape[:2]
+            whole[top : top + rows, left : left + columns] = both_axes(imresize_line, out, rows, columns)
+    return unit(whole)
+
+
+def whole_map(features, image, target, block=5, target_size=32, bottom_up=None, search_size=512):
+    """The same at one size of the whole image, with the target's features before the pool."""
+    height, width, _ = image.shape
+
+    def at(pixels, side):
+        return np.asarray(Image.fromarray(pixels).resize((side, side), Image.Resampling.BILINEAR))
+
+    if bottom_up is None:
+        kernel = features(at(target, target_size), block, False, False)
+        out = modulated(features(at(image, search_size), block, False, False), kernel)
+    else:
+        out = features(at(image, search_size), bottom_up, False, False).sum(0, dtype=np.float64)
+    return unit(both_axes(linear_line, out, height, width))
+
+
+def fixations(plane, window, most, box=None):
+    """The path over a map in 0..1: (x, y), the centre first; where the target's box [x, y, w, h] is known, up to it."""
+    height, width = plane.shape
+    left = np.rint(plane * 2**20)
+    reach = window // 2
+    path = [(width // 2, height // 2)]
+    while True:
+        x, y = path[-1]
+        top, bottom = max(0, y - reach), y + reach + 1
+        start, end = max(0, x - reach), x + reach + 1
+        if box is not None and box[0] < end and start < box[0] + box[2] and box[1] < bottom and top < box[1] + box[3]:
+            return path
+        left[top:bottom, start:end] = -np.inf
+        if len(path) >= most or left.max() == -np.inf:
+            return path
+        row, column = np.unravel_index(left.argmax(), left.shape)
+        path.append((int(column), int(row)))

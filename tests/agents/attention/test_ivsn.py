@@ -1,0 +1,407 @@
+"""The agents ``ivsn``, ``ivsn-notarget`` and ``ivsn-layer``, against a slow version of one image at a time."""
+
+import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import tiny_vgg
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image as PILImage
+from safetensors.torch import load_file, save_file
+from torch.nn import functional
+
+from agents.answers import ScanpathAnswer, plain
+from agents.attention import scanpath, similarity
+from agents.attention.ivsn import IVSNAgent
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, ImageError, UnavailableError
+from agents.stimuli import AttentionStimulus
+
+spec = importlib.util.spec_from_file_location("ivsn_reference", Path(__file__).with_name("ivsn_reference.py"))
+reference = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(reference)
+
+SIZES = [(224, 224), (1, 1), (150, 300), (230, 60), (60, 90), (225, 226)]  # height, width; the last has four tiles
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+NEAR = 3e-6  # of a map's range: fp32 in another order; most seen was 9e-7
+WHOLE = {"variant": "whole", "search_size": 128}
+NO_TARGET = {"modulation": "none"}
+CASES = {
+    **{f"tiled, pool{number}": {"target_layer": f"pool{number}"} for number in (1, 2, 3, 4, 5)},
+    "tiled, target of 21 pixels": {"target_layer": "pool2", "target_size": 21},
+    "tiled, no target": NO_TARGET,
+    "tiled, no target, relu4_3": {**NO_TARGET, "bottom_up": "relu4_3"},
+    **{f"whole, pool{number}": {**WHOLE, "target_layer": f"pool{number}"} for number in (1, 2, 3, 4, 5)},
+    "whole as published": {"variant": "whole"},
+    "whole, no target": {**WHOLE, **NO_TARGET},
+    "whole, no target, relu4_3": {**WHOLE, **NO_TARGET, "bottom_up": "relu4_3"},
+}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return tiny_vgg.weights(tmp_path_factory.mktemp("vgg"))
+
+
+@pytest.fixture(scope="module")
+def plain_features(weights):
+    return reference.Features(weights)
+
+
+@pytest.fixture(scope="module")
+def make(weights):
+    """Loaded agents, made once for the same settings."""
+    made = {}
+
+    def build(device="cpu", **chosen):
+        key = (device, repr(chosen))
+        if key not in made:
+            agent = IVSNAgent(IVSNAgent.Settings(checkpoint=str(weights), **chosen), "ivsn")
+            agent.open()
+            agent.load(device)
+            if made:  # the same weights in memory once
+                first = next(iter(made.values()))
+                agent.features = first.features if first.device == agent.device else agent.features
+            made[key] = agent
+        return made[key]
+
+    return build
+
+
+def picture(rng, height, width, grain=20):
+    small = rng.integers(0, 256, (max(1, height // grain), max(1, width // grain), 3), np.uint8)
+    return cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR).reshape(height, width, 3)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Files of search images and of targets, and their pixels."""
+    folder = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    found = []
+    for index, (height, width) in enumerate(SIZES):
+        image, target = picture(rng, height, width), picture(rng, 20 + 30 * index, 50 - 9 * index, 7)
+        paths = folder / f"{index}.png", folder / f"target{index}.png"
+        for path, pixels in zip(paths, (image, target), strict=True):
+            PILImage.fromarray(pixels).save(path)
+        found.append((*paths, image, target))
+    return found
+
+
+def stimulus(image, target=None, **fields):
+    row = {"id": str(image.name), "task": "attention_prediction", "mode": "search", "image": str(image)}
+    row |= {"target_image": str(target)} if target else {}
+    return AttentionStimulus.model_validate(row | fields)
+
+
+def respond(agent, stimuli):
+    return agent.respond([agent.prepare(item) for item in stimuli], [Draw(seed=1)] * len(stimuli))
+
+
+def answers(agent, stimuli):
+    replies = respond(agent, stimuli)
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    return [plain(reply.answer) for reply in replies]
+
+
+def plain_map(features, agent, image, target):
+    chosen = agent.settings
+    block = int(chosen.target_layer[-1])
+    bottom_up = {"relu4_3": 4, "relu5_3": 5}[chosen.bottom_up] if chosen.modulation == "none" else None
+    if chosen.variant == "tiled":
+        return reference.tiled_map(features, image, target, block, chosen.target_size or 28, bottom_up)
+    size = chosen.target_size or 32
+    return reference.whole_map(features, image, target, block, size, bottom_up, chosen.search_size)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_maps_and_fixations_are_those_of_the_slow_version(case, make, plain_features, pictures):
+    agent = make(**CASES[case])
+    path, target_path, image, target = pictures[5 if case == "tiled, target of 21 pixels" else 2]
+    item, search = agent.prepare(stimulus(path, target_path)), similarity.search_image(image, agent._ways)
+    assert torch.equal(item[0].tiles, search.tiles)
+    [found] = similarity.similarity_maps(agent.features, [search], [item[1]], agent._ways).numpy()
+    expected = plain_map(plain_features, agent, image, target)
+    assert expected.min() == 0
+    assert expected.max() == 1
+    assert np.abs(found - expected).max() < NEAR
+    [answer] = answers(agent, [stimulus(path, target_path, window=40, max_fixations=12)])
+    assert answer["fixations"] == [list(point) for point in reference.fixations(expected, 40, 12)]
+
+
+@pytest.mark.parametrize("settings_", [{}, WHOLE], ids=["tiled", "whole"])
+def test_a_batch_of_sizes_is_that_of_the_slow_version(settings_, make, plain_features, pictures):
+    agent = make(**settings_)
+    box = {2: (150.0, 75.0, 9.0, 9.0), 3: (0.0, 0.0, 30.0, 90.0)}  # found at once, and later
+    stimuli = [
+        stimulus(path, target, window=50, max_fixations=9, **({"target_box": box[index]} if index in box else {}))
+        for index, (path, target, _, _) in enumerate(pictures[:5])
+    ]
+    found = answers(agent, stimuli)
+    for index, (answer, (_, _, image, target)) in enumerate(zip(found, pictures[:5], strict=True)):
+        expected = plain_map(plain_features, agent, image, target)
+        path = reference.fixations(expected, 50, 9, box.get(index))
+        assert answer["fixations"] == [list(point) for point in path]
+        ScanpathAnswer.model_validate(answer)
+    assert (found[2]["found"], found[2]["found_at"], found[2]["stop"]) == (True, 0, "target")
+    assert (found[3]["found"], found[3]["stop"]) == (True, "target")
+    assert found[3]["found_at"] == len(found[3]["fixations"]) - 1 > 0
+    assert (found[0]["found"], found[0]["selection"]) == (None, "maximum, square inhibition")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "settings_",
+    [{}, {"target_layer": "pool2"}, WHOLE, {**WHOLE, **NO_TARGET}],
+    ids=["tiled", "layer", "whole", "no target"],
+)
+def test_answers_do_not_depend_on_the_batch(settings_, device, make, pictures, monkeypatch):
+    agent = make(device, **settings_)
+    stimuli = [stimulus(path, target) for path, target, _, _ in pictures[:5]]
+    alone = [answers(agent, [item])[0] for item in stimuli]
+    assert answers(agent, [*stimuli[::-1], stimuli[1]])[::-1] == [alone[1], *alone]
+    prepared = [agent.prepare(item)[:2] for item in stimuli[2:4]]
+    together = similarity.responses(agent.features, *zip(*prepared, strict=True), agent._ways)
+    for found, (search, target) in zip(together, prepared, strict=True):
+        assert torch.equal(found, similarity.responses(agent.features, [search], [target], agent._ways)[0])
+    monkeypatch.setattr("agents.attention.similarity.PIXELS_AT_ONCE", 1)
+    monkeypatch.setattr("agents.attention.ivsn.PIXELS_AT_ONCE", 1)
+    assert answers(agent, stimuli) == alone
+
+
+@pytest.mark.parametrize(
+    ("settings_", "shape"),
+    [
+        ({}, (512, 1, 1)),
+        ({"target_layer": "pool4"}, (512, 2, 2)),
+        ({"target_layer": "pool3"}, (256, 4, 4)),
+        ({"target_layer": "pool2"}, (128, 7, 7)),
+        ({"target_layer": "pool1"}, (64, 14, 14)),
+        ({"variant": "whole"}, (512, 2, 2)),
+    ],
+)
+def test_kernels_have_the_published_sizes(settings_, shape, make, pictures):
+    agent = make(**settings_)
+    target = similarity.target_image(pictures[0][3], agent._ways)
+    assert similarity._kernel(agent.features, target, agent._ways).shape == shape
+
+
+@pytest.mark.parametrize(("length", "cells"), [(224, 16), (160, 16), (224, 57), (224, 108), (10, 16), (3, 16)])
+def test_maps_are_resized_by_the_cubic_that_torch_has_too(length, cells):
+    """Away from the border, where torch leaves out what Matlab mirrors; there a constant stays one."""
+    line = torch.randn(cells, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    mirrored = torch.cat([line.flip(0), line, line.flip(0)])
+    shape = (1, 3 * length)
+    expected = functional.interpolate(mirrored[None, None, None], shape, mode="bicubic", antialias=True)[0, 0, 0]
+    weights = similarity._cubic(length, cells)
+    assert torch.allclose(weights @ line, expected[length : 2 * length], atol=1e-12)
+    assert torch.allclose(weights.sum(1), torch.ones(length, dtype=torch.float64))
+
+
+def test_images_are_scaled_as_worked_out_by_hand():
+    def scaled(values, length):
+        return similarity._scale(np.array(values, np.uint8)[:, None, None], length, 1)[:, 0, 0].tolist()
+
+    assert scaled([0, 10], 3) == pytest.approx([0, 5, 10])  # corner to corner
+    assert scaled([0, 60, 120], 2) == pytest.approx([20, 100])  # (0 + 60 / 2) / 1.5, (60 / 2 + 120) / 1.5
+    assert scaled([1, 2, 3, 10], 1) == pytest.approx([4])
+    assert scaled([7], 3) == [7, 7, 7]
+    assert scaled([9, 8], 2) == [9, 8]
+
+
+def test_tiles_are_cut_in_order_and_only_the_rest_is_stretched():
+    image = np.random.default_rng(0).integers(0, 256, (300, 500, 3), np.uint8)
+    tiles = similarity.search_image(image, similarity.Ways()).tiles.permute(0, 2, 3, 1).numpy()
+    assert tiles.shape == (6, 224, 224, 3)
+    assert np.array_equal(tiles[0], image[:224, :224])
+    assert np.array_equal(tiles[1], image[:224, 224:448])
+    corner = image[224:, 448:]
+    assert np.array_equal(tiles[5][[0, 0, -1, -1], [0, -1, 0, -1]], corner[[0, 0, -1, -1], [0, -1, 0, -1]])
+    assert np.array_equal(tiles[2][:, [0, -1]], image[:224, [448, 499]])
+    assert np.array_equal(tiles[4][[0, -1]], image[[224, 299], 224:448])
+
+
+def test_the_target_decides_unless_there_is_none(make, pictures):
+    path, first, _, _ = pictures[2]
+    agent, without = make(), make(**NO_TARGET)
+    one, other = answers(agent, [stimulus(path, first), stimulus(path, pictures[4][1])])
+    assert one != other
+    shown, hidden = answers(without, [stimulus(path, first), stimulus(path, target_box=(-5, -5, 6, 6))])
+    assert hidden["found"] is True
+    assert hidden["fixations"] == shown["fixations"][: hidden["found_at"] + 1]
+    assert agent.modes == without.modes == ("search",)
+
+
+@pytest.mark.parametrize("settings_", [{}, WHOLE], ids=["tiled", "whole"])
+def test_odd_pictures_have_answers(settings_, make, tmp_path):
+    rng = np.random.default_rng(1)
+    grey = picture(rng, 90, 110)[..., 0]
+    images = {
+        "grey": grey,
+        "rgb": np.stack([grey] * 3, 2),
+        "dot": np.full((1, 1, 3), 200, np.uint8),
+        "line": picture(rng, 2, 260),
+        "flat": np.full((40, 50, 3), 128, np.uint8),
+        "large": picture(rng, 400, 300),
+    }
+    for name, pixels in images.items():
+        PILImage.fromarray(pixels).save(tmp_path / f"{name}.png")
+    path = {name: tmp_path / f"{name}.png" for name in images}
+    pairs = [("grey", "dot"), ("rgb", "dot"), ("dot", "large"), ("line", "line"), ("flat", "flat"), ("flat", "line")]
+    agent = make(**settings_, max_search=20)
+    found = answers(agent, [stimulus(path[image], path[target], window=9) for image, target in pairs])
+    assert found[0] == found[1]
+    assert found[2] == {**found[2], "fixations": [[0, 0]], "stop": "exhausted", "found": None}
+    for (image, _), answer in zip(pairs, found, strict=True):
+        height, width = images[image].shape[:2]
+        check_path(answer["fixations"], (width, height), 9)
+        assert answer["stop"] == ("exhausted" if len(answer["fixations"]) < 20 else "maximum")
+    mask = np.zeros((90, 110), np.uint8)
+    mask[:3, :3] = 255
+    PILImage.fromarray(mask).save(tmp_path / "mask.png")
+    by_mask, by_box = answers(
+        agent,
+        [
+            stimulus(path["grey"], path["dot"], window=9, target_mask=str(tmp_path / "mask.png")),
+            stimulus(path["grey"], path["dot"], window=9, target_box=(-20, -20, 23, 23)),
+        ],
+    )
+    assert by_mask == by_box  # the part of the box that is in the frame
+
+
+def check_path(fixations, frame, window):
+    assert fixations[0] == [frame[0] // 2, frame[1] // 2]
+    for index, (x, y) in enumerate(fixations):
+        assert 0 <= x < frame[0]
+        assert 0 <= y < frame[1]
+        assert all(max(abs(x - a), abs(y - b)) > window // 2 for a, b in fixations[:index])
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.integers(1, 300), st.integers(1, 300), st.integers(1, 400), st.integers(1, 80), st.integers(0, 2**32), st.data()
+)
+def test_no_window_is_entered_twice(width, height, window, most, seed, data):
+    """On maps pasted from random, from two-valued and from flat tiles."""
+    variant = data.draw(st.sampled_from(["tiled", "whole"]))
+    levels = data.draw(st.sampled_from([1, 2, 1000]))
+    tiles = -(-width // 224) * -(-height // 224) if variant == "tiled" else 1
+    generator = torch.Generator().manual_seed(seed)
+    part = torch.randint(levels, (tiles, 16, 16), generator=generator).float()
+    maps = similarity.paste([part], (width, height), similarity.Ways(variant))
+    if levels == 1:
+        assert maps.eq(0).all()
+    [path] = scanpath.scanpaths(maps, [scanpath.Plan((width, height), window, most)])
+    check_path([list(point) for point in path.fixations], (width, height), window)
+    assert len(path.fixations) == most or path.stop == "exhausted"
+    free = np.ones((height, width), bool)
+    for x, y in path.fixations:
+        left, top, right, bottom = max(0, x - window // 2), max(0, y - window // 2), x + window // 2, y + window // 2
+        free[top : bottom + 1, left : right + 1] = False
+    assert path.stop == ("exhausted" if len(path.fixations) < most else "maximum")
+    assert path.stop == "maximum" or not free.any()
+
+
+def test_what_cannot_be_prepared_says_why(make, pictures, tmp_path):
+    agent = make()
+    path, target, _, _ = pictures[2]
+    with pytest.raises(AnswerError, match=r"^ivsn looks for a picture: give it as target_image$") as caught:
+        agent.prepare(stimulus(path, target_box=(0, 0, 9, 9)))
+    assert caught.value.code == "no_target_image"
+    for broken in ({"target": tmp_path / "none.png"}, {"target": target, "target_mask": str(tmp_path / "none.png")}):
+        with pytest.raises(ImageError, match=r"none\.png: no such file"):
+            agent.prepare(stimulus(path, **broken))
+    with pytest.raises(AnswerError, match="outside the frame"):
+        agent.prepare(stimulus(path, target, target_box=(300, 0, 9, 9)))
+
+
+def test_settings_that_cannot_be_are_refused():
+    for wrong in (
+        {"target_size": 15},
+        {"target_layer": "pool6"},
+        {"search_size": 63},
+        {"variant": "x"},
+        {"bottom_up": ""},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            IVSNAgent.Settings(**wrong)
+
+
+def unloaded(path):
+    return IVSNAgent(IVSNAgent.Settings(checkpoint=str(path)), "ivsn")
+
+
+def test_checkpoints_that_are_none_are_one_sentence(weights, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "nothing"))
+    published = IVSNAgent(IVSNAgent.Settings(), "ivsn-layer")
+    with pytest.raises(
+        UnavailableError, match=r"vgg16-397923af\.pth are not on this machine: run `understudy fetch ivsn-layer`"
+    ):
+        published.load("cpu")
+    with pytest.raises(UnavailableError, match=r"none\.pth: no such file"):
+        unloaded(tmp_path / "none.pth").load("cpu")
+    state = load_file(weights)
+    save_file({**state, "features.0.weight": torch.zeros(64, 1, 3, 3)}, tmp_path / "shape.safetensors")
+    save_file({name: value for name, value in state.items() if ".28." not in name}, tmp_path / "short.safetensors")
+    for name, says in (("shape", r"is not a checkpoint of this architecture: .*0\.weight"), ("short", r".*28\.weight")):
+        with pytest.raises(UnavailableError, match=rf"{name}\.safetensors {says}"):
+            unloaded(tmp_path / f"{name}.safetensors").load("cpu")
+
+
+def test_code_in_a_checkpoint_is_not_run(tmp_path):
+    class Touch:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    (tmp_path / "code.pth").write_bytes(pickle.dumps({"features.0.weight": Touch()}, protocol=2))
+    with pytest.raises(UnavailableError, match="it was not executed"):
+        unloaded(tmp_path / "code.pth").load("cpu")
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("settings_", [{}, WHOLE, NO_TARGET], ids=["tiled", "whole", "no target"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_fail_each_stimulus(settings_, value, make, pictures):
+    agent = make(**settings_)
+    bias = agent.features[28].bias
+    kept = bias.clone()
+    try:
+        bias[7] = value
+        replies = respond(agent, [stimulus(path, target) for path, target, _, _ in (pictures[4], pictures[1])])
+    finally:
+        bias.copy_(kept)
+    assert [(type(reply), reply.code) for reply in replies] == [(AnswerError, "bad_map")] * 2
+
+
+def test_a_target_that_is_not_finite_fails_alone(make, pictures):
+    agent = make()
+    good = agent.prepare(stimulus(*pictures[4][:2]))
+    bad = (good[0], torch.full_like(good[1], float("nan")), good[2])
+    first, second, third = agent.respond([good, bad, good], [Draw(seed=1)] * 3)
+    assert plain(first.answer) == plain(third.answer) == answers(agent, [stimulus(*pictures[4][:2])])[0]
+    assert (type(second), second.code) == (AnswerError, "bad_map")
+
+
+def test_provenance_and_an_empty_batch(make):
+    agent = make()
+    assert list(agent.respond([], [])) == []
+    about = agent.provenance()
+    assert about["random_weights"] is True
+    assert about["torch"] == torch.__version__
+
+
+def test_the_agents_file_needs_no_torch():
+    code = (
+        "import sys; from agents.attention.ivsn import IVSNAgent as Agent;"
+        "Agent(Agent.Settings(), 'ivsn'); print('torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.strip() == "False"

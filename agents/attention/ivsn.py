@@ -24,6 +24,10 @@ Prepared = tuple[similarity.Search, "torch.Tensor | None", scanpath.Plan]
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     """Invariant visual search (Zhang et al. 2018); how its maps are made stands in :mod:`agents.attention.similarity`.
 
+    The search image is taken before the pool up to which features are compared, and so is the target in ``whole``,
+    where only pool5 is published. Of IVSN-Layer the paper does not say which early layer it has: the authors' program
+    lists sizes for pool1 to pool4, and pool2 is our choice.
+
     It answers search alone. The weights are torchvision's in both variants, which is the authors' choice in ``whole``;
     ``tiled`` had the weights of Caffe's VGG16, trained on the same images.
     """
@@ -38,9 +42,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         target_size: Annotated[int, Field(ge=16, le=64)] | None = None
         """Side in pixels to which the target is brought; none: 28 for tiled, 32 for whole, as the authors did."""
         target_layer: similarity.TargetLayer = "pool5"
-        """The pool up to which features are compared: pool5 is IVSN. The paper's IVSN-Layer does not say which early
-        one it is; the authors' program lists sizes for pool1 to pool4, and pool2 is our choice. The search image (in
-        whole, where only pool5 is published, the target too) is taken before that pool."""
+        """The pool up to which features are compared: pool5 is IVSN; which one IVSN-Layer has is not published."""
         modulation: Literal["target", "none"] = "target"
         """What the features are weighted with: the target's, or nothing (IVSN-NoTarget: their sum over channels)."""
         bottom_up: similarity.BottomUp = "relu5_3"

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from agents.contract import Agent
-from agents.errors import InputError, Problem
+from agents.errors import InputError, bad_settings
 from agents.stimuli import TASKS, Task
 
 GROUP = "understudy.agents"
@@ -65,16 +65,7 @@ class Entry:
         try:
             settings = cls.Settings.model_validate({**self.settings, **(overrides or {})})
         except ValidationError as error:
-            known = ", ".join(cls.Settings.model_fields)
-            problems = [
-                Problem(
-                    "settings",
-                    None,
-                    ".".join([self.name, *(str(part) for part in item["loc"])]),
-                    f"no such setting; there are {known}" if item["type"] == "extra_forbidden" else item["msg"],
-                )
-                for item in error.errors(include_url=False)
-            ]
+            problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None
         return cls(settings, self.name)
 
@@ -121,6 +112,15 @@ BUILT_IN: tuple[Entry, ...] = (
             ("ivsn-notarget", "invariant visual search without its target", {"modulation": "none"}),
             ("ivsn-layer", "invariant visual search by features of an early layer", {"target_layer": "pool2"}),
         )
+    ),
+    Entry(
+        "eccnet",
+        "agents.attention.eccnet:EccNetAgent",
+        ("attention_prediction",),
+        "EccNet: search with vision that fades from the fixation",
+        "Gupta et al. 2021",
+        VARIANT,  # torchvision's weights, where the authors had Keras's
+        "BSD-3-Clause",
     ),
     Entry(
         "deepgaze3",

@@ -18,8 +18,9 @@ The message of each is a sentence for a person and says what to do. ``AnswerErro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 class UnderstudyError(Exception):
@@ -40,6 +41,20 @@ class Problem:
     def __str__(self) -> str:
         place = self.where if self.line is None else f"{self.where}:{self.line}"
         return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
+    """The problems of an agent's or a pair's settings, from what pydantic says of them."""
+    there = ", ".join(known)
+    return [
+        Problem(
+            "settings",
+            None,
+            ".".join([name, *(str(part) for part in item["loc"])]),
+            f"no such setting; there are {there}" if item["type"] == "extra_forbidden" else str(item["msg"]),
+        )
+        for item in errors
+    ]
 
 
 class InputError(UnderstudyError):

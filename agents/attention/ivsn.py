@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from agents.attention import scanpath, similarity
-from agents.attention.vgg import VGGAgent, VGGSettings
+from agents.attention.vgg import Preprocessing, VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
@@ -29,7 +29,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     lists sizes for pool1 to pool4, and pool2 is our choice.
 
     It answers search alone. The weights are torchvision's in both variants, which is the authors' choice in ``whole``;
-    ``tiled`` had the weights of Caffe's VGG16, trained on the same images.
+    ``tiled`` had those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
     """
 
     class Settings(VGGSettings):
@@ -39,6 +39,8 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
 
         variant: similarity.Variant = "tiled"
         """The search image in tiles of 224 pixels as in the paper, or whole as in the authors' later program."""
+        preprocessing: Preprocessing = "imagenet"
+        """What the weights were trained with: torchvision's are "imagenet", those of the original program "caffe"."""
         target_size: Annotated[int, Field(ge=16, le=64)] | None = None
         """Side in pixels to which the target is brought; none: 28 for tiled, 32 for whole, as the authors did."""
         target_layer: similarity.TargetLayer = "pool5"
@@ -64,6 +66,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
             settings.target_size,
             settings.search_size,
             settings.bottom_up if settings.modulation == "none" else None,
+            settings.preprocessing,
         )
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

@@ -53,6 +53,9 @@ CAFFE_MEAN = (103.939, 116.779, 123.68)  # of blue, green, red, in 0..255
 IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green, blue, in 0..1
 
 
+Preprocessing = Literal["imagenet", "caffe"]
+
+
 class VGGSettings(ScanSettings, WeightsFileSettings):
     """The weights of VGG16, and how maps are turned into fixations."""
 
@@ -107,7 +110,7 @@ class VGGAgent(WeightsFileAgent[V]):
         self.__dict__.pop("features", None)
 
 
-def normalise(pixels: torch.Tensor, way: Literal["caffe", "imagenet"]) -> torch.Tensor:
+def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
     """RGB images [batch, 3, height, width] in 0..255 as VGG16 takes them, float32.
 
     ``caffe``: blue, green, red minus their means, not scaled (the original model). ``imagenet``: divided by 255, minus

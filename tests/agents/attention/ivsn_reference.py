@@ -22,15 +22,17 @@ class Features:
 
     def __init__(self, path, device="cpu"):
         self.weights = load_file(path, device)
+        self.preprocessing = "imagenet"
         self.device = device
 
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
 
-        ``caffe``: blue, green, red minus their means and pools that round up, or else torchvision's way.
+        ``caffe``: pools that round up. The attribute ``preprocessing`` says what becomes of the pixels first: "caffe" is
+        blue, green, red minus their means, "imagenet" torchvision's way.
         """
         image = np.asarray(image, np.float64)
-        if caffe:
+        if self.preprocessing == "caffe":
             values = image[..., ::-1] - np.array([103.939, 116.779, 123.68])
         else:
             values = (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])

@@ -38,6 +38,7 @@ CASES = {
     **{f"tiled, pool{number}": {"target_layer": f"pool{number}"} for number in (1, 2, 3, 4, 5)},
     "tiled, target of 21 pixels": {"target_layer": "pool2", "target_size": 21},
     "tiled, no target": NO_TARGET,
+    "tiled, as the original's pixels": {"preprocessing": "caffe"},
     "tiled, no target, relu4_3": {**NO_TARGET, "bottom_up": "relu4_3"},
     **{f"whole, pool{number}": {**WHOLE, "target_layer": f"pool{number}"} for number in (1, 2, 3, 4, 5)},
     "whole as published": {"variant": "whole"},
@@ -114,6 +115,7 @@ def answers(agent, stimuli):
 
 def plain_map(features, agent, image, target):
     chosen = agent.settings
+    features.preprocessing = chosen.preprocessing
     block = int(chosen.target_layer[-1])
     bottom_up = {"relu4_3": 4, "relu5_3": 5}[chosen.bottom_up] if chosen.modulation == "none" else None
     if chosen.variant == "tiled":

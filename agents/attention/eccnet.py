@@ -1,0 +1,148 @@
+"""The agent ``eccnet``: search with an eye that sees less detail away from the fixation (Gupta et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from agents.attention import scanpath
+from agents.attention.eccentric_pooling import Pooling
+from agents.attention.vgg import Preprocessing, VGGAgent, VGGSettings
+from agents.contract import MIB, Draw, Reply
+from agents.errors import AnswerError
+from agents.stimuli import AttentionStimulus, Mode, Stimulus, Task
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[np.uint8]
+    Prepared = tuple[Pixels, Pixels, scanpath.Plan]  # image and target, resized, and what the frame asks for
+
+Slope = Annotated[float, Field(ge=0, le=10)]
+Scale = Annotated[float, Field(gt=0, le=1000)]
+Degrees = Annotated[float, Field(gt=0, le=100)]
+
+
+class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
+    """EccNet; see :mod:`agents.attention.eccnet_model`. The map is made anew for every fixation.
+
+    The image is resized so that its longer side has ``long_side`` pixels and the shorter one as many as its aspect
+    gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. Each map cell
+    stands for 16 x 16 of these pixels, and each pixel for the frame's pixel at its middle. A fixation is the first of
+    the pixels that have the highest value, that are seen (at most ``radius`` away) and that are not inhibited.
+    Inhibition and the test for the target are those of :mod:`agents.attention.scanpath`, in pixels of the frame. (The
+    authors' own window of 64 pixels of the resized image is ``window = 91``.)
+    """
+
+    class Settings(VGGSettings):
+        """How the image is shown, how vision fades, and how maps are turned into fixations."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        preprocessing: Preprocessing = "imagenet"
+        """What the weights were trained with: torchvision's are "imagenet", those of the authors' program "caffe"."""
+        resampling: Literal["nearest", "box"] = "nearest"
+        """How image and target are resized: each pixel from one other (the authors' way), or the mean of an area."""
+        long_side: Annotated[int, Field(ge=32, le=4096)] = 896
+        """Pixels of the longer side of the image as it is shown to the network."""
+        radius: Annotated[int, Field(ge=16, le=4096)] = 736
+        """How far from the fixation, along either side, the next one can be: pixels of the resized image."""
+        margin: Annotated[int, Field(ge=0, le=1024)] = 64
+        """What the view has beyond the radius on every side, in the same pixels; nothing is chosen there."""
+        target_side: Annotated[int, Field(ge=32, le=512, multiple_of=32)] = 32
+        """Pixels of the sides of the target as it is shown to the network."""
+        slopes: tuple[Slope, Slope, Slope, Slope, Slope] = (0.0, 0.0, 0.07, 0.16, 0.32)
+        """How fast the windows of the five pools grow with eccentricity."""
+        deg2px: tuple[Scale, Scale, Scale, Scale, Scale] = (30.0, 15.0, 8.0, 4.0, 2.0)
+        """Cells in a degree of visual angle in the inputs of the five pools."""
+        fovea: Degrees = 4.0
+        """Diameter of the fovea, where windows do not grow, in degrees."""
+        rf_quant: Degrees = 1.0
+        """Width of the rings in which windows have one size: degrees of diameter."""
+        rf_min: Annotated[int, Field(ge=2, le=64)] = 2
+        """Side of the smallest window in cells."""
+
+        @model_validator(mode="after")
+        def _is_possible(self) -> EccNetAgent.Settings:
+            if self.view % 16 or self.view < 48:
+                raise ValueError("2 (radius + margin) must be a multiple of 16 and at least 48")
+            self.pooling()  # raises ValueError
+            return self
+
+        @property
+        def view(self) -> int:
+            """Side of the view in pixels."""
+            return 2 * (self.radius + self.margin)
+
+        def pooling(self) -> list[Pooling]:
+            """The five pools."""
+            pairs = zip(self.slopes, self.deg2px, strict=True)
+            return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
+
+    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    modes: ClassVar[tuple[Mode, ...]] = ("search",)
+    # Measured on CPU (VmHWM), in MiB: 1413 after 16 fixations on a frame of 1280 x 1024, 1465 on a square one with all
+    # that may be kept of it; preparing a photograph of 24 million pixels beside it adds about 220. The device's share
+    # is reckoned from that, not measured.
+    memory = 1792 * MIB
+    device_memory = 4096 * MIB
+    batch_size = 1  # a view is work enough for a device, and paths differ in length
+
+    def load(self, device: str) -> None:
+        import numpy as np
+
+        from agents.attention.eccnet_model import EccNet
+
+        super().load(device)
+        black = self._as_taken(np.zeros((1, 1, 3), np.uint8)).flatten()
+        self._net = EccNet(self.features, self.settings.pooling(), self.settings.view, black)
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        assert isinstance(stimulus, AttentionStimulus)
+        if stimulus.target_image is None:
+            raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
+        pixels = stimulus.image.decode()
+        height, width, _ = pixels.shape
+        task = scanpath.plan(stimulus, (width, height), self.settings)
+        longest, long_side = max(width, height), self.settings.long_side
+        rows, columns = (
+            long_side if side == longest else -(-side * long_side // (32 * longest)) * 32 for side in (height, width)
+        )
+        side = self.settings.target_side
+        target = stimulus.target_image.decode()
+        return self._resized(pixels, columns, rows), self._resized(target, side, side), task
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        from agents.attention.eccnet_model import search
+
+        replies: list[Reply | Exception] = []
+        for image, target, task in batch:
+            shown = self._as_taken(image), self._as_taken(target)
+            path = search(self._net, *shown, task, self.settings.inhibition, self.settings.radius)
+            selection = f"maximum, {self.settings.inhibition} inhibition"
+            replies.append(path if isinstance(path, AnswerError) else Reply(path.answer(selection)))
+        return replies
+
+    def _resized(self, pixels: Pixels, columns: int, rows: int) -> Pixels:
+        import numpy as np
+        from PIL import Image as PILImage
+
+        way = PILImage.Resampling[self.settings.resampling.upper()]
+        return np.asarray(PILImage.fromarray(pixels).resize((columns, rows), way))
+
+    def _as_taken(self, pixels: Pixels) -> torch.Tensor:
+        """Pixels [height, width, 3] as VGG16 takes them, [1, 3, height, width]."""
+        import torch
+
+        from agents.attention.vgg import normalise
+
+        planes = torch.tensor(pixels, device=self.device).permute(2, 0, 1)[None]
+        return normalise(planes, self.settings.preprocessing)
+
+    def close(self) -> None:
+        super().close()
+        self.__dict__.pop("_net", None)

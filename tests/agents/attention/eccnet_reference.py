@@ -1,0 +1,198 @@
+"""EccNet for one image, slow and plain: a whole view for every fixation, loops over the outputs of its pools; no code
+of the package.
+
+Features are convolutions called one by one with the weights of a file, in torch's fp32; everything else is numpy in
+float64. Written from the description in Gupta et al. (2021) and from what TensorFlow and OpenCV document of "same"
+padding, Gaussian blurs and their borders.
+"""
+
+import math
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional
+
+BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
+
+
+def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2, stride=2):
+    """The window of one output of a pool: walk outwards, ring after ring, until one holds it."""
+    outputs = math.ceil(side / stride)
+    distance = math.hypot(row - outputs // 2, column - outputs // 2)
+    radius, width = round(fovea * deg2px / 2), round(quantum * deg2px / 2)
+    if distance < radius or radius > outputs / 2:
+        return smallest
+    while True:
+        radius += width
+        if distance < radius or radius >= outputs / 2:
+            return smallest + round(slope * (2 * radius - fovea * deg2px))
+
+
+def span(index, window, side, stride):
+    """The cells from first to end that one output averages along one direction."""
+    padding = max((math.ceil(side / stride) - 1) * stride + window - side, 0)
+    first = index * stride - padding // 2
+    return max(first, 0), min(first + window, side)
+
+
+def pooled(features, slope, deg2px, fovea=4, quantum=1, smallest=2, stride=2):
+    """A square map [channels, side, side], pooled cell by cell."""
+    side = features.shape[-1]
+    outputs = math.ceil(side / stride)
+    found = np.empty((len(features), outputs, outputs))
+    for row in range(outputs):
+        for column in range(outputs):
+            window = window_at(row, column, side, slope, deg2px, fovea, quantum, smallest, stride)
+            (top, bottom), (left, right) = (span(index, window, side, stride) for index in (row, column))
+            found[:, row, column] = features[:, top:bottom, left:right].mean(axis=(1, 2), dtype=np.float64)
+    return found
+
+
+def halved(features):
+    """Ordinary 2 x 2 averages."""
+    rows, columns = features.shape[1:]
+    return features.reshape(len(features), rows // 2, 2, columns // 2, 2).mean((2, 4), dtype=np.float64)
+
+
+class EccNet:
+    """The model with the settings of an agent."""
+
+    def __init__(self, path, settings):
+        self.weights = load_file(path)
+        self.settings = settings
+
+    def taken(self, image):
+        """Pixels [height, width, 3] in 0..255 as the network takes them, [3, height, width]."""
+        image = np.asarray(image, np.float64)
+        if self.settings.preprocessing == "caffe":
+            values = image[..., ::-1] - np.array([103.939, 116.779, 123.68])
+        else:
+            values = (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
+        return values.transpose(2, 0, 1)
+
+    def blocks(self, values):
+        """Features before and after the pool of each block, of pixels as the network takes them."""
+        chosen = self.settings
+        for convolutions, slope, deg2px in zip(BLOCKS, chosen.slopes, chosen.deg2px, strict=True):
+            x = torch.tensor(values[None].copy(), dtype=torch.float32)
+            for index in convolutions:
+                weight, bias = (self.weights[f"features.{index}.{part}"] for part in ("weight", "bias"))
+                x = functional.relu(functional.conv2d(x, weight, bias, padding=1))
+            before = x[0].numpy()
+            values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
+            yield before, values
+
+    def kernels(self, target):
+        """Of blocks 3, 4 and 5: what their pools and ordinary pools down to 1/32 make of the target."""
+        found = []
+        for number, (_, features) in enumerate(self.blocks(self.taken(target)), 1):
+            for _ in range(number, 5):
+                features = halved(features)
+            found.append(features)
+        return found[2:]
+
+    def view(self, image, x, y):
+        """What is seen around a pixel, black outside the image."""
+        half = self.settings.radius + self.settings.margin
+        seen = np.zeros((2 * half, 2 * half, 3))
+        for row in range(2 * half):
+            for column in range(2 * half):
+                at = row + y - half, column + x - half
+                if 0 <= at[0] < image.shape[0] and 0 <= at[1] < image.shape[1]:
+                    seen[row, column] = image[at]
+        return seen
+
+    def map(self, image, kernels, x, y):
+        """The map of the view around a pixel, a cell for 16 x 16 pixels."""
+        total = 0
+        for number, (features, _) in enumerate(self.blocks(self.taken(self.view(image, x, y))), 1):
+            if number < 3:
+                continue
+            for _ in range(number, 5):
+                features = halved(features)
+            match = compared(features, kernels[number - 3])
+            extent = match.max() - match.min()
+            total = total + ((match - match.min()) / extent if extent > 0 else 0 * match) / 3
+        wide = [math.exp(-(k**2) / 2) for k in range(-2, 3)]
+        for _ in range(3):
+            total = total + blurred(total, [0.25, 0.5, 0.25]) - blurred(total, [one / sum(wide) for one in wide])
+        return total
+
+    def path(self, image, target, frame, window, maximum, inhibition="square", target_box=None):
+        """The fixations in pixels of the frame, and why there are no more."""
+        kernels, chosen = self.kernels(target), self.settings
+        return walk(
+            lambda x, y: self.map(image, kernels, x, y),
+            image.shape[:2],
+            frame,
+            window,
+            maximum,
+            chosen.radius,
+            inhibition,
+            target_box,
+        )
+
+
+def compared(features, kernel):
+    """The product of a kernel [channels, n, n] with the features at every cell, zeros beyond them."""
+    size, (rows, columns) = kernel.shape[-1], features.shape[1:]
+    before = (size - 1) // 2
+    padded = np.pad(features.astype(np.float64), ((0, 0), (before, size // 2), (before, size // 2)))
+    found = np.empty((rows, columns))
+    for row in range(rows):
+        for column in range(columns):
+            found[row, column] = (padded[:, row : row + size, column : column + size] * kernel).sum()
+    return found
+
+
+def blurred(values, weights):
+    """Along both directions, mirrored at the edge without repeating it."""
+    reach = len(weights) // 2
+    padded = np.pad(values, reach, mode="reflect")
+    found = np.zeros_like(values)
+    for down, first in enumerate(weights):
+        for across, second in enumerate(weights):
+            found += first * second * padded[down : down + len(values), across : across + values.shape[1]]
+    return found
+
+
+def walk(look, shape, frame, window, maximum, radius, inhibition="square", target_box=None):
+    """One fixation after another: ``look`` gives the map of the view around a pixel of the image as it is shown."""
+    rows, columns = shape
+    xs = [math.floor((column + 0.5) * frame[0] / columns) for column in range(columns)]
+    ys = [math.floor((row + 0.5) * frame[1] / rows) for row in range(rows)]
+    x, y = columns // 2, rows // 2
+    path = [(frame[0] // 2, frame[1] // 2)]
+    while True:
+        if target_box is not None:
+            left, top, width, height = target_box
+            for px in range(max(0, math.floor(left)), min(frame[0], math.ceil(left + width))):
+                for py in range(max(0, math.floor(top)), min(frame[1], math.ceil(top + height))):
+                    if max(abs(px - path[-1][0]), abs(py - path[-1][1])) <= window // 2:
+                        return path, "target"
+        if len(path) == maximum:
+            return path, "maximum"
+        saliency = look(x, y)
+        low, high = saliency.min(), saliency.max()
+        levels = np.rint((saliency - low) / (high - low) * 2**20) if high > low else 0 * saliency
+        half = 8 * len(levels)
+        best = None
+        for row in range(max(0, y - radius), min(rows, y + radius)):
+            for column in range(max(0, x - radius), min(columns, x + radius)):
+                level = levels[(row - y + half) // 16, (column - x + half) // 16]
+                dip = 0
+                for px, py in path:
+                    away = xs[column] - px, ys[row] - py
+                    if away == (0, 0) or (inhibition == "square" and max(map(abs, away)) <= window // 2):
+                        dip = math.inf
+                    elif inhibition == "gaussian":
+                        spread = window / (2 * math.sqrt(2 * math.log(2)))
+                        square = away[0] ** 2 + away[1] ** 2
+                        dip = max(dip, np.rint(2**20 * math.exp(-square / (2 * spread**2))))
+                if dip < math.inf and (best is None or level - dip > best[0]):
+                    best = level - dip, column, row
+        if best is None:
+            return path, "exhausted"
+        _, x, y = best
+        path.append((xs[x], ys[y]))

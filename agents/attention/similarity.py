@@ -3,13 +3,13 @@
 VGG16's features of the target are the kernel of a convolution over its features of the search image. Two ways of it
 are public, and both are here:
 
-- ``tiled`` (the authors' Lua and Matlab code, 2018): the search image in tiles of 224 x 224; a tile at the right or lower edge that is smaller is stretched to 224 x 224. The target at 28 x 28. Pools
-  round their sizes up, as Caffe's do. The kernel is what the target is after a pool (512 x 1 x 1 after pool5), applied
-  with one cell of padding to the tile before that pool. A tile's map is brought to the size of its piece of the image
-  bicubically and pasted there; the whole is then brought to 0..1.
-- ``whole`` (their PyTorch code, 2024): the search image at 512 x 512 and the target at 32 x 32, by torchvision's mean
-  and deviation, both before the pool (a kernel of 512 x 2 x 2 at relu5_3), one cell of padding, then bilinearly to the
-  frame.
+- ``tiled`` (the authors' Lua and Matlab code, 2018): the search image in tiles of 224 x 224; a tile at the right or
+  lower edge that is smaller is stretched to that. The target at 28 x 28. Pools round their sizes up, as Caffe's do. The
+  kernel is what the target is after a pool (512 x 1 x 1 after pool5), applied with one cell of padding to the tile
+  before that pool. A tile's map is brought to the size of its piece of the image bicubically and pasted there; the
+  whole is then brought to 0..1.
+- ``whole`` (their PyTorch code, 2024): the search image at 512 x 512 and the target at 32 x 32, both before the pool (a
+  kernel of 512 x 2 x 2 at relu5_3), one cell of padding, then bilinearly to the frame.
 
 Resizing follows what those programs called: in ``tiled``, images by Torch7's ``image.scale`` (means over areas where
 they shrink, linear from corner to corner where they grow) and maps by Matlab's ``imresize`` (cubic with a = -0.5,

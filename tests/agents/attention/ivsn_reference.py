@@ -28,8 +28,8 @@ class Features:
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
 
-        ``caffe``: pools that round up. The attribute ``preprocessing`` says what becomes of the pixels first: "caffe" is
-        blue, green, red minus their means, "imagenet" torchvision's way.
+        ``caffe``: pools that round up. The attribute ``preprocessing`` says what becomes of the pixels first: "caffe":
+        blue, green, red minus their means; "imagenet": torchvision's way.
         """
         image = np.asarray(image, np.float64)
         if self.preprocessing == "caffe":

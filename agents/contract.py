@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from agents.stimuli import Mode, Stimulus, Task
+from agents.tasks import Family
 
 if TYPE_CHECKING:
     from agents.checkpoints import Download
@@ -82,6 +83,7 @@ class Agent(ABC, Generic[S]):
     agent has no use for one). ``batch_size`` is what the runner tries first. ``parallel`` says whether, on the CPU, its
     operations are large enough to be shared among torch's threads. An agent whose engine batches by itself overrides
     :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
+    ``family`` is the kind of model by which the papers chose a policy for conversations.
     ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is
     how many answers to one stimulus the agent has, if there is a limit.
     """
@@ -94,6 +96,7 @@ class Agent(ABC, Generic[S]):
     batch_size: int = 32
     parallel: bool = True
     max_in_flight: ClassVar[int] = 0
+    family: ClassVar[Family] = "other"
 
     settings: S
     filters: Sequence[Filter] = ()

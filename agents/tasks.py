@@ -15,4 +15,6 @@ Task = Literal[
 TASKS: tuple[Task, ...] = get_args(Task)
 
 Mode = Literal["free", "search"]  # of attention prediction
+Family = Literal["completion", "chat", "blenderbot", "other"]  # of agents that converse
+
 MODES: tuple[Mode, ...] = get_args(Mode)

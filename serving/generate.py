@@ -12,6 +12,7 @@ from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
+from agents.language import pairs
 from serving import interrupts
 from serving.asked import named
 from serving.files import lock
@@ -73,7 +74,9 @@ def generate(options: Options, say: Callable[[str], None]) -> int:
     check_samples(options.samples, made)
     described = {}
     for name in options.agents:
-        described[name] = digest([(options.entries[member], made[member]) for member in catalogue.pair(name)])
+        members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
+        pair = pairs.make(name, options.settings.get(name)).model_dump(mode="json") if len(members) == 2 else None
+        described[name] = digest(members, pair)
     with interrupts.raised(), _folder(options), lock(options.out):
         print(f"checking {options.source}", file=sys.stderr, flush=True)
         run = open_run(

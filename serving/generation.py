@@ -17,9 +17,11 @@ import orjson
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from agents.language import pairs
+from agents.stimuli import ConversationStimulus, parse_row
 from serving.asked import Kind, kind_of, named
 from serving.cluster import Cluster
-from serving.conversation import Conversation, read_journal
+from serving.conversation import Conversation, Rules, read_journal
 from serving.done import FAILED, NONE, Done, Places, compact
 from serving.files import repair_tail
 from serving.items import Header, Item
@@ -325,8 +327,8 @@ class Generation:
                 if place in self.run.invalid:
                     continue
                 talk = Conversation(
-                    unit.name, (first, second), row, sample, seed, place + 1, said.pop((stimulus, sample), ()),
-                    lambda line: self.store.put(journal, line),
+                    unit.name, (first, second), row, sample, seed, place + 1, self._rules(unit, row),
+                    said.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
                 )  # fmt: skip
                 running.add(asyncio.create_task(hold(talk)))
                 if len(running) >= CONVERSATIONS:
@@ -338,6 +340,14 @@ class Generation:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    def _rules(self, unit: Unit, row: bytes) -> Rules:
+        """What is done about bad turns in a conversation of the pair."""
+        stimulus = parse_row(row)
+        assert isinstance(stimulus, ConversationStimulus)
+        chosen = pairs.make(unit.name, self.options.settings.get(unit.name))
+        policy = chosen.policy_for(stimulus, [self.agents[member] for member in unit.members])
+        return Rules(policy, chosen.thresholds, chosen.attempts)
 
     def counts(self) -> dict[str, Counter[str]]:
         """Per unit, what is on disk: from before and since."""

@@ -44,6 +44,7 @@ class Item:
 
     # kept by the scheduler
     attempt: int = 0
+    first_attempt: int = 0  # of these: the number that this one's first attempt has in seeds and records
     seed: int = 0
     attempts: list[dict[str, Any]] = field(default_factory=list)
     deaths: int = 0
@@ -65,14 +66,19 @@ class Item:
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
         self.seed = seeds.derive(
-            self.run_seed, self.name or self.agent, self.stimulus, self.sample, self.turn, self.attempt
+            self.run_seed,
+            self.name or self.agent,
+            self.stimulus,
+            self.sample,
+            self.turn,
+            self.first_attempt + self.attempt,
         )
         return self.seed
 
     def rejected_attempt(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         """The present attempt as it stands in a record's ``attempts``."""
         return {
-            "attempt": self.attempt,
+            "attempt": self.first_attempt + self.attempt,
             "turn": self.turn,
             "seed": self.seed,
             "answer": None if self.answer is None else orjson.Fragment(self.answer),

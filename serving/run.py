@@ -65,8 +65,8 @@ class Run:
         write_json(self.folder / "run.json", self.meta)
 
 
-def digest(members: Sequence[tuple[Entry, Agent[Any]]]) -> dict[str, Any]:
-    """What ``run.json`` keeps of an agent, or of the two of a pair."""
+def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What ``run.json`` keeps of an agent, or of the two of a pair with the settings ``pair``."""
     about = []
     for entry, agent in members:
         checkpoint, revision = agent.checkpoint()
@@ -86,13 +86,14 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]]) -> dict[str, Any]:
         )
     if len(about) == 1:
         return about[0]
-    both = hashlib.sha256(orjson.dumps([one["digest"] for one in about])).hexdigest()
+    parts = [*(one["digest"] for one in about), pair]
+    both = hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
     names = [agent.name for _, agent in members]
     return {
         "task": ["conversation"],
         "kind": "control" if "control" in {one["kind"] for one in about} else "machine",
         "digest": both,
-        "settings": {},
+        "settings": pair,
         "checkpoint": None,
         "revision": None,
         "members": dict(zip(names, about, strict=True)),

@@ -117,9 +117,11 @@ class Scheduler:
         deadline: float | None = None,
         name: str = "",
         order: int | None = None,
+        first_attempt: int = 0,
     ) -> Item:
         """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
 
+        ``first_attempt`` is the number that its first attempt has in seeds, where others came before.
         ``deadline`` (seconds from now) or a cancellation takes the item out of the queue, or drops its answer. Raises
         AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
@@ -134,6 +136,7 @@ class Scheduler:
             options,
             self.next_order() if order is None else order,
         )
+        item.first_attempt = first_attempt
         promise = _Promise()
         item.sink = promise
         if deadline is not None:

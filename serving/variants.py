@@ -1,8 +1,8 @@
 """Settings from the command line and from a TOML file.
 
-``--set agent.field=value`` sets one field (``agent.part.field`` a nested one); the value is JSON where it parses as
-such, text otherwise. A ``--config`` file has one table per agent; a table with the key ``agent`` makes a named variant
-of that agent, which ``--agents`` can name::
+``--set agent.field=value`` sets one field (``agent.part.field`` a nested one), and ``--set a~b.field=value`` one of a
+pair; the value is JSON where it parses as such, text otherwise. A ``--config`` file has one table per agent or pair; a
+table with the key ``agent`` makes a named variant of that agent, which ``--agents`` can name::
 
     [mmcq]
     quality = 2
@@ -48,12 +48,12 @@ def resolve(
         except InputError as error:
             problems.append(Problem("--agents", None, None, str(error)))
     for assignment in assignments:
-        problem = _assign(assignment, members, settings)
+        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings)
         if problem:
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
         raise InputError("the agents cannot be used as asked", problems)
-    return entries, {name: settings[name] for name in entries if name in settings}
+    return entries, {name: settings[name] for name in [*entries, *names] if name in settings}
 
 
 def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
@@ -76,6 +76,10 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
         try:
             if not isinstance(table, dict):
                 raise InputError("must be a table of an agent's settings")
+            if "~" in name:
+                catalogue.pair(name)
+                settings[name] = table
+                continue
             base = table.pop("agent", None)
             entry = catalogue.get(name if base is None else str(base))
             if base is not None:

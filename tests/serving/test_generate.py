@@ -252,6 +252,12 @@ def test_conversations_alternate_and_are_the_same_again(pair: str, tmp_path: Pat
             assert (messages[0]["speaker"], messages[0]["text"]) == ("Bob", "Hi!")
 
 
+def journalled(stimulus: str, turn: int) -> dict[str, Any]:
+    """A line of the journal but for its answer."""
+    keys = {"stimulus": stimulus, "sample": 0, "conversation_attempt": 0, "turn": turn}
+    return {**keys, "attempts": [], "worker": None}
+
+
 def test_an_unfinished_conversation_goes_on_from_its_journal(tmp_path: Path) -> None:
     source = tmp_path / "set.jsonl"
     source.write_text('{"id": "c", "task": "conversation", "exchanges": 6, "who_starts": "A"}\n')
@@ -261,10 +267,7 @@ def test_an_unfinished_conversation_goes_on_from_its_journal(tmp_path: Path) -> 
     path.unlink()
     (out / "turns").mkdir()
     said = [{"text": f"said {turn}", "raw": None, "finish": None, "delay_s": None} for turn in range(2)]
-    lines = [
-        json.dumps({"stimulus": "c", "sample": 0, "turn": turn, "answer": answer, "attempts": [], "worker": None})
-        for turn, answer in enumerate(said)
-    ]
+    lines = [json.dumps({**journalled("c", turn), "answer": answer}) for turn, answer in enumerate(said)]
     (out / "turns" / f"{pair}.jsonl").write_text("\n".join(lines) + '\n{"stimulus": "c", "torn')
     assert run(source, pair, out) == 0
     [record] = records(out, pair)
@@ -332,7 +335,7 @@ def test_a_limit_keeps_the_journal_of_the_other_conversations(tmp_path: Path) ->
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert run(source, pair, out, "--limit", "1") == 0
     answer = {"text": "said before", "raw": None, "finish": None, "delay_s": None}
-    line = {"stimulus": "c2", "sample": 0, "turn": 0, "answer": answer, "attempts": [], "worker": None}
+    line = {**journalled("c2", 0), "answer": answer}
     (out / "turns").mkdir(exist_ok=True)
     (out / "turns" / f"{pair}.jsonl").write_text(json.dumps(line) + "\n")
     assert run(source, pair, out, "--limit", "2") == 0

@@ -1,0 +1,198 @@
+"""Filters that look at one message alone: each says what it found in it, or None.
+
+Pure functions of the text and a threshold, linear in the length of the text. Those that know words (disclosure here,
+farewells in :mod:`~agents.language.filters.farewells`) know English ones.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from itertools import groupby
+
+from agents.language.filters.texts import labels, quoted, sentences, words
+
+# What a message may consist of and still say nothing: dots, dashes, quotation marks, asterisks.
+_SAYS_NOTHING = frozenset(".…·•。．｡-‐‑‒–—―_~*`'\"‘’“”«»,;|/\\\u115f\u1160\u2800\u3164")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"})
+_LONGEST_LOOP = 20
+
+_MARKED = re.compile(r"\s{0,20}(?:[-*+•‣◦▪–—·]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s{1,20}\S")
+_INLINE_NUMBER = re.compile(r"(?<!\S)\(?(\d{1,2})[.)](?!\S)")
+_BETWEEN_ITEMS = re.compile(r"[,;、，；]")
+_ITEM_WORDS = 3
+
+ROLES = ("assistant", "user", "system", "human", "AI", "chatbot", "bot")
+_TEMPLATE = re.compile(
+    r"<\|[\w ]{1,40}\|>|\[/?(?:INST|SYS)\]|<</?SYS>>|</?s>|^#{2,4} ?(?:instruction|response|input)s?\b:?",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+_KINDS = r"(?:large |small |virtual |digital |conversational |generative |helpful |computer |trained |humble |simple )"
+_AI = (
+    r"(?:(?:ai|a\.i\.|artificial intelligence)(?:[ -](?:powered|based|driven))?"
+    r"(?: (?:language )?(?:model|assistant|system|program|chat ?bot|bot|agent|entity|software|tool|being|companion))?"
+    r"|language (?:model|ai)|llm|chat ?bot|(?:virtual|digital) assistant|machine[ -]learning model|neural network)"
+)
+_MACHINE = rf"(?:{_AI}|bot|robot|machine|computer|computer program|program)"
+# What may come after: nothing that makes a person of it, as in "an AI researcher", "a machine operator".
+_THEN = (
+    r"(?=\s*(?:$|[^\w\s-]|-\s|(?:and|so|but|i|i'm|im|that|which|who|with|without|created|developed|trained|designed|made"
+    r"|built|programmed|powered|like|not|here|named|called|after|too|myself|lol|haha|my|we|it)\b))"
+)
+_HOW = r"(?:just |only |merely |actually |simply |really |still |in fact |basically |not (?:a )?human,? (?:but )?)*"
+_MAKERS = r"(?:openai|open ai|anthropic|google|meta|microsoft|mistral|alibaba|deepseek|facebook)"
+_DISCLOSURES = [
+    re.compile(rf"\b(?:i am|i'm|im|being) {_HOW}an? {_KINDS}*{_MACHINE}{_THEN}"),
+    re.compile(rf"\bas an? {_KINDS}*(?:{_AI}{_THEN}|{_MACHINE}(?=,? i\b))"),
+    re.compile(rf"\bi(?: am|'m| was| have been|'ve been) (?:created|developed|trained|designed|built) by {_MAKERS}\b"),
+    re.compile(r"\b(?:i am|i'm|im|my name is) (?:chat ?gpt|gpt-?\d|llama|blenderbot|qwen|deepseek)\b"),
+    re.compile(r"\bmy (?:training data|knowledge cut-?off)\b"),
+    re.compile(
+        r"\bi (?:do not|don't|dont|cannot|can't) (?:have|hold|possess|form) (?:any )?personal "
+        r"(?:experiences?|opinions?|beliefs?|preferences?|feelings?|emotions?)\b"
+    ),
+    re.compile(r"\b(?:i am|i'm|im) not (?:a )?(?:human|real person)(?: being)?(?=\s*(?:$|[^\w\s]|(?:so|but|i|and)\b))"),
+]
+# Somebody else's words, or a supposition: "do you think I'm a bot", "if I'm an AI".
+_SUPPOSED = re.compile(r"(?:\bif|\blike|\bwhether|\bsays?|\byou(?: [\w']+){1,3}|\bwish|\bthat) ?$")
+
+
+def empty(text: str, characters: int) -> str | None:
+    """Fewer than ``characters`` that say anything: spaces, invisible ones, dots ("..."), dashes and quotation marks do
+    not; "?" and ":)" do."""
+    said = 0
+    for character in text:
+        if character not in _SAYS_NOTHING and unicodedata.category(character) not in _INVISIBLE:
+            said += 1
+        if said >= characters:
+            return None
+    return "no text" if not text.strip() else quoted(text)
+
+
+def too_short(text: str, least: int) -> str | None:
+    """Fewer than ``least`` words."""
+    return f"{_count(count)}, of at least {least}" if (count := len(words(text))) < least else None
+
+
+def too_long(text: str, most: int) -> str | None:
+    """More than ``most`` words."""
+    return f"{_count(count)}, of at most {most}" if (count := len(words(text))) > most else None
+
+
+def word_loop(text: str, times: int) -> str | None:
+    """One word, or the same up to 20 words, at least ``times`` in a row."""
+    said = words(text)
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(word, len(numbers)) for word in said]
+    for length in range(1, min(_LONGEST_LOOP, len(codes) // times) + 1):
+        start = 0
+        for same, run in groupby(a == b for a, b in zip(codes, codes[length:], strict=False)):
+            equal = sum(1 for _ in run)
+            if same and equal >= length * (times - 1):
+                phrase = " ".join(said[start : start + length])
+                return f"{quoted(phrase)} {equal // length + 1} times in a row"
+            start += equal
+    return None
+
+
+def list_like(text: str, lines: int, items: int) -> str | None:
+    """A list: at least ``lines`` lines that begin with a bullet or a number, or as many without a full stop after a
+    line that ends in a colon, or numbers 1, 2, 3 ... up to ``lines`` within the text; or at least ``items`` things of
+    up to three words in a row between commas."""
+    marked = sum(1 for line in text.splitlines() if _MARKED.match(line))
+    if marked >= lines:
+        return f"{marked} lines with bullets or numbers"
+    if (most := _lines_after_colon(text)) >= lines:
+        return f"{most} items on lines of their own"
+    counted = 0
+    for number in _INLINE_NUMBER.finditer(text):
+        counted += int(number.group(1)) == counted + 1
+    if counted >= lines:
+        return f"items numbered from 1 to {counted}"
+    if (named := max(map(_items, sentences(text)), default=0)) >= items:
+        return f"{named} things named in a row"
+    return None
+
+
+def other_speaker(text: str, others: Collection[str], times: int) -> str | None:
+    """The label of another speaker ("Alice:"), at least ``times``: the message goes on with the other's turn."""
+    found = labels(text, others)
+    return f"“{found[0]}:” {_times(len(found))}" if len(found) >= times else None
+
+
+def prompt_echo(text: str, prompt: str, own: Collection[str], run: int) -> str | None:
+    """What only the model was to see: ``run`` words in a row that stand in the ``prompt`` too, marks of a chat
+    template, or a label of the speaker's ``own`` names or of a role ("Assistant:")."""
+    if (mark := _TEMPLATE.search(text)) is not None:
+        return f"“{mark.group()}” of a chat template"
+    if found := labels(text, [*own, *ROLES]):
+        return f"the label “{found[0]}:”"
+    return _echo(words(text), words(prompt), run)
+
+
+def self_disclosure(text: str, times: int) -> str | None:
+    """At least ``times`` sentences in which the speaker says that it is a machine; in English. Questions about it
+    ("am I a bot?") are none."""
+    found = [shown for sentence in sentences(text) if (shown := _disclosure(sentence)) is not None]
+    return quoted(found[0]) if len(found) >= times else None
+
+
+def _lines_after_colon(text: str) -> int:
+    """The most lines in a row that follow one that ends in a colon and have no end of a sentence themselves; lines
+    without a word count for nothing."""
+    most = count = 0
+    within = False
+    for line in text.splitlines():
+        bare = line.rstrip()
+        if not words(bare):
+            continue
+        if bare.endswith((":", "：")):
+            within, count = True, 0
+        elif within and not bare.endswith((".", "!", "?", "。", "！", "？")):
+            count += 1
+            most = max(most, count)
+        else:
+            within = False
+    return most
+
+
+def _items(sentence: str) -> int:
+    """The most things in a row of one to three words between commas; the last may be "a, b and c"."""
+    pieces = _BETWEEN_ITEMS.split(sentence)
+    if len(pieces) == 1:
+        return 1
+    most = count = 0
+    for piece in pieces:
+        count = count + 1 if 1 <= len(words(piece)) <= _ITEM_WORDS else 0
+        most = max(most, count)
+    return most
+
+
+def _echo(said: Sequence[str], prompt: Sequence[str], run: int) -> str | None:
+    """The first ``run`` words in a row of ``said`` that stand in a row in ``prompt``."""
+    shown = {tuple(prompt[i : i + run]) for i in range(len(prompt) - run + 1)}
+    for i in range(len(said) - run + 1 if shown else 0):
+        if tuple(said[i : i + run]) in shown:
+            return f"{quoted(' '.join(said[i : i + run]))} of the prompt"
+    return None
+
+
+def _disclosure(sentence: str) -> str | None:
+    """What in a sentence says that the speaker is a machine."""
+    plain = " ".join(sentence.casefold().replace("’", "'").split())
+    for pattern in _DISCLOSURES:
+        for match in pattern.finditer(plain):
+            asked = plain[match.end() :].lstrip("\"'”’) ").startswith("?")
+            if not asked and _SUPPOSED.search(plain[max(0, match.start() - 60) : match.start()]) is None:
+                return match.group()
+    return None
+
+
+def _count(number: int) -> str:
+    return "1 word" if number == 1 else f"{number} words"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"

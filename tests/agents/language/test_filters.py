@@ -1,0 +1,646 @@
+"""Each filter at its threshold and against a plain, slow account of it; what they never do, on any text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agents.language.filters import messages as of_message
+from agents.language.filters.farewells import early_exit, farewell
+from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
+from agents.language.filters.repetition import repeated_block, repeated_sentence, same_message
+from agents.language.filters.settings import (
+    CHAT,
+    COMPLETION,
+    FILTERS,
+    MEASURE,
+    Family,
+    FilterSettings,
+    Policy,
+    papers_policy,
+)
+from agents.language.filters.texts import key, labels, quoted, sentence_ends, sentences, words
+
+# Any text at all, lone surrogates included, and texts that are full of what the filters look for.
+ANY = st.text(st.characters(exclude_categories=()), max_size=200)
+TOKENS = (
+    "A: B: bye I'm an AI as a bot , . ... ? ! … 。 Dr. e.g. J.D. 1. 2) - * : “ ” ' # <|end|> I have to go "
+    "see you later language model 3.14 no 我"
+)
+TELLING = st.lists(st.sampled_from([*TOKENS.split(), "\n"]), max_size=30).map(" ".join)
+TEXT = ANY | TELLING
+
+
+# words and sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("Hi! How are you?", ["Hi!", "How are you?"]),
+        ("Wow yeah sure! any place?? ok", ["Wow yeah sure!", "any place??", "ok"]),
+        ("What?! No...", ["What?!", "No..."]),
+        ("Well... my son was accepted", ["Well... my son was accepted"]),
+        ("School starts soon... We leave", ["School starts soon...", "We leave"]),
+        ("I waited… and waited… Then it rained", ["I waited… and waited…", "Then it rained"]),
+        ("i like it. it is good", ["i like it.", "it is good"]),
+        ("Dr. Smith met Mrs. Jones. They spoke.", ["Dr. Smith met Mrs. Jones.", "They spoke."]),
+        ("by J.D. Salinger. Or J. R. R. Tolkien.", ["by J.D. Salinger.", "Or J. R. R. Tolkien."]),
+        ("you and I. Then we left", ["you and I.", "Then we left"]),
+        ("pets, e.g. cats, i.e. Tom. ok", ["pets, e.g. cats, i.e. Tom.", "ok"]),
+        ("it is 5 p.m. now. At 6 p.m. We go", ["it is 5 p.m. now.", "At 6 p.m.", "We go"]),
+        ("cats, dogs etc. are fun. Cats etc. They", ["cats, dogs etc. are fun.", "Cats etc.", "They"]),
+        ("No. I am not. See no. 5 there", ["No.", "I am not.", "See no. 5 there"]),
+        ("Who is J? Smith. Who is Dr? Jones", ["Who is J?", "Smith.", "Who is Dr?", "Jones"]),
+        ("Plan A. Smith said i.e. that", ["Plan A. Smith said i.e. that"]),
+        ("pi is 3.14, see a.example.org! ok", ["pi is 3.14, see a.example.org!", "ok"]),
+        ('He said "Stop!" Then left. (Really.) Yes', ['He said "Stop!"', "Then left.", "(Really.)", "Yes"]),
+        ("今天很好。你呢？我也是！", ["今天很好。", "你呢？", "我也是！"]),
+        ("「はい。」と言った。", ["「はい。」", "と言った。"]),
+        ("one line\nanother\r\n\n third", ["one line", "another", "third"]),
+        ("Sure thing ! I look forward .", ["Sure thing !", "I look forward ."]),
+        ("क्या हाल है। ठीक", ["क्या हाल है।", "ठीक"]),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It’s a well-known 'fact', isn't it?", ["it's", "a", "well-known", "fact", "isn't", "it"]),
+        ("STRASSE straße Ｆｕｌｌ cafe\u0301", ["strasse", "strasse", "full", "café"]),
+        ("at 10:30, $1,000.50 or 3.14. 5", ["at", "10:30", "1,000.50", "or", "3.14", "5"]),
+        ("我like书", ["我", "like", "书"]),
+        (":) ... __ 👍", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_key_keeps_what_has_no_words_apart() -> None:
+    assert key("Yes, REALLY!") == key(" yes really ") == "yes really"
+    assert key(" #####)*&^ ") == "#####)*&^" != key("...")
+
+
+def test_the_last_sentence_ends_even_after_an_abbreviation() -> None:
+    assert list(sentence_ends("I live in the U.S. of A.")) == [24]
+    assert list(sentence_ends("see Fig. 2 etc.")) == [15]
+    assert list(sentence_ends("it is so")) == []
+
+
+@given(TEXT)
+def test_sentences_hold_every_word_once(text: str) -> None:
+    assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
+
+
+@given(TEXT)
+def test_quoted_is_short_and_one_line(text: str) -> None:
+    shown = quoted(text)
+    assert len(shown) <= 63
+    assert len(shown.splitlines()) == 1
+    bare = " ".join(text.split())
+    assert shown == f"“{bare}”" or (shown.endswith("…”") and bare.startswith(shown[1:-2]))
+
+
+# repetition
+
+
+def test_repeated_sentence_at_its_thresholds() -> None:
+    texts = [
+        "I like it a lot. Absolutely.",
+        "Absolutely! Why?",
+        "well, I LIKE it. a lot",
+        "i like it, a lot!!",
+        "Absolutely.",
+    ]
+    assert list(repeated_sentence(texts, 2, 4)) == [3]
+    assert repeated_sentence(texts, 2, 4)[3].text == "“i like it, a lot!!” in 2 messages"
+    assert repeated_sentence(texts, 3, 4) == {}
+    assert repeated_sentence(texts, 2, 6) == {}
+    assert list(repeated_sentence(texts, 2, 5)) == [3]
+    assert list(repeated_sentence(texts, 3, 1)) == [4]
+
+
+def test_a_sentence_twice_in_one_message_is_in_one_message() -> None:
+    twice = "I like it a lot. I like it a lot."
+    assert repeated_sentence([twice], 2, 4) == {}
+    assert repeated_sentence([twice, twice], 2, 4)[1].size == 2
+
+
+def test_repeated_block_says_which_messages() -> None:
+    texts = ["hi", "a", "b", "c", "x", "A!", "b.", "c", "y"]
+    assert repeated_block(texts, 2) == {
+        6: (2, "messages 6 to 7 as messages 2 to 3"),
+        7: (3, "messages 6 to 8 as messages 2 to 4"),
+    }
+    assert list(repeated_block(texts, 3)) == [7]
+    assert repeated_block(texts, 4) == {}
+    assert repeated_block(texts, 1)[5].text == "message 6 as message 2"
+
+
+def test_a_block_does_not_overlap_what_it_repeats() -> None:
+    assert list(repeated_block(["a"] * 5, 2)) == [3, 4]
+    assert repeated_block(["a", "a", "a"], 2) == {}
+
+
+SMALL = st.lists(st.sampled_from(["a", "b", "c"]), max_size=14)
+
+
+@given(SMALL, st.integers(1, 4))
+def test_repeated_block_is_what_comparing_all_blocks_finds(texts: list[str], length: int) -> None:
+    def block(end: int) -> list[str]:
+        return texts[end - length + 1 : end + 1]
+
+    found = repeated_block(texts, length)
+    assert sorted(found) == [
+        end
+        for end in range(length - 1, len(texts))
+        if any(block(earlier) == block(end) for earlier in range(length - 1, end - length + 1))
+    ]
+    for size, text in found.values():
+        numbers = [int(number) for number in re.findall(r"\d+", text)]
+        now, before = (numbers[:2], numbers[2:]) if size > 1 else (numbers[:1] * 2, numbers[1:] * 2)
+        assert now[1] - now[0] == before[1] - before[0] == size - 1 >= length - 1
+        assert before[1] < now[0]
+        assert texts[now[0] - 1 : now[1]] == texts[before[0] - 1 : before[1]]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3), max_size=8),
+    st.integers(2, 4),
+)
+def test_repeated_sentence_is_what_comparing_all_messages_finds(said: list[list[str]], times: int) -> None:
+    found = repeated_sentence([" ".join(message) for message in said], times, 2)
+    counts = {
+        i: max((sum(s in before for before in said[: i + 1]) for s in message if s != "No."), default=0)
+        for i, message in enumerate(said)
+    }
+    assert {i: finding.size for i, finding in found.items()} == {i: n for i, n in counts.items() if n >= times}
+
+
+def test_same_message_counts_one_speaker_whatever_the_length() -> None:
+    said = [("A", "Ok."), ("B", "ok"), ("A", "ok!"), ("B", "..."), ("A", "OK"), ("B", "..."), ("B", " ...")]
+    assert same_message(said, 3) == {
+        4: (3, "“OK” 3 times from A"),
+        6: (3, "“...” 3 times from B"),
+    }
+    assert same_message(said, 4) == {}
+
+
+# one message
+
+
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "...", "…", " . . ", "—", '"..."', "\u200b", "\u3000。", "*", "\ufeff\u2800"]
+)
+def test_empty(text: str) -> None:
+    assert of_message.empty(text, 1) is not None
+
+
+@pytest.mark.parametrize("text", ["?", ":)", "k", "...ok", "👍", "#####", "5"])
+def test_not_empty(text: str) -> None:
+    assert of_message.empty(text, 1) is None
+
+
+def test_empty_at_its_threshold() -> None:
+    assert of_message.empty("...ok", 2) is None
+    assert of_message.empty("...ok", 3) == "“...ok”"
+    assert of_message.empty("", 1) == "no text"
+
+
+def test_lengths_at_their_thresholds() -> None:
+    five = "one two, three - four five!"
+    assert of_message.too_long(five, 5) is of_message.too_short(five, 5) is None
+    assert of_message.too_long(five, 4) == "5 words, of at most 4"
+    assert of_message.too_short(five, 6) == "5 words, of at least 6"
+    assert of_message.too_short("ok", 2) == "1 word, of at least 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "times", "found"),
+    [
+        ("no no no", 3, "“no” 3 times in a row"),
+        ("no no no", 4, None),
+        ("I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
+        ("I am, i AM, I am. So", 4, None),
+        ("a b c a b c a b x", 3, None),
+        ("a b c a b c a b c", 3, "“a b c” 3 times in a row"),
+        ("no yes no yes no no", 3, None),
+        ("x no no no no no y", 4, "“no” 5 times in a row"),
+        (" ".join([*"abcdefghijklmnopqrst"] * 2), 2, "“a b c d e f g h i j k l m n o p q r s t” 2 times in a row"),
+        (" ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
+        ("哈哈哈哈", 4, "“哈” 4 times in a row"),
+        ("", 2, None),
+    ],
+)
+def test_word_loop(text: str, times: int, found: str | None) -> None:
+    assert of_message.word_loop(text, times) == found
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=12), st.integers(2, 4))
+def test_word_loop_is_what_trying_every_place_finds(said: list[str], times: int) -> None:
+    looped = any(
+        said[start : start + length] * times == said[start : start + length * times]
+        for length in range(1, len(said) // times + 1)
+        for start in range(len(said) - length * times + 1)
+    )
+    assert (of_message.word_loop(" ".join(said), times) is not None) == looped
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Sure:\n- apples\n- pears\n* plums", "3 lines with bullets or numbers"),
+        ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
+        ("a) apples\nb) pears", None),
+        ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
+        ("Kinds:\napples\npears", None),
+        ("Kinds:\nI like apples.\nAnd pears.\nAnd plums.", None),
+        ("Kinds:\napples\npears\nBy the way:\nplums\ncherries", None),
+        ("Kinds:\napples\npears\nI like them.\nplums", None),
+        ("hi\nyou\nthere\nfriend", None),
+        ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
+        ("I was 1. in 2. place, at 3.5", None),
+        ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
+        ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
+        ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
+        ("a raw red apple, figs, two big old pears, plums, big ripe limes, dates, nuts, kiwis, oats, rye", None),
+        ("raw red apples, figs, pears, plums, big ripe limes, dates, nuts, kiwis", "8 things named in a row"),
+        ("苹果、梨、李子、樱桃、枣、橙、桃、杏", "8 things named in a row"),
+    ],
+)
+def test_list(text: str, found: str | None) -> None:
+    assert of_message.list_like(text, 3, 8) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hi! Alice: how are you?", ["Alice"]),
+        ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
+        ("Hi Alice, ask bob: he knows", []),
+        ("Alicea: no. Al: no", []),
+        ("Alice： 你好", ["Alice"]),
+    ],
+)
+def test_labels(text: str, found: list[str]) -> None:
+    assert labels(text, ["Alice", "bob", ""]) == found
+
+
+def test_other_speaker_and_own_label() -> None:
+    text = "I am fine. A: Great! A: And you?"
+    assert of_message.other_speaker(text, {"A"}, 2) == "“A:” 2 times"
+    assert of_message.other_speaker(text, {"A"}, 3) is None
+    assert of_message.other_speaker("A: hi", {"A"}, 1) == "“A:” once"
+    assert of_message.other_speaker(text, {"B"}, 1) is None
+    assert of_message.prompt_echo("B: I am fine", "", ["B"], 8) == "the label “B:”"
+
+
+def test_prompt_echo_at_its_threshold() -> None:
+    prompt = "John greets Alice. Both ask long questions, give long responses and often disagree."
+    said = "ok, both ASK long questions: give long jokes"
+    assert of_message.prompt_echo(said, prompt, [], 6) == "“both ask long questions give long” of the prompt"
+    assert of_message.prompt_echo(said, prompt, [], 7) is None
+    assert of_message.prompt_echo(prompt, prompt, [], 13) is not None
+    assert of_message.prompt_echo(prompt, prompt, [], 14) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fine <|im_end|>", "[INST] hi", "hello</s>", "### Response: hi", "Assistant: hello", "well.\nUser: hi"],
+)
+def test_prompt_echo_knows_templates_and_roles(text: str) -> None:
+    assert of_message.prompt_echo(text, "", ["B"], 8) is not None
+
+
+@pytest.mark.parametrize("text", ["the user: me? no", "#1 fan", "a <3 for you", "my assistant is nice", "B is my name"])
+def test_prompt_echo_leaves_these(text: str) -> None:
+    assert of_message.prompt_echo(text, "", ["B"], 8) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As an AI language model, I cannot eat. What about you?",
+        "well, I’m just a chatbot",
+        "I am a large language model trained by Google",
+        "I'm an AI, so I don't sleep, but what about you?",
+        "im actually a bot lol",
+        "As a machine I never sleep",
+        "I'm not human, but I try",
+        "I was created by OpenAI to help",
+        "I'm ChatGPT!",
+        "I don't have personal opinions on that",
+        "my knowledge cutoff is 2023",
+        "I am a computer program that chats",
+        "Nice to meet you, I'm an AI",
+    ],
+)
+def test_self_disclosure(text: str) -> None:
+    assert of_message.self_disclosure(text, 1) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm an AI researcher",
+        "as a machine operator I know",
+        "As a machine, it is great",
+        "do you think I'm a bot?",
+        "you think I'm a bot",
+        "are you a bot",
+        "wait, I'm a bot?",
+        "what if I'm an AI",
+        "I feel like I'm a robot at work",
+        "I'm not a bot",
+        "I like language models",
+        "I'm a machine learning engineer",
+        "my training is going well",
+        "I am not a person who likes rain",
+    ],
+)
+def test_no_self_disclosure(text: str) -> None:
+    assert of_message.self_disclosure(text, 1) is None
+
+
+def test_self_disclosure_at_its_threshold() -> None:
+    text = "I'm an AI. I have no body. I am a chatbot."
+    assert of_message.self_disclosure(text, 2) == "“i'm an ai”"
+    assert of_message.self_disclosure(text, 3) is None
+
+
+# early exit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bye!",
+        "you win. I'm done. Bye.",
+        "Ok, goodbye Alice!",
+        "thanks for the chat, bye :D",
+        "Well, I should probably get going.",
+        "It was great talking to you.",
+        "So I have to go, see you later!",
+        "sorry, gotta run",
+        "see you tomorrow :D",
+        "take care!",
+        "Have a great day!",
+        "talk to you soon",
+        "I'm leaving.",
+        "good night",
+        "nice chatting with you",
+        "got to go now",
+        "let's end this conversation here.",
+    ],
+)
+def test_farewell(text: str) -> None:
+    assert farewell(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have to go to work every day",
+        "he said goodbye and left",
+        "we said our goodbyes, then left",
+        "it was a bye week for us",
+        "bye week for us",
+        "take care of the cat",
+        "should I go?",
+        "do you think I have to go?",
+        "you should go!",
+        "see you as a friend",
+        "I hope to see you there at five",
+        "have you had a good day",
+        "Nice to meet you",
+        "good night's sleep is important",
+        "talking to you about the later books",
+        "I'm leaving work at five",
+        "it was great talking to my mother",
+    ],
+)
+def test_no_farewell(text: str) -> None:
+    assert farewell(text) is None
+
+
+def test_a_farewell_is_early_before_the_last_messages_only() -> None:
+    texts = ["hi", "hi", "Bye!", "Bye!", "Bye!"]
+    assert early_exit(texts, 2, 5) == {2: "“bye”, 2 messages before the end"}
+    assert list(early_exit(texts, 1, 5)) == [2, 3]
+    assert list(early_exit(texts, 2, 6)) == [2, 3]
+    assert list(early_exit(texts, 2, 9, first=4)) == [4]
+
+
+# policies
+
+
+def rejects(policy: Policy) -> dict[str, str]:
+    return {name: policy.action(name) for name in FILTERS if policy.action(name) != "flag"}
+
+
+def test_policies_of_the_papers() -> None:
+    again = "resample_conversation"
+    assert rejects(COMPLETION) == {"repeated_sentence": again, "repeated_block": again, "early_exit": again}
+    assert rejects(CHAT) == {"empty": again}
+    assert rejects(MEASURE) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "expected"),
+    [
+        ("MM", "completion", "completion", COMPLETION),
+        ("MM", "chat", "chat", CHAT),
+        ("MM", "blenderbot", "blenderbot", MEASURE),
+        ("MM", "completion", "chat", MEASURE),
+        ("MM", "other", "other", MEASURE),
+        ("HM", "completion", "completion", MEASURE),
+        ("HM", "chat", "other", MEASURE),
+        ("HH", "other", "other", MEASURE),
+    ],
+)
+def test_policy_by_family_and_kind(kind: str, first: Family, second: Family, expected: Policy) -> None:
+    assert papers_policy(kind, first, second) is expected  # type: ignore[arg-type]
+
+
+def test_every_filter_has_an_action_and_a_threshold() -> None:
+    assert set(FILTERS) == set(Policy.model_fields)
+    thresholds = set(FilterSettings.model_fields)
+    assert thresholds - set(FILTERS) == {"sentence_words", "list_lines", "list_items"}
+    assert set(FILTERS) - thresholds == {"list"}
+
+
+@pytest.mark.parametrize("model", [FilterSettings, Policy])
+def test_settings_are_described_on_one_line(model: type[FilterSettings] | type[Policy]) -> None:
+    said = {name: field.description or "" for name, field in model.model_fields.items()}
+    assert [name for name, text in said.items() if not text.endswith(".") or "\n" in text] == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"empty": 0}, {"repeated_sentence": 1}, {"same_message": 1}, {"word_loop": 1}, {"x": 1}]
+)
+def test_thresholds_that_would_reject_everything_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValidationError):
+        FilterSettings(**wrong)
+
+
+# What each filter finds in the last message; everything else there is on is silent.
+TURNS: dict[str, tuple[list[tuple[str, str]], str]] = {
+    "repeated_sentence": ([("A", "I like it a lot.")], "yes. I like it a lot"),
+    "repeated_block": ([("A", "one"), ("B", "two"), ("A", "three"), ("B", "one")], "two"),
+    "same_message": ([("A", "ok"), ("B", "x"), ("A", "ok"), ("B", "y")], "ok"),
+    "word_loop": ([], "no no no no"),
+    "early_exit": ([], "bye"),
+    "empty": ([], "..."),
+    "other_speaker": ([("B", "hm")], "fine. B: good"),
+    "prompt_echo": ([], "you are a careful and rather reserved person here"),
+    "too_long": ([], " ".join(f"word{i}" for i in range(67))),
+    "list": ([], "- a\n- b\n- c"),
+    "too_short": ([], ":)"),
+    "self_disclosure": ([], "I'm an AI"),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_judge_turn_asks_every_filter(name: str) -> None:
+    history, text = TURNS[name]
+    policy = Policy.model_validate({name: "resample_turn"})
+    prompt = "You are a careful and rather reserved person."
+    found = judge_turn(history, "A", text, policy, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
+    [judgement] = [each for each in found if each.filter == name]
+    assert (judgement.action, judgement.rejected, judgement.turns) == ("resample_turn", True, (len(history),))
+    assert {each.filter for each in found} - {name} <= ({"too_short"} if name == "empty" else set())
+    verdict = judgement.verdict()
+    assert (verdict.filter, verdict.rejected, verdict.found) == (name, True, judgement.found)
+    off = Policy.model_validate({name: "off"})
+    silent = judge_turn(history, "A", text, off, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
+    assert name not in {each.filter for each in silent}
+
+
+def test_a_flag_rejects_nothing_and_the_length_must_be_known_for_an_early_exit() -> None:
+    [judgement] = judge_turn([], "A", "bye", MEASURE, total=24)
+    assert not judgement.rejected
+    assert not judgement.verdict().rejected
+    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=2) == []
+
+
+def test_a_turn_answers_only_for_itself() -> None:
+    history = [("A", "I like it a lot."), ("B", "I like it a lot."), ("A", "...")]
+    assert judge_turn(history, "B", "something else", MEASURE) == []
+
+
+def test_a_label_of_ones_own_is_not_the_others() -> None:
+    found = judge_turn([("B", "hi")], "A", "A: hello", MEASURE)
+    assert [each.filter for each in found] == ["prompt_echo"]
+
+
+def test_names_of_the_prompt_are_labels_before_anybody_has_spoken() -> None:
+    assert [each.filter for each in judge_turn([], "Bob", "hi. Alice: hi", MEASURE, names=["Alice"])] == [
+        "other_speaker"
+    ]
+    assert judge_turn([], "Bob", "hi. Alice: hi", MEASURE) == []
+
+
+def test_missing_messages_are_an_early_exit() -> None:
+    said = [("A", "hi"), ("B", "what is up?"), ("A", "bye")]
+    assert judge_conversation(said, COMPLETION) == judge_conversation(said, COMPLETION, total=3) == []
+    [judgement] = judge_conversation(said, COMPLETION, total=5)
+    assert (judgement.found, judgement.turns) == ("“bye”, 2 messages before the end; 3 of 5 messages", (2,))
+    assert judgement.rejected
+    [judgement] = judge_conversation(said[:2], COMPLETION, total=5)
+    assert judgement.found == "2 of 5 messages"
+    assert judge_conversation(said, Policy(early_exit="off"), total=5) == []
+    assert [each.found for each in judge_conversation([], MEASURE, total=1)] == ["0 of 1 messages"]
+
+
+def test_a_prompt_belongs_to_one_speaker() -> None:
+    said = [
+        ("A", "you are a careful and rather reserved person"),
+        ("B", "you were a careful and rather reserved person"),
+    ]
+    prompt = "You are a careful and rather reserved person."
+    for speaker, turns in (("A", [(0,)]), ("B", [])):
+        found = judge_conversation(said, MEASURE, FilterSettings(prompt_echo=8), prompts={speaker: prompt})
+        assert [each.turns for each in found] == turns
+
+
+def as_turns(
+    messages: list[tuple[str, str]], limits: FilterSettings, prompt: str, total: int | None
+) -> dict[str, list[Judgement]]:
+    """The judgements of every message in its turn, by filter."""
+    found: dict[str, list[Judgement]] = {}
+    for i, (speaker, text) in enumerate(messages):
+        for judgement in judge_turn(
+            messages[:i], speaker, text, MEASURE, limits, names=["A", "B"], prompt=prompt, total=total
+        ):
+            found.setdefault(judgement.filter, []).append(judgement)
+    return found
+
+
+CONVERSATION = st.lists(
+    st.tuples(
+        st.sampled_from("AB"), TELLING | st.sampled_from(["", "One two three four.", "ok", "Bye!", "A: no no no no"])
+    ),
+    max_size=8,
+)
+
+
+@given(CONVERSATION, st.sampled_from(["", "no no no no", "I have to go see you later bye"]))
+@settings(max_examples=60)
+def test_a_conversation_is_judged_as_its_turns_are(messages: list[tuple[str, str]], prompt: str) -> None:
+    limits = FilterSettings(prompt_echo=3)
+    by_turn = as_turns(messages, limits, prompt, len(messages))
+    whole = judge_conversation(messages, MEASURE, limits, names=["A", "B"], prompts={"A": prompt, "B": prompt})
+    assert {each.filter: each.turns for each in whole} == {
+        name: tuple(each.turns[0] for each in found) for name, found in by_turn.items()
+    }
+    for each in whole:
+        assert each.found in {judgement.found for judgement in by_turn[each.filter]}
+
+
+# what holds for any text
+
+
+@given(st.lists(TEXT, max_size=4), TEXT, TEXT)
+@settings(max_examples=200)
+def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) -> None:
+    said = [("AB"[i % 2], earlier) for i, earlier in enumerate(history)]
+    found = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
+    assert all(each.found and len(each.found) < 200 for each in found)
+
+
+COMMON = "red blue green cat dog house tree river stone cloud walks sleeps jumps sings under over near"
+PLAIN = st.lists(
+    st.sampled_from(COMMON.split()),
+    min_size=4,
+    max_size=9,
+    unique=True,
+).map(lambda chosen: " ".join(chosen).capitalize() + ".")
+
+
+@given(st.lists(PLAIN, max_size=12, unique=True))
+def test_a_conversation_without_repetition_has_no_finding(texts: list[str]) -> None:
+    assert judge_conversation([("AB"[i % 2], text) for i, text in enumerate(texts)], MEASURE) == []
+
+
+@given(CONVERSATION, st.sampled_from(["Penguins paddle past purple pyramids", "企鹅游过了紫色的金字塔"]))
+@settings(max_examples=60)
+def test_an_unrelated_new_message_is_never_found_fault_with(messages: list[tuple[str, str]], text: str) -> None:
+    assert judge_turn(messages, "A", text, MEASURE, names=["A", "B"], prompt="You are A.", total=24) == []
+
+
+@given(TELLING, st.sampled_from(["too_short", "empty"]))
+def test_an_unrelated_sentence_more_adds_no_finding(text: str, name: str) -> None:
+    longer = f"{text}\nPenguins paddle past purple pyramids."
+    before = {each.filter for each in judge_turn([], "A", text, MEASURE, names=["A", "B"], total=24)}
+    after = {each.filter for each in judge_turn([], "A", longer, MEASURE, names=["A", "B"], total=24)}
+    assert after <= before
+    assert name not in after

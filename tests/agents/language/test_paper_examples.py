@@ -1,0 +1,135 @@
+"""The papers' own examples of conversations, judged by the filters: which are kept, which are not, and by what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.language.filters.policies import Judgement, judge_conversation
+from agents.language.filters.settings import FILTERS, MEASURE, FilterSettings, papers_policy
+from agents.language.filters.texts import key, sentences, words
+
+EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "paper_conversations.json").read_text(encoding="utf-8"))[
+    "conversations"
+]
+DOCS = Path(__file__).parents[3] / "docs" / "filters.md"
+
+# Every finding there is to be, as the number of messages in which it comes true.
+FOUND: dict[str, dict[str, int]] = {
+    "S1.1": {},
+    "S1.2": {},
+    "S1.3": {},
+    "S1.4": {"repeated_sentence": 16, "repeated_block": 10, "same_message": 9},
+    "S1.5": {"repeated_sentence": 6, "repeated_block": 3},
+    "S1.6": {},
+    "S1.7": {"repeated_sentence": 3},
+    "S1.8": {},
+    "S1.9": {"early_exit": 1},
+    "S1.10": {"empty": 2, "too_short": 2},
+    "S3.1": {"same_message": 10, "early_exit": 1, "too_short": 12},
+    "S3.2": {"list": 1},
+    "S3.3": {"repeated_sentence": 11, "same_message": 10, "early_exit": 1},
+}
+REJECTED = {
+    "S1.4": ["repeated_sentence", "repeated_block"],
+    "S1.5": ["repeated_sentence", "repeated_block"],
+    "S1.10": ["empty"],
+}
+
+
+def messages(name: str) -> list[tuple[str, str]]:
+    return [(speaker, text) for speaker, text in EXAMPLES[name]["messages"]]
+
+
+def judged(name: str, settings: FilterSettings | None = None) -> list[Judgement]:
+    """An example under the papers' policy for its speakers."""
+    example = EXAMPLES[name]
+    policy = papers_policy(example["kind"], *example["families"])
+    return judge_conversation(messages(name), policy, settings or FilterSettings(), total=example["planned"])
+
+
+def verdict(name: str) -> str:
+    found = judged(name)
+    if any(judgement.rejected for judgement in found):
+        return "rejected"
+    if EXAMPLES[name]["authors"] == "catch trial":
+        return "caught" if found else "missed"
+    return "kept, flagged" if found else "kept"
+
+
+def test_the_examples_are_those_of_the_paper() -> None:
+    assert list(EXAMPLES) == list(FOUND)
+    counts = {name: len(messages(name)) for name in EXAMPLES}
+    assert {name: count for name, count in counts.items() if count != 24} == {"S1.9": 16, "S3.2": 2}
+    assert all([speaker for speaker, _ in messages(name)] == ["A", "B"] * (counts[name] // 2) for name in EXAMPLES)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_found_in_each(name: str) -> None:
+    assert {judgement.filter: len(judgement.turns) for judgement in judged(name)} == FOUND[name]
+    assert [judgement.filter for judgement in judged(name) if judgement.rejected] == REJECTED.get(name, [])
+
+
+@pytest.mark.parametrize("name", ["S3.1", "S3.2", "S3.3"])
+def test_catch_trials_are_caught_whatever_the_policy(name: str) -> None:
+    # Where nothing is known of how long the conversation was to be, too.
+    assert {"same_message", "list"} & {judgement.filter for judgement in judge_conversation(messages(name), MEASURE)}
+
+
+def test_discarded_example_has_as_many_copies_as_one_counts_by_hand() -> None:
+    copies = Counter(key(sentence) for _, text in messages("S1.4") for sentence in sentences(text))
+    assert copies["i think their dedication to liberty and justice made them great"] == 17
+    assert copies["what do you think"] == 12
+    [repeated, block, _] = judged("S1.4")
+    assert repeated.found == "“I think their dedication to liberty and justice made them gr…” in 17 messages"
+    assert repeated.turns == tuple(range(8, 24))
+    assert repeated.action == block.action == "resample_conversation"
+
+
+def test_the_example_that_the_authors_kept_although_a_block_repeats() -> None:
+    [sentence, block] = judged("S1.5")
+    assert (sentence.found, block.found) == (
+        "“Do you have any other favorite books?” in 3 messages",
+        "messages 17 to 19 as messages 14 to 16",
+    )
+    # The authors' verdicts on both of their examples follow from thresholds of four.
+    as_authors = FilterSettings(repeated_sentence=4, repeated_block=4)
+    assert judged("S1.5", as_authors) == []
+    assert any(judgement.rejected for judgement in judged("S1.4", as_authors))
+
+
+def test_flagged_example_says_a_sentence_three_times() -> None:
+    [only] = judged("S1.7")
+    assert (only.action, only.found) == ("flag", "“I love playing all sorts of games!” in 3 messages")
+
+
+def test_sentences_under_four_words_are_what_the_kept_examples_repeat() -> None:
+    # "Absolutely." twice in S1.3; without the exemption it would go.
+    assert [judgement.filter for judgement in judged("S1.3", FilterSettings(sentence_words=1))] == ["repeated_sentence"]
+
+
+def test_people_and_machines_of_the_kept_examples_stay_below_the_length() -> None:
+    longest = max(len(words(text)) for name in EXAMPLES for _, text in messages(name))
+    assert longest == 50 < FilterSettings().too_long
+
+
+def test_table_in_the_documentation() -> None:
+    assert table() in DOCS.read_text(encoding="utf-8")
+
+
+def table() -> str:
+    """Filter by example, as Markdown: in how many messages it came true, in bold where that rejects."""
+    used = [name for name in FILTERS if any(name in found for found in FOUND.values())]
+    lines = [
+        "| example | speakers | authors | verdict | " + " | ".join(used) + " |",
+        "|---" * (len(used) + 4) + "|",
+    ]
+    for name, example in EXAMPLES.items():
+        marks = {j.filter: f"**{len(j.turns)}**" if j.rejected else str(len(j.turns)) for j in judged(name)}
+        cells = [name, example["speakers"], example["authors"], verdict(name), *(marks.get(f, "") for f in used)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)

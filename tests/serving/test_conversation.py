@@ -1,0 +1,195 @@
+"""A conversation over a scheduler that answers from a script: what is asked, rejected, journalled and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import seeds
+from agents.answers import TurnAnswer
+from agents.errors import InputError
+from agents.language import casting, pairs
+from agents.language.filters.settings import COMPLETION, Policy
+from agents.stimuli import ConversationStimulus
+from serving.conversation import STRIDE, Conversation, Rules
+from serving.items import Item
+
+Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
+
+
+class Scripted:
+    """Answers as a scheduler does, at once; counts what it is asked."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asked: list[tuple[int, int]] = []
+        self.seen: list[tuple[str, ConversationStimulus, Mapping[str, Any]]] = []
+
+    async def answer(
+        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
+        options: Mapping[str, Any], name: str, order: int, first_attempt: int,
+    ) -> Item:  # fmt: skip
+        self.asked.append((turn, first_attempt))
+        self.seen.append((agent, stimulus, options))
+        item = Item(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
+        item.first_attempt = first_attempt
+        item.draw_seed()
+        item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
+        item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
+        return item
+
+
+def row(**fields: Any) -> bytes:
+    return json.dumps({"id": "c", "task": "conversation", "exchanges": 6, **fields}).encode()
+
+
+def hold(script: Script, rules: Rules, turns: Any = None, **fields: Any) -> tuple[Item, Scripted, list[dict[str, Any]]]:
+    scheduler, lines = Scripted(script), []
+    talk = Conversation(
+        "a~b", ("a", "b"), row(**fields), 0, 7, 1, rules, turns or {}, lambda line: lines.append(json.loads(line))
+    )
+    return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
+
+
+def texts(item: Item) -> list[str]:
+    return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
+
+
+def fresh(turn: int, attempt: int) -> str:
+    return f"Message number {turn} of attempt {attempt} says something new."
+
+
+def looping(until: int) -> Script:
+    """From its third turn on the same sentence again, in the attempts before ``until``."""
+    return lambda turn, attempt: (
+        "I have said this before, you know." if turn > 2 and attempt < until else fresh(turn, attempt)
+    )
+
+
+def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
+    item, scheduler, _ = hold(fresh, Rules())
+    expected = casting.cast(
+        ConversationStimulus(id="c", task="conversation", exchanges=6), seeds.derive(7, "a~b", "c", 0, None, 0)
+    )
+    told = json.loads(item.raw or b"")
+    for key in ("topic", "who_starts"):
+        assert told[key] == getattr(expected, key)
+    assert tuple(told["names"]) == expected.names
+    assert {stimulus.topic for _, stimulus, _ in scheduler.seen} == {expected.topic}
+    starts = "AB".index(told["who_starts"])
+    for turn, (agent, stimulus, options) in enumerate(scheduler.seen):
+        assert agent == "ab"[(starts + turn) % 2]
+        assert options == {"speaker": "AB"[(starts + turn) % 2], "turn": turn}
+        assert [one.text for one in stimulus.history] == texts(item)[:turn]
+
+
+def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:
+    item, scheduler, lines = hold(looping(until=2 * STRIDE), Rules(COMPLETION, attempts=5))
+    assert item.status == "ok"
+    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
+    assert item.seed == seeds.derive(7, "a~b", "c", 0, None, 2)
+    # Turns 3 and 4 say the same: an attempt ends with the second of them.
+    assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
+        (turn, 2 * STRIDE) for turn in range(6)
+    ]
+    rejected = [one for one in item.attempts if one["turn"] is None]
+    assert [one["attempt"] for one in rejected] == [0, 1]
+    for one in rejected:
+        assert one["verdicts"][0]["filter"] == "repeated_sentence"
+        assert one["verdicts"][0]["rejected"]
+        assert len(orjson.loads(orjson.dumps(one["answer"]))["messages"]) == 5
+    assert len(lines) == 16
+
+
+def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None:
+    item, _, _ = hold(looping(until=10**9), Rules(COMPLETION, attempts=3))
+    assert item.status == "rejected"
+    assert len(texts(item)) == 5
+    assert len([one for one in item.attempts if one["turn"] is None]) == 3
+
+
+def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
+    item, scheduler, _ = hold(looping(until=10**9), Rules(Policy(), attempts=5))
+    assert item.status == "ok"
+    assert [turn for turn, _ in scheduler.asked] == list(range(6))
+    [noted] = item.attempts
+    assert {one["filter"] for one in noted["verdicts"]} >= {"repeated_sentence"}
+    assert not any(one["rejected"] for one in noted["verdicts"])
+
+
+def test_a_bad_turn_is_sampled_again_alone() -> None:
+    def script(turn: int, attempt: int) -> str:
+        return "..." if turn == 3 and attempt < 2 else fresh(turn, attempt)
+
+    item, scheduler, lines = hold(script, Rules(Policy(empty="resample_turn"), attempts=4))
+    assert item.status == "ok"
+    assert scheduler.asked == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
+    assert texts(item)[3] == fresh(3, 2)
+    assert [(one["turn"], one["attempt"], one["verdicts"][0]["filter"]) for one in item.attempts] == [
+        (3, 0, "empty"),
+        (3, 1, "empty"),
+    ]
+    assert [line["turn"] for line in lines] == list(range(6))
+
+
+@settings(max_examples=60, deadline=None)
+@given(kept=st.integers(0, 40), until=st.sampled_from([0, STRIDE, 3 * STRIDE]), bad=st.integers(0, 5))
+def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(kept: int, until: int, bad: int) -> None:
+    def script(turn: int, attempt: int) -> str:
+        return "" if turn == bad and attempt % STRIDE == 0 else looping(until)(turn, attempt)
+
+    policy = COMPLETION.model_copy(update={"empty": "resample_turn"})
+    whole, scheduler, lines = hold(script, Rules(policy, attempts=4))
+    turns = {(line["conversation_attempt"], line["turn"]): line for line in lines[:kept]}
+    again, second, more = hold(script, Rules(policy, attempts=4), turns)
+    assert (again.status, again.answer, again.seed, again.raw) == (whole.status, whole.answer, whole.seed, whole.raw)
+    assert orjson.dumps(again.attempts) == orjson.dumps(whole.attempts)
+    assert len(more) == len(lines) - len(turns)
+    asked_before = {(line["conversation_attempt"], line["turn"]) for line in lines[:kept]}
+    assert not asked_before & {(first // STRIDE, turn) for turn, first in second.asked}
+    assert scheduler.asked[len(scheduler.asked) - len(second.asked) :] == second.asked
+
+
+def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:
+    _, _, lines = hold(fresh, Rules())
+    turns = {(0, line["turn"]): line for line in lines if line["turn"] != 2}
+    _, scheduler, _ = hold(fresh, Rules(), turns)
+    assert [turn for turn, _ in scheduler.asked] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("given_", [{"topic": "tea"}, {"names": ("Ann", "Bob")}, {"who_starts": "B"}, {}])
+@pytest.mark.parametrize("seed", range(20))
+def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], seed: int) -> None:
+    bare = ConversationStimulus(id="c", task="conversation")
+    full = casting.cast(bare, seed)
+    found = casting.cast(bare.model_copy(update=given_), seed)
+    assert found == full.model_copy(update=given_)
+    assert full.topic in casting.TOPICS
+    assert full.names is not None
+    assert full.names[0] != full.names[1]
+    assert full.personas is not None
+    assert all(one in those for one, those in zip(full.personas, casting.PERSONAS, strict=True))
+
+
+def test_every_topic_name_and_side_is_drawn() -> None:
+    drawn = [casting.cast(ConversationStimulus(id="c", task="conversation"), seed) for seed in range(2000)]
+    assert {one.topic for one in drawn} == set(casting.TOPICS)
+    assert {name for one in drawn for name in one.names or ()} == set(casting.NAMES)
+    starts = sum(one.who_starts == "A" for one in drawn)
+    assert 900 < starts < 1100  # 4.5 standard deviations
+
+
+def test_a_pairs_settings_are_checked() -> None:
+    assert pairs.make("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
+    with pytest.raises(InputError) as error:
+        pairs.make("a~b", {"attempts": 0, "polcy": {}})
+    said = " ".join(map(str, error.value.problems))
+    assert "a~b.attempts" in said
+    assert "a~b.polcy: no such setting; there are policy, thresholds, attempts" in said

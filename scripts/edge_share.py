@@ -5,7 +5,7 @@ of the method, no property of the picture, and one by which a judge could know a
 example pictures, with square and with Gaussian inhibition where an agent has both; how it is counted is said in
 :func:`agents.attention.scanpath.edge_share`.
 
-    python scripts/edge_share.py [--only gbvs,ivsn] [--fixations 15] [--vgg FILE]
+    python scripts/edge_share.py [--only gbvs,ivsn] [--fixations 15] [--pictures 100] [--vgg FILE]
 
 Weights that are not on this machine are drawn at random, at the real size, and the table says so: the maps are then
 those of an untrained network. DeepGaze III is left out where its weights or its package are not here. Prints a table
@@ -19,6 +19,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -48,7 +49,7 @@ def stimuli(mode: str, fixations: int) -> Iterator[AttentionStimulus]:
         yield found
 
 
-def shares(entry: Entry, settings: dict[str, Any], fixations: int) -> dict[str, float]:
+def shares(entry: Entry, settings: dict[str, Any], fixations: int, pictures: int) -> dict[str, float]:
     """The mean share over the pictures, by mode."""
     agent = entry.make(settings)
     agent.open()
@@ -56,7 +57,7 @@ def shares(entry: Entry, settings: dict[str, Any], fixations: int) -> dict[str, 
     found = {}
     for mode in agent.modes:
         values = []
-        for stimulus in stimuli(mode, fixations):
+        for stimulus in islice(stimuli(mode, fixations), pictures):
             [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=1)])
             if not isinstance(reply, Reply):
                 raise SystemExit(f"{entry.name}, {stimulus.id}: {reply}")
@@ -71,6 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="agents, parted by commas")
     parser.add_argument("--fixations", type=int, default=15)
+    parser.add_argument("--pictures", type=int, default=100, help="at most so many of each mode")
     parser.add_argument("--vgg", type=Path, help="a file of VGG16's weights")
     options = parser.parse_args()
     entries = [e for e in catalogue.entries().values() if "attention_prediction" in e.tasks and not e.hidden]
@@ -95,7 +97,9 @@ def main() -> None:
                 continue
             ways = ("square", "gaussian") if "inhibition" in entry.load_class().Settings.model_fields else (None,)
             for way in ways:
-                found = shares(entry, {**settings, **({"inhibition": way} if way else {})}, options.fixations)
+                found = shares(
+                    entry, {**settings, **({"inhibition": way} if way else {})}, options.fixations, options.pictures
+                )
                 cells = [f"{found[mode]:6.1%}" if mode in found else f"{'-':>6}" for mode in SETS]
                 print(f"{entry.name:18} {weights:8} {way or 'its own':10} {' '.join(cells)}", flush=True)
                 results.setdefault(entry.name, {})[way or "own"] = found

@@ -280,6 +280,13 @@ BUILT_IN: tuple[Entry, ...] = (
         # The main revision has a backbone of timm's, a package that nothing else here needs.
         settings={"revision": "no_timm"},
     ),
+    Entry(
+        "eliza",
+        "agents.language.eliza:ElizaAgent",
+        ("conversation",),
+        "keywords, decomposition and reassembly rules; no weights",
+        "Weizenbaum 1966",
+    ),
     Entry("null", "agents.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
     Entry(
         "null-one",

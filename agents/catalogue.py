@@ -114,6 +114,15 @@ BUILT_IN: tuple[Entry, ...] = (
         )
     ),
     Entry(
+        "return-fixations",
+        "agents.attention.return_fixations:ReturnFixations",
+        ("attention_prediction",),
+        "saliency or similarity, people's saccades, and a memory that fades, so that places are looked at again",
+        "Zhang et al. 2022",
+        EXACT,
+        "BSD-3-Clause; saccades MIT",
+    ),
+    Entry(
         "eccnet",
         "agents.attention.eccnet:EccNetAgent",
         ("attention_prediction",),

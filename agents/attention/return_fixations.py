@@ -1,0 +1,118 @@
+"""The agent ``return-fixations``: saliency or target similarity, a saccade prior, and a memory that fades."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from agents.attention import saccade_prior, scanpath, similarity, vgg
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError
+from agents.stimuli import AttentionStimulus, Stimulus, Task
+
+if TYPE_CHECKING:
+    from agents.attention.return_model import Memory, Seen
+
+Weight = Annotated[float, Field(ge=0, le=1000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[float, Field(ge=0.001, le=100)]
+Side = Annotated[int, Field(ge=16, le=4096)]
+Prepared = tuple["Seen", scanpath.Plan, "Memory"]
+
+
+class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
+    """Zhang et al. 2022; see :mod:`agents.attention.return_model`, and for search :mod:`agents.attention.similarity`.
+
+    The original makes 14 fixations after the first in free viewing, 55 in search and 12 on arrays; here the limits are
+    those of all agents, 15, 65 and 80 with the first.
+    """
+
+    class Settings(vgg.VGGSettings):
+        """How the maps are made, the three terms of the score, and how fixations are remembered."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        inhibition: Literal["square"] = "square"
+        """The window in which a target is found is square. It inhibits nothing here: see spread, floor and decay."""
+        parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
+        """Which spread and floor; auto: in search by the stimulus' data set, in free viewing natural."""
+        spread: Positive | None = None
+        """Standard deviation of inhibition on axes from 0 to 1 along the frame's sides, instead of the set's."""
+        floor: Share | None = None
+        """The share of its inhibition that a fixation keeps for ever, instead of the set's."""
+        decay: Share = 0.92
+        """What remains of inhibition from one fixation to the next, down to floor."""
+        map_weight: Weight = 1.0
+        """Weight of the map of saliency or similarity."""
+        saccade_weight: Weight = 0.2346
+        """Weight of the saccade prior."""
+        memory_weight: Weight = 0.93
+        """Weight of inhibition, which is subtracted."""
+        saccades: saccade_prior.Kind = "vectors"
+        """The saccade prior: by direction and size, or by size alone, as the published programs draw it."""
+        smoothing: Positive = saccade_prior.SMOOTHING
+        """Standard deviation, in cells of the 64 x 64 grid, with which the counted saccades are smoothed."""
+        sizes: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] = (1024, 512, 256)
+        """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
+        border: Annotated[int, Field(ge=0, le=500)] = 25
+        """Width of the saliency map's edge that is set to 0, in pixels of a frame of 1280 x 1024."""
+        variant: similarity.Variant = "tiled"
+        """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    # The base class' memory holds. Measured on CPU, in MiB: 1707 with eight pictures of 1280 x 1024 (1570 with one) and
+    # 1668 with two of 24 million pixels; in search 1255 with eight of 1280 x 1024, 1487 with one of 24 million pixels.
+
+    def open(self) -> None:
+        self._prior = saccade_prior.prior(saccade_prior.read(), self.settings.saccades, self.settings.smoothing)
+        self._ways = similarity.Ways(self.settings.variant)
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        from agents.attention.return_model import Seen, squares
+
+        assert isinstance(stimulus, AttentionStimulus)
+        pixels = stimulus.image.decode()
+        plan = scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
+        memory = self._memory(stimulus)
+        if stimulus.mode == "free":
+            return Seen(squares(pixels, self.settings.sizes)), plan, memory
+        if stimulus.target_image is None:
+            raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
+        target = similarity.target_image(stimulus.target_image.decode(), self._ways)
+        return Seen(search=similarity.search_image(pixels, self._ways), target=target), plan, memory
+
+    def _memory(self, stimulus: AttentionStimulus) -> Memory:
+        from agents.attention.return_model import MEMORIES, Memory
+
+        chosen, given = self.settings, self.settings.parameters
+        if given == "auto":
+            name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
+            given = "waldo" if "waldo" in name else "array" if "array" in name else "natural"
+        known = MEMORIES[given]
+        return Memory(
+            known.spread if chosen.spread is None else chosen.spread,
+            known.floor if chosen.floor is None else chosen.floor,
+        )
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import torch
+
+        from agents.attention import return_model
+
+        given = self.settings
+        weights = return_model.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
+        with torch.inference_mode():
+            maps = return_model.maps(self.features, [seen for seen, _, _ in batch], self._ways, given.border)
+            plans, memories = [plan for _, plan, _ in batch], [memory for _, _, memory in batch]
+            paths = return_model.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
+        return [self._reply(path, plan) for path, plan in zip(paths, plans, strict=True)]
+
+    def _reply(self, path: scanpath.Scanpath | AnswerError, plan: scanpath.Plan) -> Reply | Exception:
+        if isinstance(path, AnswerError):
+            return path
+        answer = path.answer("maximum, fading inhibition")
+        if plan.target is None:  # the window inhibits nothing here, and there was nothing to find
+            answer = answer.model_copy(update={"window": None})
+        return Reply(answer)

@@ -1,0 +1,118 @@
+"""The return-fixation model in plain Python and numpy: slow, direct, and sharing no code with the package."""
+
+import math
+
+import numpy as np
+from PIL import Image as PILImage
+from safetensors.numpy import load_file
+
+SETS = {"natural": (0.02, 0.5), "waldo": (0.017, 0.47), "array": (0.08, 0.5)}
+CONVOLUTIONS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21))  # of VGG16 up to relu4_3; a pool between the groups
+
+
+def scores(levels, fixations, prior, spread, floor, weights=(1, 0.2346, 0.93), decay=0.92):
+    """The score of each of the 4096 cells after ``fixations`` (cells), not rounded."""
+    row, column = divmod(fixations[-1], 64)
+    found = []
+    for cell in range(4096):
+        r, c = divmod(cell, 64)
+        memory = 0.0
+        for age, past in enumerate(reversed(fixations)):
+            d2 = ((r - past // 64) / 63) ** 2 + ((c - past % 64) / 63) ** 2
+            if d2 < 80 * spread**2:  # beyond, less than 1e-17
+                memory = max(memory, max(decay**age, floor) * math.exp(-d2 / (2 * spread**2)))
+        found.append(
+            weights[0] * levels[cell] + weights[1] * prior[64 + r - row][64 + c - column] - weights[2] * memory
+        )
+    return found
+
+
+def rounded(saliency):
+    """A map [64, 64] as 4096 values in steps of 2**-20."""
+    return [round(float(value) * 2**20) / 2**20 for row in saliency for value in row]
+
+
+def choose(saliency, prior, spread, floor, maximum, found=lambda cell: False, **options):
+    """The cells fixated on a map [64, 64]; also the smallest lead of a chosen cell over the next best."""
+    levels = rounded(saliency)
+    path, lead = [2016], math.inf
+    while len(path) < maximum and not found(path[-1]):
+        steps = [round(score * 2**20) for score in scores(levels, path, prior, spread, floor, **options)]
+        best = max(steps)
+        path.append(steps.index(best))
+        lead = min(lead, (best - sorted(steps)[-2]) / 2**20)
+    return path, lead
+
+
+def pixel(cell, width, height):
+    row, column = divmod(cell, 64)
+    return int((column + 0.5) * width / 64), int((row + 0.5) * height / 64)
+
+
+def features(pixels, weights):
+    """relu4_3 of VGG16 [512, height / 8, width / 8] in float64; pixels uint8 [height, width, 3]."""
+    planes = np.stack(
+        [
+            (pixels[..., k] / 255 - mean) / deviation
+            for k, (mean, deviation) in enumerate(((0.485, 0.229), (0.456, 0.224), (0.406, 0.225)))
+        ]
+    )
+    for group, indices in enumerate(CONVOLUTIONS):
+        if group:
+            _, height, width = planes.shape
+            planes = planes[:, : height // 2 * 2, : width // 2 * 2]
+            planes = np.maximum(
+                np.maximum(planes[:, ::2, ::2], planes[:, 1::2, ::2]),
+                np.maximum(planes[:, ::2, 1::2], planes[:, 1::2, 1::2]),
+            )
+        for index in indices:
+            kernel = weights[f"features.{index}.weight"].astype(np.float64)
+            padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)))
+            _, height, width = planes.shape
+            total = np.zeros((len(kernel), height, width))
+            for y in range(3):
+                for x in range(3):
+                    total += np.tensordot(kernel[:, :, y, x], padded[:, y : y + height, x : x + width], 1)
+            planes = np.maximum(total + weights[f"features.{index}.bias"][:, None, None], 0)
+    return planes
+
+
+def keys(t):
+    t = abs(t)
+    if t <= 1:
+        return 1.5 * t**3 - 2.5 * t**2 + 1
+    return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
+
+
+def enlarging(side, length):
+    """The matrix [length, side] of Keys' cubic, whose edge goes on for ever."""
+    matrix = np.zeros((length, side))
+    for out in range(length):
+        centre = (out + 0.5) * side / length - 0.5
+        for k in range(math.floor(centre) - 1, math.floor(centre) + 3):
+            matrix[out, min(max(k, 0), side - 1)] += keys(k - centre)
+    return matrix
+
+
+def unit(plane):
+    return (plane - plane.min()) / np.ptp(plane)
+
+
+def saliency(pixels, file, sizes, border=25):
+    """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
+    weights = load_file(file)
+    largest = PILImage.fromarray(pixels).resize((max(sizes),) * 2, PILImage.Resampling.BILINEAR)
+    total = np.zeros((1024, 1280))
+    for side in sizes:
+        small = np.asarray(largest.resize((side, side), PILImage.Resampling.BILINEAR))
+        plane = unit(features(small, weights).sum(0))
+        total += enlarging(len(plane), 1024) @ plane @ enlarging(len(plane), 1280).T
+    total = unit(total)
+    for y in range(1024):
+        if min(y, 1023 - y) < border:
+            total[y] = 0
+    for x in range(1280):
+        if min(x, 1279 - x) < border:
+            total[:, x] = 0
+    total = unit(total)
+    return np.array([[total[16 * r + 8, 20 * c + 10] for c in range(64)] for r in range(64)])

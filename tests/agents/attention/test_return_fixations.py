@@ -1,0 +1,514 @@
+"""The agent ``return-fixations``: its choice of fixations against hand and a plain loop, its maps, its answers."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import tiny_vgg
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from PIL import Image as PILImage
+from pydantic import ValidationError
+
+from agents.answers import ScanpathAnswer, plain
+from agents.attention import return_model, saccade_prior, similarity
+from agents.attention.return_fixations import ReturnFixations
+from agents.attention.scanpath import Plan
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, ImageError
+from agents.stimuli import AttentionStimulus
+
+spec = importlib.util.spec_from_file_location("return_reference", Path(__file__).with_name("return_reference.py"))
+reference = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(reference)
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+FRAME = (1280, 1024)
+NO_PRIOR = np.zeros((128, 128))
+SIZES = (48, 32, 16)
+
+
+def cells(path):
+    """The cells of a scanpath on FRAME, whose cells are 20 x 16 pixels."""
+    assert all((x - 10) % 20 == 0 and (y - 8) % 16 == 0 for x, y in path.fixations)
+    return [(y // 16, x // 20) for x, y in path.fixations]
+
+
+def chosen(saliency, maximum, name="natural", prior=NO_PRIOR):
+    [path] = return_model.scanpaths(
+        torch.as_tensor(saliency)[None],
+        [Plan(FRAME, 200, maximum)],
+        [return_model.MEMORIES[name]],
+        torch.as_tensor(prior),
+        return_model.Weights(),
+    )
+    return cells(path)
+
+
+# --- the choice of fixations ------------------------------------------------------------------------------------------
+
+# A map of peaks on nothing, without a prior. A peak of value v that was fixated a steps ago has the score v - 0.93 m:
+#   a          0    1      2      3      4      5      6      7      8      9
+#   m          1  .92  .8464  .7787  .7164  .6591  .6064  .5578  .5132  .4722   then at least the floor
+#   1 - .93 m  .07  .1444  .2128  .2758  .3338  .3871  .4361  .4812  .5227  .5609   (at .5: .535; at .47: .5629)
+# Peaks are too far apart to inhibit one another unless it is said that they do.
+
+FADING = {"A": 1.0, "B": 0.95, "C": 0.9, "D": 0.85, "E": 0.8, "F": 0.75, "G": 0.7, "H": 0.65, "I": 0.6, "J": 0.58}
+FADING |= {"K": 0.56, "L": 0.545}
+FADING_AT = {name: (5 + 18 * (index // 4), 5 + 16 * (index % 4)) for index, name in enumerate(FADING)}
+# Until J every new peak is above A's score: at most .5227 after eight steps, below .58.
+# natural: A stays at .535, so K (.56) and L (.545) come before it; then A; then what is left of B (.95 - .465 = .485),
+#   C (.435), D (.385), E (.335 against A's .2758 after three steps); then A (.3338) against F (.285).
+# waldo: after nine steps A is at .5609, above K (.56). Then K, L (.545 against B's .5129), B, C (.4629), D (.4129
+#   against A's .3338), and A (.3871) against E (.8 - .4371 = .3629).
+# With a floor of 0 natural would go as waldo does at first: A would be at .5609 as well.
+NEAR = {"P": 1.0, "Q": 0.9, "R": 0.7}
+NEAR_AT = {"P": (10, 10), "Q": (10, 12), "R": (50, 50)}
+# P inhibits Q, two cells away: d = 2/63, d**2 / (2 s**2) = 4 / (3969 x 2 s**2), by
+#   natural .93 exp(-4/3.1752) = .2638, so Q is at .6362, below R; after a step more Q is at .9 - .92 x .2638 = .6573;
+#     then P, two steps old, is at .2128 and R, one step old, at .7 - .8556;
+#   waldo .93 exp(-4/2.2941) = .1627, so Q is at .7373, above R; then R; then P (.2128) against Q (.0444);
+#   array .93 exp(-4/50.8032) = .8596, so Q is at .0404; after R P is at .1444 and Q at .9 - .92 x .8596 = .1092; then P
+#     once more: it is at .07, Q at .0404 again, R at -.1556, all else at 0 or below.
+FAR = {"P": 1.0, "Q": 0.9, "R": 0.8}
+FAR_AT = {"P": (10, 10), "Q": (10, 20), "R": (50, 50)}
+# Ten cells away: array .93 exp(-100/50.8032) = .1299, so Q is at .7701, below R; then Q (.9 - .92 x .1299 = .7805);
+#   then P (.2128); then P again, .07 against Q's .0444 and R's .8 - .7872 = .0128; then Q (.1128 against P's .07 and
+#   R's .0758); then P (.1444 against R's .8 - .6662 = .1338).
+# natural: exp(-100/3.1752) is nothing: Q, R, P (.2128), Q (.1128 against .07), P (.1444), and R (.0758 against .07).
+
+
+@pytest.mark.parametrize(
+    ("peaks", "places", "name", "expected"),
+    [
+        (FADING, FADING_AT, "natural", "ABCDEFGHIJKLABCDEA"),
+        (FADING, FADING_AT, "waldo", "ABCDEFGHIJAKLBCDA"),
+        (NEAR, NEAR_AT, "natural", "PRQP"),
+        (NEAR, NEAR_AT, "waldo", "PQRP"),
+        (NEAR, NEAR_AT, "array", "PRPP"),
+        (FAR, FAR_AT, "array", "PRQPPQP"),
+        (FAR, FAR_AT, "natural", "PQRPQPR"),
+    ],
+)
+def test_paths_worked_out_by_hand(peaks, places, name, expected):
+    saliency = np.zeros((64, 64))
+    for peak, value in peaks.items():
+        saliency[places[peak]] = value
+    path = [(31, 32), *(places[peak] for peak in expected)]
+    assert chosen(saliency, len(path), name) == path
+    plainly, _ = reference.choose(saliency, NO_PRIOR, *reference.SETS[name], len(path))
+    assert [divmod(cell, 64) for cell in plainly] == path
+
+
+def test_the_prior_is_shifted_to_the_fixation():
+    """On a flat map, a prior of one saccade: 5 rows down, 7 columns to the left.
+
+    From (31, 32) it goes on until the next step, (56, -3), is off the grid. All scores are then 0 minus inhibition:
+    the first cell. From there too the step is off the grid; six cells away inhibition is .93 exp(-36/3.1752) = 1.1e-5,
+    seven away 1.8e-7, which is less than half of 2**-20: cell (0, 7). Then the step to (5, 0) is there again; from it
+    the first cell without inhibition is (0, 14), and then (5, 7).
+    """
+    prior = NO_PRIOR.copy()
+    prior[64 + 5, 64 - 7] = 1.0
+    path = [(31, 32), (36, 25), (41, 18), (46, 11), (51, 4), (0, 0), (0, 7), (5, 0), (0, 14), (5, 7)]
+    assert chosen(np.zeros((64, 64)), 10, prior=prior) == path
+
+
+@pytest.mark.parametrize(("value", "first"), [(0.7655, (50, 50)), (0.7653, (10, 10))])
+def test_a_saccade_that_people_make_is_worth_what_the_papers_say(value, first):
+    """0.2346 more: 1.0001 or 0.9999 against 1."""
+    saliency = np.zeros((64, 64))
+    saliency[10, 10], saliency[50, 50] = 1.0, value
+    prior = NO_PRIOR.copy()
+    prior[64 + 50 - 31, 64 + 50 - 32] = 1.0
+    assert chosen(saliency, 2, prior=prior)[1] == first
+
+
+@st.composite
+def fields(draw):
+    """A map of plateaus (many ties) or of noise, and a prior likewise."""
+    coarse = draw(hnp.arrays(np.float64, (8, 8), elements=st.sampled_from([0.0, 0.25, 0.3, 0.9, 1.0])))
+    noise = draw(st.sampled_from([0.0, 1e-9, 0.01, 0.3]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    saliency = np.kron(coarse, np.ones((8, 8))) + noise * rng.random((64, 64))
+    prior = np.zeros((128, 128)) if draw(st.booleans()) else rng.integers(0, 5, (128, 128)) / 4
+    return np.minimum(saliency, 1.0), prior
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(fields(), st.sampled_from(sorted(reference.SETS)), st.integers(1, 12)), min_size=1, max_size=2),
+    st.sampled_from([(1.0, 0.2346, 0.93, 0.92), (0.5, 1.0, 0.3, 0.6), (1.0, 0.0, 2.0, 1.0)]),
+)
+def test_every_path_is_the_plain_loops(items, weights):
+    prior = items[0][0][1]
+    for device in DEVICES:
+        paths = return_model.scanpaths(
+            torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items])).to(device),
+            [Plan(FRAME, 200, maximum) for _, _, maximum in items],
+            [return_model.MEMORIES[name] for _, name, _ in items],
+            torch.from_numpy(prior),
+            return_model.Weights(*weights),
+        )
+        for path, ((saliency, _), name, maximum) in zip(paths, items, strict=True):
+            expected, _ = reference.choose(
+                saliency, prior.tolist(), *reference.SETS[name], maximum, weights=weights[:3], decay=weights[3]
+            )
+            assert cells(path) == [divmod(cell, 64) for cell in expected]
+
+
+def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
+    saliency = np.zeros((64, 64))
+    saliency[50, 50], saliency[20, 60], saliency[20, 9] = 0.5, 0.5 - 1e-9, 0.5 - 2e-9
+    assert chosen(saliency, 4) == [(31, 32), (20, 9), (20, 60), (50, 50)]
+
+
+def test_a_fixation_stands_at_its_cells_centre_in_any_frame():
+    saliency = np.zeros((64, 64))
+    saliency[63, 63], saliency[0, 1] = 1.0, 0.5
+    frames = [(1280, 1024), (64, 64), (100, 30), (1, 1), (3000, 5)]
+    paths = return_model.scanpaths(
+        torch.from_numpy(np.stack([saliency] * len(frames))),
+        [Plan(frame, 10, 3) for frame in frames],
+        [return_model.MEMORIES["natural"]] * len(frames),
+        torch.from_numpy(NO_PRIOR),
+        return_model.Weights(),
+    )
+    for (width, height), path in zip(frames, paths, strict=True):
+        assert path.fixations == [reference.pixel(cell, width, height) for cell in (2016, 4095, 1)]
+        assert all(0 <= x < width and 0 <= y < height for x, y in path.fixations)
+
+
+def test_paths_end_each_at_its_own_place_and_do_not_see_each_other():
+    rng = np.random.default_rng(0)
+    maps = torch.from_numpy(rng.random((6, 64, 64)))
+    prior = torch.from_numpy(saccade_prior.prior(saccade_prior.read()))
+    everywhere = np.ones((1024, 1280), dtype=bool)
+    plans = [
+        Plan(FRAME, 200, 1),
+        Plan(FRAME, 200, 80),
+        Plan(FRAME, 200, 20, (0.0, 0.0, 300.0, 1024.0), True),
+        Plan(FRAME, 200, 15),
+        Plan(FRAME, 200, 15, everywhere, True),
+        Plan(FRAME, 200, 15, None, True),
+    ]
+    memories = [return_model.MEMORIES[name] for name in ("natural", "waldo", "array", "waldo", "natural", "array")]
+    weights = return_model.Weights()
+    maps[3, 5, 5] = float("nan")
+    together = return_model.scanpaths(maps, plans, memories, prior, weights)
+    for index, path in enumerate(together):
+        [alone] = return_model.scanpaths(
+            maps[index : index + 1], plans[index : index + 1], memories[index:][:1], prior, weights
+        )
+        if index == 3:
+            assert isinstance(path, AnswerError)
+            assert (path.code, path.args) == ("bad_map", alone.args)
+        else:
+            assert path == alone
+    first, second, third, _, fifth, sixth = together
+    assert [len(path.fixations) for path in (first, second, fifth, sixth)] == [1, 80, 1, 15]
+    assert [path.stop for path in (first, second, third, fifth, sixth)] == [
+        "maximum",
+        "maximum",
+        "target",
+        "target",
+        "maximum",
+    ]
+    # The window of 200 around x reaches a target that ends at 300 where x is at most 399, and not before.
+    assert third.fixations[-1][0] - 100 < 300 <= min(x for x, _ in third.fixations[:-1]) - 100
+    assert (third.found, third.found_at) == (True, len(third.fixations) - 1)
+    assert (fifth.found, fifth.found_at, sixth.found) == (True, 0, False)
+
+
+def test_wrong_shapes_are_refused_and_an_empty_batch_has_no_paths():
+    memory, weights = return_model.MEMORIES["natural"], return_model.Weights()
+    prior = torch.zeros(128, 128)
+    assert return_model.scanpaths(torch.zeros(0, 64, 64), [], [], prior, weights) == []
+    for maps, memories, wrong in (
+        (torch.zeros(1, 64, 63), [memory], prior),
+        (torch.zeros(2, 64, 64), [memory], prior),
+        (torch.zeros(1, 64, 64), [], prior),
+        (torch.zeros(1, 64, 64), [memory], torch.zeros(64, 64)),
+    ):
+        with pytest.raises(ValueError, match="maps must be"):
+            return_model.scanpaths(maps, [Plan(FRAME, 200, 5)], memories, wrong, weights)
+
+
+# --- the agent --------------------------------------------------------------------------------------------------------
+
+SHAPES = [(120, 160), (96, 128), (200, 90), (33, 21), (64, 64)]
+
+
+@pytest.fixture(scope="module")
+def weights_file(tmp_path_factory):
+    return tiny_vgg.weights(tmp_path_factory.mktemp("vgg"))
+
+
+@pytest.fixture(scope="module")
+def agents(weights_file):
+    """Agents by their settings, each loaded once."""
+    made = {}
+
+    def get(device="cpu", **settings):
+        key = repr((device, sorted(settings.items())))
+        if key not in made:
+            values = {"checkpoint": str(weights_file), "sizes": SIZES, **settings}
+            made[key] = ReturnFixations(ReturnFixations.Settings(**values), "return-fixations")
+            made[key].open()
+            made[key].load(device)
+        return made[key]
+
+    yield get
+    for agent in made.values():
+        agent.close()
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Files of several sizes; the second is grey."""
+    folder = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(1)
+    for index, (height, width) in enumerate(SHAPES):
+        small = rng.integers(0, 256, (max(2, height // 12), max(2, width // 12), 3), np.uint8)
+        image = cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR)
+        PILImage.fromarray(image[..., 0] if index == 1 else image).save(folder / f"{index}.png")
+    return [folder / f"{index}.png" for index in range(len(SHAPES))]
+
+
+def stimulus(path, **fields):
+    row = {"id": str(path.name), "task": "attention_prediction", "image": str(path), **fields}
+    return AttentionStimulus.model_validate(row)
+
+
+def search(path, target, **fields):
+    return stimulus(path, mode="search", target_image=str(target), **fields)
+
+
+def answers(made, stimuli, size):
+    prepared = [made.prepare(item) for item in stimuli]
+    found = []
+    for start in range(0, len(prepared), size):
+        part = prepared[start : start + size]
+        found += made.respond(part, [Draw(seed=1)] * len(part))
+    assert all(isinstance(reply, Reply) for reply in found)
+    return [plain(reply.answer) for reply in found]
+
+
+def pixels_of(path):
+    with PILImage.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+@pytest.mark.parametrize("saccades", ["vectors", "amplitudes"])
+def test_free_viewing_is_the_plain_model(agents, pictures, weights_file, saccades):
+    prior = saccade_prior.prior(saccade_prior.read(), saccades).tolist()
+    for path, (height, width) in list(zip(pictures, SHAPES, strict=True))[: 3 if saccades == "vectors" else 1]:
+        [answer] = answers(agents(saccades=saccades), [stimulus(path)], 1)
+        saliency = reference.saliency(pixels_of(path), weights_file, SIZES)
+        expected, lead = reference.choose(saliency, prior, 0.02, 0.5, 15)
+        assert lead > 1e-5  # between float64 and float32 the maps differ by less
+        assert answer["fixations"] == [list(reference.pixel(cell, width, height)) for cell in expected]
+        ScanpathAnswer.model_validate(answer)
+
+
+@pytest.mark.parametrize(("shown", "sizes", "border"), [(0, SIZES, 25), (1, (16,), 300), (2, (16, 40), 0)])
+def test_the_saliency_map_is_the_plain_one(agents, pictures, weights_file, shown, sizes, border):
+    made = agents(sizes=sizes, border=border)
+    seen, _, _ = made.prepare(stimulus(pictures[shown]))
+    with torch.inference_mode():
+        [found] = return_model.maps(made.features, [seen], similarity.Ways(), border)
+    expected = reference.saliency(pixels_of(pictures[shown]), weights_file, sizes, border)
+    assert np.abs(found.numpy() - expected).max() < 1e-4
+    # The cells whose centres, 10 and 30 pixels across and 8, 24 and 40 down, are less than 25 from the edge.
+    edges = torch.cat([found[:2].flatten(), found[-2:].flatten(), found[:, 0], found[:, -1]])
+    assert bool(edges.any()) == (border == 0)
+
+
+def test_the_defaults_are_the_papers():
+    default = ReturnFixations.Settings()
+    weights = (default.map_weight, default.saccade_weight, default.memory_weight, default.decay)
+    assert return_model.Weights(*weights) == return_model.Weights() == return_model.Weights(1, 0.2346, 0.93, 0.92)
+    assert (default.sizes, default.border, default.parameters) == ((1024, 512, 256), 25, "auto")
+    assert (default.saccades, default.smoothing) == ("vectors", saccade_prior.SMOOTHING) == ("vectors", 2.0)
+    assert (default.max_free, default.max_search, default.max_waldo) == (15, 65, 80)
+
+
+def test_every_setting_of_the_score_counts(agents, pictures, weights_file):
+    made = agents(
+        map_weight=0.5,
+        saccade_weight=1.0,
+        memory_weight=0.3,
+        decay=0.6,
+        spread=0.05,
+        floor=0.2,
+        smoothing=4.0,
+        border=400,
+        sizes=(32,),
+    )
+    [answer] = answers(made, [stimulus(pictures[0])], 1)
+    saliency = reference.saliency(pixels_of(pictures[0]), weights_file, (32,), border=400)
+    prior = saccade_prior.prior(saccade_prior.read(), "vectors", 4.0).tolist()
+    expected, lead = reference.choose(saliency, prior, 0.05, 0.2, 15, weights=(0.5, 1.0, 0.3), decay=0.6)
+    assert lead > 1e-5
+    assert answer["fixations"] == [list(reference.pixel(cell, 160, 120)) for cell in expected]
+
+
+def test_what_an_answer_says(agents, pictures):
+    free, found, lost, unknown = answers(
+        agents(max_search=4),
+        [
+            stimulus(pictures[0]),
+            search(pictures[0], pictures[3], target_box=(80.0, 55.0, 4.0, 4.0)),
+            search(pictures[0], pictures[3], target_present=False),
+            search(pictures[0], pictures[3]),
+        ],
+        4,
+    )
+    for answer in (free, found, lost, unknown):
+        ScanpathAnswer.model_validate(answer)
+        assert answer["fixations"][0] == [81, 59]
+        assert (answer["frame"], answer["forced_first"]) == ([160, 120], True)
+        assert answer["selection"] == "maximum, fading inhibition"
+    assert [len(answer["fixations"]) for answer in (free, found, lost, unknown)] == [15, 1, 4, 4]
+    assert [answer["found"] for answer in (free, found, lost, unknown)] == [None, True, False, None]
+    assert [answer["window"] for answer in (free, found, lost, unknown)] == [None, 25, None, None]
+    assert (found["stop"], found["found_at"], lost["stop"]) == ("target", 0, "maximum")
+
+
+@pytest.mark.parametrize(
+    ("about", "given", "name"),
+    [
+        ({}, {}, "natural"),
+        ({"dataset": "FindingWaldo"}, {}, "waldo"),
+        ({"source": "object-arrays"}, {}, "array"),
+        ({"dataset": "natural", "source": "waldo"}, {}, "natural"),
+        ({"dataset": "waldo"}, {"parameters": "array"}, "array"),
+        ({}, {"variant": "whole"}, "natural"),
+    ],
+)
+def test_search_is_the_plain_choice_on_the_similarity_map(agents, pictures, about, given, name):
+    made = agents(max_search=16, max_waldo=16, **given)
+    scene, target = pixels_of(pictures[2]), pixels_of(pictures[3])
+    ways = similarity.Ways(made.settings.variant)
+    shown, wanted = similarity.search_image(scene, ways), similarity.target_image(target, ways)
+    height, width = scene.shape[:2]
+    with torch.inference_mode():
+        [found] = similarity.similarity_maps(made.features, [shown], [wanted], ways).tolist()
+    pixel = [reference.pixel(cell, width, height) for cell in range(4096)]
+    saliency = np.array([found[y][x] for x, y in pixel]).reshape(64, 64)
+    prior = saccade_prior.prior(saccade_prior.read()).tolist()
+    reach = 3 if about.get("dataset", "") in ("waldo", "FindingWaldo") else 7  # 100 or 200 x 90 / 1280, halved
+    x, y, side = 80, 180, 5
+
+    def touches(cell):
+        across, down = pixel[cell]
+        return x - reach <= across < x + side + reach and y - reach <= down < y + side + reach
+
+    expected, _ = reference.choose(saliency, prior, *reference.SETS[name], 16, found=touches)
+    [answer] = answers(made, [search(pictures[2], pictures[3], target_box=(x, y, side, side), **about)], 1)
+    assert answer["fixations"] == [list(pixel[cell]) for cell in expected]
+
+
+def test_free_viewing_is_natural_whatever_the_data_set(agents, pictures):
+    one, two = answers(agents(), [stimulus(pictures[0]), stimulus(pictures[0], dataset="waldo")], 2)
+    assert one == two
+
+
+def mixed(pictures):
+    return [
+        stimulus(pictures[0]),
+        search(pictures[1], pictures[3]),
+        stimulus(pictures[2], max_fixations=3),
+        search(pictures[4], pictures[0], dataset="waldo", target_box=(3.0, 3.0, 4.0, 4.0)),
+        stimulus(pictures[3]),
+    ]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_answers_do_not_depend_on_the_batch(agents, pictures, device):
+    made = agents(device, max_search=20, max_waldo=25)
+    stimuli = mixed(pictures)
+    alone = answers(made, stimuli, 1)
+    assert len({len(answer["fixations"]) for answer in alone}) > 1
+    for size in (2, 5):
+        assert answers(made, stimuli, size) == alone
+    assert answers(made, stimuli[::-1], 5)[::-1] == alone
+
+
+@pytest.mark.skipif(len(DEVICES) < 2, reason="no GPU here")
+def test_a_gpu_answers_as_a_cpu(agents, pictures):
+    stimuli = mixed(pictures)
+    assert answers(agents("cuda"), stimuli, 5) == answers(agents(), stimuli, 5)
+
+
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_a_uniform_picture_has_a_path(agents, tmp_path, level):
+    PILImage.new("RGB", (70, 50), (level,) * 3).save(tmp_path / "flat.png")
+    [answer] = answers(agents(), [stimulus(tmp_path / "flat.png")], 1)
+    assert len(answer["fixations"]) == 15
+    assert all(0 <= x < 70 and 0 <= y < 50 for x, y in answer["fixations"])
+
+
+def test_a_map_that_is_not_finite_fails_alone(agents, pictures, monkeypatch):
+    made = agents()
+    prepared = [made.prepare(stimulus(pictures[index])) for index in (0, 1, 0)]
+    whole = made.respond(prepared, [Draw(seed=1)] * 3)
+    maps = return_model.maps
+
+    def spoiled(*arguments):
+        found = maps(*arguments)
+        found[1, 0, 0] = float("inf")
+        return found
+
+    monkeypatch.setattr(return_model, "maps", spoiled)
+    first, second, third = made.respond(prepared, [Draw(seed=1)] * 3)
+    assert (first, third) == (whole[0], whole[2])
+    assert isinstance(second, AnswerError)
+    assert second.code == "bad_map"
+
+
+def test_what_cannot_be_prepared_says_why(agents, pictures, tmp_path):
+    made = agents()
+    with pytest.raises(AnswerError, match="give it as target_image") as caught:
+        made.prepare(stimulus(pictures[0], mode="search", target_box=(0, 0, 9, 9)))
+    assert caught.value.code == "no_target_image"
+    with pytest.raises(AnswerError, match="outside the frame"):
+        made.prepare(search(pictures[0], pictures[1], target_box=(160, 0, 9, 9)))
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(ImageError):
+        made.prepare(search(pictures[0], tmp_path / "broken.png"))
+
+
+def test_an_empty_batch_has_no_replies(agents):
+    assert list(agents().respond([], [])) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"parameters": "monkey"},
+        {"spread": 0.0},
+        {"floor": 1.1},
+        {"decay": -0.1},
+        {"sizes": ()},
+        {"inhibition": "gaussian"},
+    ],
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        ReturnFixations.Settings(**wrong)
+
+
+def test_the_agents_file_needs_no_torch():
+    code = (
+        "import sys, agents.attention.return_fixations as r; r.ReturnFixations.Settings();"
+        "print({'torch', 'numpy'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.strip() == "set()"

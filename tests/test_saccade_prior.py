@@ -1,0 +1,140 @@
+"""The saccade prior: the file that is shipped, how it is rebuilt, and the two priors that are made of it."""
+
+import hashlib
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.attention import saccade_prior
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "make_saccade_prior.py"
+spec = importlib.util.spec_from_file_location("make_saccade_prior", SCRIPT)
+make_saccade_prior = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(make_saccade_prior)
+
+
+def scanpaths(folder, *paths, source="someone"):
+    """A file of scanpaths given as (row, column) from 0; in the file cells count from 1."""
+    entries = [{"image": "a.jpg", "grid64": [64 * row + column + 1 for row, column in path]} for path in paths]
+    file = folder / "scanpaths.json"
+    file.write_text(json.dumps({"source": source, "scanpaths": entries}))
+    return file
+
+
+def test_the_shipped_counts_are_those_of_the_source():
+    counts = saccade_prior.read()
+    text = saccade_prior.FILE.read_text(encoding="utf-8")
+    assert counts.shape == (128, 128)
+    assert counts.min() == 0
+    assert counts.sum() == 15732  # 16931 fixations in 1199 scanpaths
+    assert not counts[0].any()
+    assert not counts[:, 0].any()
+    assert (counts[64, 64], counts.max()) == (73, 91)  # 73 saccades stayed in their cell
+    assert "sha256\n# 016775d4770c8c75d55dd8f2d7e253ff2fa9778eee0324d3abee89a3fec1824f\n" in text
+    assert "kreimanlab/RefixationModel" in text
+    assert "Copyright (c) 2020 Kreiman Lab" in text
+    assert "The above copyright notice and this permission notice shall be included in all" in text
+    header = "\n".join(line.removeprefix("# ").removeprefix("#") for line in text.splitlines() if line[0] == "#")
+    assert saccade_prior.render(counts, header) == text
+
+
+def test_saccades_are_counted_by_direction(tmp_path, capsys):
+    file = scanpaths(
+        tmp_path,
+        [(31, 32), (36, 25), (36, 26), (36, 27)],  # 5 down and 7 left; 1 right, twice
+        [(0, 0), (63, 63), (0, 63), (0, 63)],  # all the way down and right; all the way up; nowhere
+        [(10, 10), (9, 10), (10, 10), (15, 3)],  # 1 up; 1 down; 5 down and 7 left
+        [(5, 5)],
+    )
+    output = tmp_path / "prior.txt"
+    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 1
+    assert not output.exists()
+    assert make_saccade_prior.main([str(file), "--output", str(output)]) == 0
+    expected = np.zeros((128, 128), int)
+    for (row, column), number in {
+        (69, 57): 2,
+        (64, 65): 2,
+        (127, 127): 1,
+        (1, 64): 1,
+        (64, 64): 1,
+        (63, 64): 1,
+        (65, 64): 1,
+    }.items():
+        expected[row, column] = number
+    assert np.array_equal(saccade_prior.read(output), expected)
+    text = output.read_text()
+    assert "of 4 scanpaths of people in free viewing: 9 in all" in text
+    assert f"\n# {hashlib.sha256(file.read_bytes()).hexdigest()}\n" in text
+    assert "\n# Source: someone\n" in text
+    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 0
+    output.write_text(text.replace("2", "3", 1))
+    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 1
+    assert "differs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cell", [(64, 0), (-1, 63)])
+def test_cells_off_the_grid_are_refused(tmp_path, cell, capsys):
+    output = tmp_path / "prior.txt"
+    with pytest.raises(SystemExit) as caught:
+        make_saccade_prior.main([str(scanpaths(tmp_path, [(0, 0), cell])), "--output", str(output)])
+    assert caught.value.code == 2
+    assert "cells go from 1 to 4096" in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_other_files_are_refused(tmp_path):
+    for text in ("", "{}", '{"source": "a", "scanpaths": [{"grid64": ["1"]}]}'):
+        (tmp_path / "wrong.json").write_text(text)
+        with pytest.raises(SystemExit):
+            make_saccade_prior.main([str(tmp_path / "wrong.json"), "--output", str(tmp_path / "prior.txt")])
+    (tmp_path / "short.txt").write_text("# nothing\n1 2\n3 4\n")
+    with pytest.raises(ValueError, match="128 x 128"):
+        saccade_prior.read(tmp_path / "short.txt")
+
+
+def two_saccades():
+    """Two saccades of 3 cells down and 4 to the left, one of 10 to the right."""
+    counts = np.zeros((128, 128), np.int64)
+    counts[67, 60], counts[64, 74] = 2, 1
+    return counts
+
+
+def test_vectors_are_gaussians_around_the_counted_saccades():
+    prior = saccade_prior.prior(two_saccades(), "vectors", 1.5)
+    assert prior.max() == 1.0
+    for row, column in ((67, 60), (66, 60), (67, 62), (64, 74), (64, 67), (64, 64), (65, 63)):
+        expected = sum(
+            number * math.exp(-((row - r) ** 2 + (column - c) ** 2) / (2 * 1.5**2))
+            for (r, c), number in {(67, 60): 2, (64, 74): 1}.items()
+        )
+        assert prior[row, column] == pytest.approx(expected / 2, abs=1e-9)  # the peak, where the other adds nothing
+
+
+def test_amplitudes_are_gaussians_of_size_drawn_around_the_fixation():
+    prior = saccade_prior.prior(two_saccades(), "amplitudes", 0.5)
+    assert prior.max() == 1.0
+    first, second = math.hypot(3 * 16, 4 * 20), 200.0  # pixels
+
+    def frequency(size):
+        return sum(n * math.exp(-((size - at) ** 2) / (2 * 9.0**2)) for at, n in ((first, 2), (second, 1)))
+
+    peak = max(frequency(math.hypot(16 * row, 20 * column)) for row in range(64) for column in range(64))
+    for row, column in ((0, 0), (3, 4), (-3, 4), (3, -4), (0, 10), (0, -10), (9, -3), (12, 2), (-40, 60)):
+        expected = frequency(math.hypot(16 * row, 20 * column)) / peak
+        assert prior[64 + row, 64 + column] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_shipped_priors():
+    counts = saccade_prior.read()
+    vectors, amplitudes = saccade_prior.prior(counts), saccade_prior.prior(counts, "amplitudes")
+    for prior in (vectors, amplitudes):
+        assert prior.shape == (128, 128)
+        assert prior.max() == 1.0
+        assert prior.min() > 0
+    assert vectors[64, 64] > 0.99 > 0.5 > amplitudes[64, 64]
+    row, column = np.unravel_index(amplitudes.argmax(), amplitudes.shape)
+    assert 60 < math.hypot(16 * (row - 64), 20 * (column - 64)) < 100

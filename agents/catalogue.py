@@ -121,6 +121,7 @@ BUILT_IN: tuple[Entry, ...] = (
         "Zhang et al. 2022",
         EXACT,
         "BSD-3-Clause; saccades MIT",
+        settings={"saccades": "amplitudes"},  # as the authors' program draws its prior
     ),
     Entry(
         "eccnet",

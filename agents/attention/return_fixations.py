@@ -11,6 +11,7 @@ from agents.attention import saccade_prior, scanpath, similarity, vgg
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.weights_file import WeightsFileSettings
 
 if TYPE_CHECKING:
     from agents.attention.return_model import Memory, Seen
@@ -29,13 +30,11 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
     those of all agents, 15, 65 and 80 with the first.
     """
 
-    class Settings(vgg.VGGSettings):
+    class Settings(scanpath.PathSettings, WeightsFileSettings):
         """How the maps are made, the three terms of the score, and how fixations are remembered."""
 
         model_config = ConfigDict(use_attribute_docstrings=True)
 
-        inhibition: Literal["square"] = "square"
-        """The window in which a target is found is square. It inhibits nothing here: see spread, floor and decay."""
         parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
         """Which spread and floor; auto: in search by the stimulus' data set, in free viewing natural."""
         spread: Positive | None = None

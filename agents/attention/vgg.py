@@ -62,7 +62,7 @@ class VGGSettings(ScanSettings, WeightsFileSettings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-V = TypeVar("V", bound=VGGSettings)
+V = TypeVar("V", bound=WeightsFileSettings)
 
 
 class VGGAgent(WeightsFileAgent[V]):

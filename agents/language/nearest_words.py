@@ -1,0 +1,67 @@
+"""The words nearest to a vector: one matrix product per batch, and an order that the batch has no part in.
+
+Products are in float64 and distances rounded to 2**-20 of the largest that two such vectors can have, so that what a
+batch of another size changes in the last bits decides nothing; among equal distances the more frequent word is nearer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+Metric = Literal["euclidean", "cosine"]
+
+STEPS = 2**20
+FIRST = 256  # so many are sorted for every vector; a search that goes farther sorts all
+
+
+class NearestWords:
+    """Words in the order of their frequency, with their vectors [words, dimensions] (finite, of any float type)."""
+
+    def __init__(self, words: Sequence[str], vectors: NDArray[np.floating], metric: Metric, device: str) -> None:
+        import torch
+
+        self.words = tuple(words)
+        self._device = torch.device(device)
+        self._metric = metric
+        self._vectors = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
+        self._squares = (self._vectors**2).sum(dim=1)
+        self._longest = self._squares.max().sqrt()
+
+    def around(self, vectors: NDArray[np.floating]) -> list[Iterator[tuple[str, float]]]:
+        """For each of ``vectors`` [batch, dimensions] (finite) all words with their distances, the nearest first.
+
+        A cosine distance is 1 minus the cosine; a vector of zeros is 1 away from all.
+        """
+        import torch
+
+        asked = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
+        products = asked @ self._vectors.T
+        if self._metric == "cosine":
+            distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
+        else:
+            squares = (asked**2).sum(dim=1, keepdim=True)
+            distances = (squares + self._squares - 2 * products).clamp(min=0).sqrt()
+            largest = squares.sqrt() + self._longest
+        steps = (distances / largest.clamp(min=1e-300) * STEPS).round().long()
+        # One whole number says both, the rounded distance and the rank, so that no two words are equal.
+        keys = steps * len(self.words) + torch.arange(len(self.words), device=self._device)
+        first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices.cpu()
+        return [self._walk(first[row], keys[row], distances[row]) for row in range(len(vectors))]
+
+    def _walk(self, first: Tensor, keys: Tensor, distances: Tensor) -> Iterator[tuple[str, float]]:
+        for place in first.tolist():
+            yield self.words[place], float(distances[place])
+        for place in keys.argsort().tolist()[len(first) :]:
+            yield self.words[place], float(distances[place])
+
+    def _scaled(self, vectors: Tensor) -> Tensor:
+        if self._metric == "euclidean":
+            return vectors
+        scaled: Tensor = vectors / vectors.norm(dim=1, keepdim=True).clamp(min=1e-300)
+        return scaled

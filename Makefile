@@ -8,7 +8,7 @@ STAMP := .venv/.installed
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
-# Real answers of three agents for ten files, one of them broken on purpose; ends with the path of a page to look at.
+# Real answers of five agents, one picture broken on purpose; ends with the path of a page to look at.
 demo: $(STAMP)
 	@$(BIN)/python scripts/demo.py
 

@@ -1,8 +1,8 @@
-"""The demo: three agents answer the example photographs, then a page shows their answers.
+"""The demo: five agents answer the example photographs, some words and each other; then a page shows it.
 
 ``python scripts/demo.py [DIR]`` runs two commands on examples/demo.jsonl, ``understudy generate`` and ``understudy
 report``, and prints the page's path last. One picture of the set is broken on purpose, so ``generate`` must end with
-exit code 1: exactly that picture has failed, once per agent. Anything else is an error here.
+exit code 1: exactly that picture has failed, once per agent that looks at it. Anything else is an error here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serving.reading import RunFolder
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "demo.jsonl"
-AGENTS = ("mmcq", "mmcq-lab", "gbvs")
+AGENTS = ("mmcq", "mmcq-lab", "gbvs", "minilm", "eliza~eliza")
 EXPECTED = {
     ("mmcq", "color/broken", "bad_image"),
     ("mmcq-lab", "color/broken", "bad_image"),

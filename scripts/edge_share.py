@@ -61,7 +61,9 @@ def shares(entry: Entry, settings: dict[str, Any], fixations: int, pictures: int
             [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=1)])
             if not isinstance(reply, Reply):
                 raise SystemExit(f"{entry.name}, {stimulus.id}: {reply}")
-            share = edge_share(reply.answer.fixations, reply.answer.window)
+            # An agent whose window inhibits nothing does not name it; it is compared by the others'.
+            window = reply.answer.window or max(1, round(200 * reply.answer.frame[0] / 1280))
+            share = edge_share(reply.answer.fixations, window)
             values += [] if share is None else [share]
         found[mode] = fmean(values)
     agent.close()

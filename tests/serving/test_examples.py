@@ -15,7 +15,8 @@ from agents.stimuli import AttentionStimulus, parse_row
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-ROWS = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encoding="utf-8").splitlines()]
+ALL = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encoding="utf-8").splitlines()]
+ROWS = [row for row in ALL if "image" in row]
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ ROWS = [json.loads(line) for line in (EXAMPLES / "demo.jsonl").read_text(encodin
 def test_every_picture_is_asked_for_everything(name: str, kinds: tuple[str, str]) -> None:
     rows = [json.loads(line) for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines()]
     assert len({row["id"] for row in rows}) == len(rows)
-    asked = {(row["id"].split("/")[0], row["image"]) for row in rows}
+    asked = {(row["id"].split("/")[0], row["image"]) for row in rows if "image" in row}
     pictures = {f"images/{path.name}" for path in (EXAMPLES / "images").iterdir()}
     assert asked == {(kind, picture) for kind in kinds for picture in pictures}
     assert len(pictures) >= 9
@@ -84,8 +85,10 @@ def _demo() -> ModuleType:
 def demo_run(tmp_path: Path) -> Path:
     """A run of the demo as it should come out."""
     agents: dict[str, dict[str, Any]] = {}
-    for name, task in (("mmcq", "color"), ("mmcq-lab", "color"), ("gbvs", "attention")):
-        rows = [row for row in ROWS if row["id"].startswith(task)]
+    for name, task in (
+        ("mmcq", "color"), ("mmcq-lab", "color"), ("gbvs", "attention"), ("minilm", "word"), ("eliza~eliza", "talk")
+    ):  # fmt: skip
+        rows = [row for row in ALL if row["id"].startswith(task)]
         agents[name] = {"task": [rows[0]["task"]]}
         (tmp_path / "records").mkdir(exist_ok=True)
         with (tmp_path / "records" / f"{name}.jsonl").open("w") as file:

@@ -214,7 +214,8 @@ def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
 def short_text(error: BaseException) -> str:
     """What an error says, in one line of a message."""
     text = " ".join(str(error).split())
-    return text[:200] or type(error).__name__
+    kind = type(error).__name__
+    return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError says no more than its key
 
 
 def some(names: Sequence[str]) -> str:

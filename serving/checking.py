@@ -19,9 +19,10 @@ from threading import Lock
 
 import orjson
 
+from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem
 from agents.images import Image
-from agents.stimuli import Stimulus
+from agents.stimuli import AttentionStimulus, Stimulus
 from serving.row_problems import MODELS
 from serving.stimulus_set import Row, read_rows
 
@@ -206,6 +207,7 @@ class _Seen:
     problem: str | None
     state: bytes
     sha256: bytes | None
+    size: tuple[int, int]
 
 
 class _Inspector:
@@ -234,6 +236,7 @@ class _Inspector:
         if self._hash and self._known is not None and row.id is not None:
             content = self._known(id_key(row.id), signature)
         hashes: list[bytes] = []
+        sizes: dict[str, tuple[int, int]] = {}
         for (name, image), state in zip(images, states, strict=True):
             seen = self._look(image, state, read=self._hash and content is None)
             if seen.problem is not None:
@@ -241,8 +244,13 @@ class _Inspector:
                 if row.line is None:  # of a folder: the row is named after the image
                     message = message.removeprefix(f"{image.name}: ")
                 row.problems += (Problem(row.where, row.line, name, message),)
-            elif seen.sha256 is not None:
+                continue
+            sizes[name] = seen.size
+            if seen.sha256 is not None:
                 hashes.append(seen.sha256)
+        if not row.problems and isinstance(row.stimulus, AttentionStimulus):
+            wrong = misplaced(row.stimulus, sizes["image"], sizes.get("target_mask"))
+            row.problems += () if wrong is None else (Problem(row.where, row.line, *wrong),)
         if row.problems:
             return row, None, 0
         if content is None and len(hashes) == len(images):
@@ -257,18 +265,17 @@ class _Inspector:
             return seen
         sha256 = None
         problem = None
+        size = 0, 0
         try:
             if self._deep:
                 image.decode()
-            elif read:
-                Image(image.name, data=image.read()).header()
-            else:
-                image.header()
+            header = Image(image.name, data=image.read()).header() if read else image.header()
+            size = header.width, header.height
             if read:
                 sha256 = bytes.fromhex(image.sha256)
         except ImageError as error:
             problem = str(error)
-        seen = _Seen(problem, state, sha256)
+        seen = _Seen(problem, state, sha256, size)
         with self._lock:
             self._seen[name] = seen
             if len(self._seen) > REMEMBERED:

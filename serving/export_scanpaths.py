@@ -165,12 +165,12 @@ def _condition(row: Row) -> str | None:
 
 
 def _shared_file_names(chosen: Selection) -> bool:
-    """Whether two different images of one target have the same file name."""
-    seen: dict[tuple[str, str], set[str]] = {}
+    """Whether two different images have the same file name."""
+    seen: dict[str, set[str]] = {}
     for _, row in chosen.folder.stimuli():
         image = row.get("image")
         if row.get("task") == TASK and isinstance(image, str):
-            seen.setdefault((target_name(row), PurePosixPath(image).name), set()).add(image)
+            seen.setdefault(PurePosixPath(image).name, set()).add(image)
     return any(len(images) > 1 for images in seen.values())
 
 

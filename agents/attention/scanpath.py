@@ -160,19 +160,34 @@ def plan(stimulus: AttentionStimulus, frame: tuple[int, int], settings: PathSett
 
 def _target(stimulus: AttentionStimulus, frame: tuple[int, int]) -> Box | NDArray[np.bool_] | None:
     """The mask where there is one (it is the finer of the two), otherwise the box."""
-    width, height = frame
     if stimulus.target_mask is not None:
         mask: NDArray[np.bool_] = stimulus.target_mask.decode().max(axis=2) >= 128
-        if mask.shape != (height, width):
-            size = f"{mask.shape[1]} x {mask.shape[0]}"
-            raise AnswerError("bad_target", f"the target mask is {size}, but its image is {width} x {height}")
+        wrong = misplaced(stimulus, frame, (mask.shape[1], mask.shape[0]))
+        if wrong is not None:
+            raise AnswerError("bad_target", wrong[1])
         if not mask.any():
             raise AnswerError("bad_target", "the target mask marks no pixel (white marks, black does not)")
         return mask
+    if (wrong := misplaced(stimulus, frame, None)) is not None:
+        raise AnswerError("bad_target", wrong[1])
+    return stimulus.target_box
+
+
+def misplaced(
+    stimulus: AttentionStimulus, frame: tuple[int, int], mask: tuple[int, int] | None
+) -> tuple[str, str] | None:
+    """The field of a target that has no place in the frame, and why, or None; by sizes (width, height) alone."""
+    if stimulus.target_present is False:
+        return None
+    width, height = frame
+    if mask is not None:
+        if mask != frame:
+            return "target_mask", f"the target mask is {mask[0]} x {mask[1]}, but its image is {width} x {height}"
+        return None
     box = stimulus.target_box
     if box is not None and not (box[0] < width and box[0] + box[2] > 0 and box[1] < height and box[1] + box[3] > 0):
-        raise AnswerError("bad_target", f"the target box {list(box)} lies outside the frame of {width} x {height}")
-    return box
+        return "target_box", f"the target box {list(box)} lies outside the frame of {width} x {height}"
+    return None
 
 
 def scanpaths(

@@ -21,6 +21,7 @@ import pytest
 from bad_images import BadImages
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image as PILImage
 
 from agents.errors import InputError
 from agents.images import Image
@@ -415,3 +416,24 @@ def test_memory_grows_by_few_bytes_a_row(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
     assert (peaks[1] - peaks[0]) / 40_000 < 64
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [
+        ({"target_box": [40, 0, 5, 5]}, "target_box"),
+        ({"target_box": [0, 30, 5, 5]}, "target_box"),
+        ({"target_box": [-5, 0, 5, 5]}, "target_box"),
+        ({"target_box": [39, 29, 5, 5]}, None),
+        ({"target_box": [40, 0, 5, 5], "target_present": False}, None),
+        ({"target_mask": "small.png"}, "target_mask"),
+        ({"target_mask": "scene.png"}, None),
+    ],
+)
+def test_a_target_outside_its_picture_is_a_problem(tmp_path: Path, target: dict[str, Any], field: str | None) -> None:
+    PILImage.new("RGB", (40, 30), "white").save(tmp_path / "scene.png")
+    PILImage.new("RGB", (9, 9), "white").save(tmp_path / "small.png")
+    row = {"id": "a", "task": "attention_prediction", "image": "scene.png", "mode": "search", **target}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row) + "\n")
+    found = check_set(tmp_path / "set.jsonl").problems
+    assert [(one.line, one.field) for one in found] == ([] if field is None else [(1, field)])

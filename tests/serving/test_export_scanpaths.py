@@ -366,3 +366,19 @@ def test_only_paths_without_fixations_are_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing to export; 1 without fixations left out"):
         export(run, "pysaliency", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_two_images_of_one_file_name_keep_their_folders_whatever_is_sought_in_them(tmp_path: Path) -> None:
+    """Otherwise a reader would take the frame of one for the other's."""
+    frames = {"d1": (40, 30), "d2": (60, 50)}
+    rows = [
+        stimulus(name, GAZE, image=f"{name}/1.png", mode="search", target_box=[1, 1, 2, 2], meta={"target": name})
+        for name in frames
+    ]
+    records = [record(name, GAZE, "gbvs", answer=gaze([[1, 1]], frame)) for name, frame in frames.items()]
+    out = tmp_path / "c.json"
+    export(write_run(tmp_path / "run", rows, {"gbvs": records}, {"gbvs": agent_entry(GAZE)}), "coco-search18", out)
+    assert [one["name"] for one in read_coco(out)] == ["d1/1.png", "d2/1.png"]
+    about = json.loads((tmp_path / "c.json.export.json").read_text())
+    assert about["frames"] == {"d1/1.png": [40, 30], "d2/1.png": [60, 50]}
+    assert about["other_frames"] == []

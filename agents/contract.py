@@ -95,7 +95,7 @@ class Agent(ABC, Generic[S]):
     device_memory: int = 0
     batch_size: int = 32
     parallel: bool = True
-    max_in_flight: ClassVar[int] = 0
+    max_in_flight: int = 0
     family: ClassVar[Family] = "other"
 
     settings: S

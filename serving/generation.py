@@ -160,6 +160,8 @@ class Generation:
             if replicas is None:
                 cores = CORES if agent.parallel else 1
                 replicas = replicas_for(need, cores, self._batches(name, agent), nodes)
+                if agent.continuous() and not device_memory:
+                    replicas = 1  # it has its own limit of calls at once; a server's is for all of them
             needs[name] = replace(need, replicas=replicas)
         self.admission = Admission(nodes, needs)
         self.admission.check([unit.members for unit in self.units])

@@ -1,0 +1,223 @@
+"""Catch trials: answers that no attentive judge takes for a person's, in every task (2025 paper, Table S3 and S3).
+
+They test the judges, not a model; the catalogue's role "control" keeps them out of every export that does not ask for
+them. All is drawn from the seed. What a conversation keeps from turn to turn is drawn for stimulus and sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from agents import seeds
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
+from agents.contract import MIB, Agent, Draw, Reply
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import (
+    TASKS,
+    AttentionStimulus,
+    CaptionStimulus,
+    ColorStimulus,
+    ConversationStimulus,
+    ObjectStimulus,
+    Stimulus,
+    WordStimulus,
+)
+from agents.vision.caption_rules import flags
+
+NO_PROMPT = "Please enter a valid prompt."
+SYMBOLS = "#*&^%@!+=$~"
+FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
+
+# Ordinary words; none of them is a colour's name.
+WORDS = (
+    "with", "about", "between", "every", "table", "dog", "window", "paper", "seven", "running", "bottle", "under",
+    "music", "garden", "because", "yesterday", "pencil", "market", "quickly", "mountain", "engine", "letter", "kitchen",
+    "river", "pocket", "shoulder", "ladder", "winter", "doctor", "ticket",
+)  # fmt: skip
+GROUPS = ("origin", "age", "size", "price", "use", "season", "shape", "popularity", "difficulty", "place of storage")
+ITEMS = (
+    "common", "rare", "regional", "traditional", "experimental", "imported", "seasonal", "historical", "formal",
+    "everyday", "commercial", "handmade", "portable", "miniature", "ceremonial", "standard", "reversible", "temporary",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A scanpath made for another image: fixations [x, y] in pixels of ``frame``."""
+
+    stimulus: str
+    fixations: list[list[float]]
+    frame: tuple[int, int]
+
+
+class CatchAgent(Agent["CatchAgent.Settings"]):
+    """One word again and again, the cue itself, a word that is no colour, an object that is not there, one point, and
+    conversations that say nothing."""
+
+    class Settings(BaseSettings):
+        """Which kind of catch trial, where there are several."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        repeats: int = Field(4, ge=2, le=100)
+        """How often the word of a caption stands there."""
+        scanpath: Literal["point", "other_image"] = "point"
+        """point: one point all the time; other_image: a scanpath that was made for another image, from scanpaths."""
+        scanpaths: Path | None = None
+        """For other_image: records of scanpaths (.jsonl), or a published fv.json; the image's own are never taken."""
+        fixations: int = Field(15, ge=1, le=10_000)
+        """How often the point is fixated; a stimulus' own max_fixations comes before it."""
+        conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"
+        """The same message every time, "Please enter a valid prompt.", long lists, or one of the three, drawn."""
+        items: int = Field(6, ge=2, le=18)
+        """How many items each group of a list has."""
+
+    tasks = TASKS
+    memory = 128 * MIB
+    batch_size = 256
+    parallel = False
+    settings: Settings
+    _foreign: Sequence[Foreign] = ()
+
+    def missing(self) -> str | None:
+        path = self.settings.scanpaths
+        if self.settings.scanpath == "other_image" and (path is None or not path.is_file()):
+            return (
+                f"{self.name}.scanpath is other_image: name a file of scanpaths with --set {self.name}.scanpaths=FILE"
+            )
+        return None
+
+    def open(self) -> None:
+        """Read the scanpaths of other images. Raises UnavailableError."""
+        if self.settings.scanpath == "other_image":
+            missing = self.missing()
+            if missing is not None or self.settings.scanpaths is None:
+                raise UnavailableError(missing or "")
+            self._foreign = read_scanpaths(self.settings.scanpaths)
+
+    def provenance(self) -> dict[str, Any]:
+        path = self.settings.scanpaths
+        if self.settings.scanpath == "point" or path is None:
+            return {}
+        return {"scanpaths_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+    def prepare(self, stimulus: Stimulus) -> tuple[Stimulus, tuple[int, int]]:
+        """The stimulus and its frame. Raises ImageError."""
+        if not isinstance(stimulus, AttentionStimulus):
+            return stimulus, FRAME
+        header = stimulus.image.header()
+        return stimulus, (header.width, header.height)
+
+    def respond(
+        self, batch: Sequence[tuple[Stimulus, tuple[int, int]]], draws: Sequence[Draw]
+    ) -> Sequence[Reply | Exception]:
+        replies: list[Reply | Exception] = []
+        for (stimulus, frame), draw in zip(batch, draws, strict=True):
+            try:
+                replies.append(self._reply(stimulus, frame, draw))
+            except AnswerError as error:
+                replies.append(error)
+        return replies
+
+    def _reply(self, stimulus: Stimulus, frame: tuple[int, int], draw: Draw) -> Reply:
+        noise = random.Random(draw.seed)
+        if isinstance(stimulus, CaptionStimulus):
+            text = " ".join([noise.choice(WORDS)] * self.settings.repeats)
+            return Reply(CaptionAnswer(text=text, flags=flags(text)))
+        if isinstance(stimulus, ColorStimulus):
+            return Reply(ColorAnswer(color=noise.choice(WORDS)))
+        if isinstance(stimulus, ObjectStimulus):
+            if not stimulus.absent:
+                raise AnswerError("no_absent_object", "a catch trial needs an object that is not there: give `absent`")
+            return Reply(ObjectAnswer(labels=[noise.choice(stimulus.absent)] * 3))
+        if isinstance(stimulus, WordStimulus):
+            return Reply(WordAnswer(word=stimulus.cue))
+        if isinstance(stimulus, AttentionStimulus):
+            return self._scanpath(stimulus, frame, noise)
+        assert isinstance(stimulus, ConversationStimulus)
+        return self._turn(stimulus, draw, noise)
+
+    # scanpaths
+
+    def _scanpath(self, stimulus: AttentionStimulus, frame: tuple[int, int], noise: random.Random) -> Reply:
+        width, height = frame
+        if self.settings.scanpath == "point":
+            point = [noise.randrange(width), noise.randrange(height)]
+            count = stimulus.max_fixations or self.settings.fixations
+            return Reply(_path([point] * count, frame, "point"))
+        own = {stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name}
+        others = [one for one in self._foreign if one.stimulus not in own]
+        if not others:
+            raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
+        one = noise.choice(others)
+        across, down = width / one.frame[0], height / one.frame[1]
+        points = [[x * across, y * down] if one.frame != frame else [x, y] for x, y in one.fixations]
+        return Reply(_path(points[: stimulus.max_fixations], frame, "other image"), {"stimulus": one.stimulus})
+
+    # conversations
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
+        lasting = random.Random(seeds.derive(0, self.name, stimulus.id, draw.sample, None, 0))
+        kinds: dict[str, Callable[[], str]] = {
+            "repeat": lambda: "".join(lasting.choices(SYMBOLS, k=lasting.randint(5, 12))),
+            "no_prompt": lambda: NO_PROMPT,
+            "list": lambda: self._list(stimulus.topic or "such things", noise),
+        }
+        drawn = lasting.choice(sorted(kinds))
+        kind = drawn if self.settings.conversation == "drawn" else self.settings.conversation
+        return Reply(TurnAnswer(text=kinds[kind]()), {"kind": kind})
+
+    def _list(self, topic: str, noise: random.Random) -> str:
+        """An exhaustive list of what there is to a topic, as nobody writes it in a chat."""
+        lines = [f"Preferences concerning {topic} depend on many factors. They can be categorized as follows:"]
+        for group in noise.sample(GROUPS, 4):
+            lines += ["", f"By {group}:"]
+            lines += [f"- {item} {topic}" for item in noise.sample(ITEMS, self.settings.items)]
+        return "\n".join(lines)
+
+
+def read_scanpaths(path: Path) -> list[Foreign]:
+    """The scanpaths of a file: records of attention prediction, one a line, or the published form, an object of
+    fixations by image, in frames of 1280 x 1024. Raises UnavailableError."""
+    found: list[Foreign] = []
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            for row in map(json.loads, filter(None, text.splitlines())):
+                if row["task"] == "attention_prediction" and row["status"] == "ok":
+                    width, height = row["answer"]["frame"]
+                    found.append(_foreign(row["stimulus"], row["answer"]["fixations"], (int(width), int(height))))
+        else:
+            found += [_foreign(name, fixations, FRAME) for name, fixations in json.loads(text).items()]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UnavailableError(f"{path}: cannot be read as scanpaths: {type(error).__name__}: {error}") from None
+    found = [one for one in found if one.fixations]
+    if not found:
+        raise UnavailableError(f"{path}: holds no scanpath")
+    return found
+
+
+def _foreign(name: str, fixations: Any, frame: tuple[int, int]) -> Foreign:
+    if min(frame) < 1:
+        raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
+    return Foreign(str(name), [[float(x), float(y)] for x, y in fixations], frame)
+
+
+def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:
+    kept = [[round(x, 3), round(y, 3)] for x, y in points]
+    return ScanpathAnswer(
+        fixations=[[int(v) if float(v).is_integer() else v for v in point] for point in kept],
+        frame=list(frame),
+        stop="end",
+        forced_first=False,
+        selection=selection,
+    )

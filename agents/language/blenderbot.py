@@ -1,0 +1,74 @@
+"""BlenderBot (Roller et al. 2021, arXiv 2004.13637): an encoder of the newest messages, and a beam search for the next.
+
+The papers conversed with BlenderBot 3 of 175 thousand million weights on its makers' site; these are its forerunners,
+of 400 million and 3 thousand million. It knows no topic; the topic is in the greeting before its first message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from agents.contract import GIB, Draw
+from agents.language import prompts
+from agents.language.asking import Asked, Sampling
+from agents.language.text_agent import TextAgent, TextSettings
+from agents.language.transformers_engine import Beams, TransformersEngine
+from agents.stimuli import ConversationStimulus, Utterance
+from agents.tasks import Family
+
+# A space before each message, as its words were in training, and two between messages.
+TEMPLATE = (
+    "{% for message in messages %}{{ ' ' + message['content'] }}{% if not loop.last %}{{ '  ' }}{% endif %}{% endfor %}"
+    "{{ eos_token }}"
+)
+
+
+class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
+    """The best beam after as many of the newest messages as the encoder has positions for (128).
+
+    Nothing is drawn: the same messages have the same next one.
+    """
+
+    class Settings(TextSettings):
+        """The choices that its checkpoints come with."""
+
+        attempts: int = Field(1, ge=1, le=1)
+        """Beam search says the same each time."""
+        beams: int = Field(10, ge=1, le=64)
+        """Width of the beam search; greedy with 1 beam."""
+        min_tokens: int = Field(20, ge=1, le=4096)
+        """The least number of tokens, the start token included."""
+        max_tokens: int = Field(60, ge=2, le=4096)
+        """The largest number of tokens, the start token and the end token included."""
+        length_penalty: float = Field(0.65, ge=-10, le=10)
+        """Beam scores are divided by the length to this power; below 0 favours short messages."""
+        no_repeat_ngram: int = Field(3, ge=0, le=20)
+        """No sequence of so many tokens stands twice in the message, nor in it and those before; 0: no such rule."""
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = ("Hi!\nWhat do you think about {topic}?",)
+        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+
+    family: ClassVar[Family] = "blenderbot"
+    memory = 14 * GIB
+    device_memory = 10 * GIB
+    batch_size = 16
+    model_types = ("blenderbot",)
+
+    settings: Settings
+
+    def _make_engine(self) -> TransformersEngine:
+        chosen = self.settings
+        beams = Beams(chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=True)
+        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=TEMPLATE)
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+        name, _ = prompts.speakers(stimulus, draw.options)
+        is_whole = len(history) == len(stimulus.history)
+        greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
+        # The engine counts what is said after the start token.
+        sampling = Sampling(
+            temperature=0, min_tokens=self.settings.min_tokens - 1, max_tokens=self.settings.max_tokens - 1
+        )
+        return Asked(messages=prompts.chat(name, history, greeting), sampling=sampling)

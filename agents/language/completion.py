@@ -1,0 +1,85 @@
+"""Language models that continue a text (GPT-2 and its like), asked with the papers' prompt for GPT-3.
+
+In word association they continue the papers' question, or the example pairs (2022 paper, Table S6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from agents.contract import GIB, Draw
+from agents.language import prompts
+from agents.language.asking import Asked, Sampling
+from agents.language.text_agent import DrawnSettings, TextAgent
+from agents.stimuli import ConversationStimulus, Task, Utterance, WordStimulus
+from agents.tasks import Family
+
+PATIENCE = 3  # attempts at the first temperature
+
+
+class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
+    """The prompt tells of two people who greet each other, and grows with what they say; a message ends at a name.
+
+    Where the model has no positions for all of it, the oldest messages are left out and the opening stays.
+    """
+
+    class Settings(DrawnSettings):
+        """The papers' choices for GPT-3."""
+
+        engine: Literal["transformers"] = "transformers"
+        """What runs the model."""
+        temperature: float = Field(0.8, ge=0, le=2)
+        """Divides the logits of the first three attempts; 0 takes the likeliest token."""
+        retry_temperature: float = Field(1.0, ge=0, le=2)
+        """The same from the fourth attempt on, as in the authors' program."""
+        frequency_penalty: float = Field(2.0, ge=-2, le=2)
+        """Taken from the logit of a token for each time that the message has it."""
+        presence_penalty: float = Field(2.0, ge=-2, le=2)
+        """Taken from the logit of a token that the message has."""
+        min_words: int = Field(5, ge=0, le=1000)
+        """A message of fewer words is asked for again while attempts are left."""
+        attempts: int = Field(6, ge=1, le=100)
+        """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
+        separator: Literal[" ", "\n"] = " "
+        """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
+        word_tokens: int = Field(10, ge=1, le=100)
+        """The most tokens of a reply in word association."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
+    family: ClassVar[Family] = "completion"
+    chats = False
+    memory = 6 * GIB
+    device_memory = 6 * GIB
+    model_types = (
+        "gpt2", "gpt_neo", "gptj", "gpt_neox", "opt", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
+        "olmo2",
+    )  # fmt: skip
+
+    settings: Settings
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+        speakers = prompts.speakers(stimulus, draw.options)
+        starter = prompts.first_speaker(speakers, stimulus.history)
+        text = prompts.completion(speakers, stimulus.topic, history, self.settings.separator, starter)
+        return Asked(text, sampling=self._sampling(draw, self.settings.max_tokens, [f"{name}:" for name in speakers]))
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
+        if stimulus.version == "free":
+            return Asked(prompts.word_question(stimulus), sampling=self._sampling(draw, self.settings.word_tokens))
+        stops = ["Cue:"]
+        return Asked(prompts.word_examples(stimulus), sampling=self._sampling(draw, self.settings.word_tokens, stops))
+
+    def _sampling(self, draw: Draw, most: int, stops: Sequence[str] = ()) -> Sampling:
+        chosen = self.settings
+        return Sampling(
+            temperature=chosen.temperature if draw.attempt < PATIENCE else chosen.retry_temperature,
+            top_p=chosen.top_p,
+            top_k=chosen.top_k,
+            frequency_penalty=chosen.frequency_penalty,
+            presence_penalty=chosen.presence_penalty,
+            max_tokens=most,
+            stops=tuple(stops),
+        )

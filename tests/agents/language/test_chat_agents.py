@@ -1,0 +1,479 @@
+"""The agents on the transformers engine: what they ask, and what becomes of what the model says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_language
+import torch
+from pydantic import ValidationError
+
+from agents.answers import TurnAnswer, WordAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError
+from agents.language.asking import Asked
+from agents.language.blenderbot import BlenderbotAgent
+from agents.language.chat import ChatAgent
+from agents.language.completion import CompletionAgent
+from agents.language.dialogpt import DialoGPTAgent
+from agents.language.filters.settings import CHAT, COMPLETION, MEASURE, papers_policy
+from agents.language.text_agent import TextAgent, word_answer
+from agents.language.truncation import TruncationSettings, draw_length, truncate
+from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
+
+AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
+    "chat": (ChatAgent, "llama", {"positions": 1024}),
+    "completion": (CompletionAgent, "gpt2", {"positions": 512}),
+    "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
+    "blenderbot": (BlenderbotAgent, "blenderbot", {}),
+}
+PROMPT_AGENTS = ("chat", "completion")
+TEXTS = ["I like music.", "Why do you say that?", "They are boring!", "Tell me more about science and movies, please."]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tiny checkpoints. Not to be changed by a test."""
+    root = tmp_path_factory.mktemp("chat")
+    return {name: tiny_language.MAKERS[maker](root / name, **more) for name, (_, maker, more) in AGENTS.items()}
+
+
+@pytest.fixture(scope="module")
+def agents(folders: dict[str, Path]) -> dict[str, TextAgent[Any]]:
+    return {name: _loaded(name, folders[name]) for name in AGENTS}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny models are quicker on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def _agent(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:
+    cls = AGENTS[name][0]
+    return cls(cls.Settings(checkpoint=str(folder), **chosen), name)
+
+
+def _loaded(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:
+    agent = _agent(name, folder, **chosen)
+    assert agent.missing() is None
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def _conversation(turns: int = 0, **fields: Any) -> ConversationStimulus:
+    """Ann and Bob, Ann having begun; the messages say their number."""
+    history = [{"speaker": ("Ann", "Bob")[turn % 2], "text": f"{TEXTS[turn % 4]} ({turn})"} for turn in range(turns)]
+    given = {"id": f"c{turns}", "task": "conversation", "topic": "movies", "names": ["Ann", "Bob"], "history": history}
+    return ConversationStimulus.model_validate_json(json.dumps({**given, **fields}))
+
+
+def _word(cue: str = "dame", *, prompted: bool = False) -> WordStimulus:
+    if not prompted:
+        return WordStimulus(id=cue, task="word_association", cue=cue)
+    examples = [("come", "home"), ("hot", "cold"), ("see", "look")]
+    return WordStimulus(id=cue, task="word_association", cue=cue, version="prompted", examples=examples)
+
+
+def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
+    return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
+
+
+def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> Asked:
+    return agent._request(stimulus, draw).asked
+
+
+def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
+    found = []
+    for reply in agent.respond([agent.prepare(one) for one in batch], draws):
+        assert isinstance(reply, Reply), reply
+        found.append(reply)
+    return found
+
+
+# a batch
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_batch_says_what_each_is_answered_alone(agents: dict[str, TextAgent[Any]], name: str) -> None:
+    agent = agents[name]
+    batch: list[Stimulus] = [
+        _conversation(turn, names=[f"Ann{turn}", "Bob"], topic=["books", None, "music"][turn % 3]) for turn in range(8)
+    ]
+    draws = [_draw(100 + turn, turn, attempt=turn % 5) for turn in range(8)]
+    if name in PROMPT_AGENTS:
+        batch += [_word("dame"), _word("dame", prompted=True), _word("cash", prompted=True)]
+        draws += [Draw(seed=1), Draw(seed=2), Draw(seed=3, attempt=4)]
+    together = _replies(agent, batch, draws)
+    assert [_replies(agent, [one], [draw])[0] for one, draw in zip(batch, draws, strict=True)] == together
+    assert len({str(reply.answer) for reply in together}) == len(batch)
+    for reply in together[:8]:
+        assert isinstance(reply.answer, TurnAnswer)
+        assert reply.answer.text == " ".join(reply.answer.text.split())
+        assert reply.answer.finish is not None
+    for reply in together[8:]:
+        assert isinstance(reply.answer, WordAnswer)
+    assert not agent.continuous()
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_seed_decides_but_for_beams(agents: dict[str, TextAgent[Any]], name: str) -> None:
+    batch = [_conversation(2)] * 5
+    said = {str(one.answer) for one in _replies(agents[name], batch, [_draw(seed, 2) for seed in range(5)])}
+    assert len(said) == (1 if name == "blenderbot" else 5)
+
+
+def test_one_that_cannot_be_asked_fails_alone(folders: dict[str, Path], tmp_path: Path) -> None:
+    """A template that takes one message only."""
+    template = "{% if messages | length > 1 %}{{ raise_exception('too many') }}{% endif %}{{ messages[-1]['content'] }}"
+    agent = _loaded("chat", tiny_language.llama(tmp_path / "strict", template=template))
+    batch = [_conversation(1), _conversation(2), _conversation(1)]
+    replies = agent.respond(batch, [_draw(turn, 1) for turn in range(3)])
+    assert isinstance(replies[1], AnswerError)
+    assert replies[1].code == "bad_prompt"
+    assert "too many" in str(replies[1])
+    assert isinstance(replies[0], Reply)
+    assert isinstance(replies[2], Reply)
+
+
+# what is asked
+
+
+def test_a_chat_model_has_its_part_and_the_papers_choices(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["chat"]
+    stimulus = _conversation(3, personas=["witty", "calm"])
+    asked = _asked(agent, stimulus, _draw(turn=3))
+    assert [one.role for one in asked.messages] == ["system", "user", "assistant", "user"]
+    system = asked.messages[0].text
+    for part in ("You are Bob,", "Ann is your friend", "You are calm.", "about movies", "fewer than 20 tokens"):
+        assert part in system
+    assert "years old" not in system
+    assert "emojis" not in system
+    assert [one.text for one in asked.messages[1:]] == [one.text for one in stimulus.history]
+    sampling = asked.sampling
+    assert sampling.stops == ("Bob:", "Ann:")
+    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.max_tokens) == (2, 2, 80)
+    begins = _asked(agent, _conversation(), _draw())
+    assert [(one.role, one.text) for one in begins.messages[1:]] == [("user", "Hi!")]
+    assert "You are Ann," in begins.messages[0].text
+
+
+def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["chat"]
+    assert agent.attempts == 7  # at most six retries
+    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(7)]
+    assert found == pytest.approx([0.6 + 0.4 * k / 6 for k in range(7)])
+    words = [_asked(agent, _word(), Draw(seed=0, attempt=k)).sampling.temperature for k in range(7)]
+    assert words == pytest.approx(found)
+
+
+def test_the_temperature_rises_with_the_turn_as_for_llama(folders: dict[str, Path]) -> None:
+    agent = _loaded("chat", folders["chat"], rises_with="turn", ages=True, plain=True)
+    stimulus = _conversation(1, exchanges=24)
+    found = [_asked(agent, stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(24)]
+    assert found == pytest.approx([0.6 + 0.4 * turn / 23 for turn in range(24)])
+    assert _asked(agent, stimulus, _draw()).messages[0].text.count("Use no emojis, and no asterisks") == 1
+    one = _asked(agent, _conversation(0, exchanges=1), _draw())
+    assert one.sampling.temperature == pytest.approx(0.6)
+    systems = {_asked(agent, _conversation(turn), _draw(seed=turn, turn=turn)).messages[0].text for turn in (1, 3, 5)}
+    ages = [line for text in systems for line in text.splitlines() if "years old" in line]
+    assert len(ages) == 3
+    alike = [
+        _asked(agent, _conversation(turn, id="c"), _draw(seed=turn, turn=turn)).messages[0].text for turn in (1, 3)
+    ]
+    assert alike[0] == alike[1]  # one age for one conversation
+
+
+def test_a_completion_model_is_asked_as_gpt_3_was(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["completion"]
+    asked = _asked(agent, _conversation(3), _draw(turn=3))
+    assert asked.prompt is not None
+    assert asked.prompt.startswith("Bob greets Ann. Ann starts to talk about movies. Both ask long questions")
+    assert asked.prompt.endswith(
+        " Bob: Hi! Ann: I like music. (0) Bob: Why do you say that? (1) Ann: They are boring! (2) Bob:"
+    )
+    sampling = asked.sampling
+    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.top_p) == (2, 2, 1)
+    assert sampling.max_tokens == 60
+    assert set(sampling.stops) == {"Ann:", "Bob:"}
+    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
+    assert found == [0.8, 0.8, 0.8, 1.0, 1.0, 1.0]
+
+
+def test_a_long_conversation_keeps_its_opening_and_newest_messages(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["completion"]
+    stimulus = _conversation(40)
+    request = agent._request(stimulus, _draw(turn=40))
+    prompt = request.asked.prompt or ""
+    assert 0 < request.left_out < 40
+    assert prompt.startswith("Bob greets Ann. Ann starts")
+    assert prompt.endswith("(39) Ann:")
+    kept = [number for number in range(40) if f"({number})" in prompt]
+    assert kept == list(range(request.left_out, 40))
+    assert agent._engine.excess(request.asked) == 0
+    fuller = agent._turn(stimulus, _draw(turn=40), stimulus.history[request.left_out - 1 :])
+    assert agent._engine.excess(fuller) > 0  # no more is left out than must be
+    [reply] = _replies(agent, [stimulus], [_draw(turn=40)])
+    assert isinstance(reply.answer, TurnAnswer)
+    assert reply.answer.finish in ("stop; prompt cut", "length; prompt cut")
+    assert reply.raw["messages_left_out"] == request.left_out
+    [short] = _replies(agent, [_conversation(1)], [_draw(turn=1)])
+    assert isinstance(short.answer, TurnAnswer)
+    assert short.answer.finish in ("stop", "length")
+
+
+def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["dialogpt"]
+    tokenizer = agent._engine._tokenizer
+    end = tokenizer.eos_token_id
+
+    def tokens(stimulus: ConversationStimulus, turn: int) -> list[int]:
+        return agent._engine._tokens(_asked(agent, stimulus, _draw(turn=turn)))
+
+    spoiled = _conversation(2, history=[{"speaker": "Ann", "text": "x<|endoftext|>y"}, {"speaker": "Bob", "text": "z"}])
+    assert tokenizer.decode(tokens(spoiled, 1)) == "xy<|endoftext|>z<|endoftext|>"
+    found = tokens(_conversation(4), 4)
+    assert found[-1] == end
+    assert found.count(end) == 5  # the greeting and four messages
+    assert tokenizer.decode(tokens(_conversation(), 0)) == "Hi! What do you think about movies?<|endoftext|>"
+    assert tokenizer.decode(tokens(_conversation(topic=None), 0)) == "Hi!<|endoftext|>"
+    assert _asked(agent, _conversation(), _draw()).sampling.top_k == 10
+
+
+# BlenderBot's 128 positions
+
+
+@pytest.mark.parametrize("turns", [1, 4, 9, 30])
+def test_blenderbots_history_is_cut_to_its_positions(
+    agents: dict[str, TextAgent[Any]], turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = agents["blenderbot"]
+    engine = agent._engine
+    seen: list[torch.Tensor] = []
+    generate = engine._model.generate
+    monkeypatch.setattr(
+        engine._model, "generate", lambda **inputs: (seen.append(inputs["input_ids"]), generate(**inputs))[1]
+    )
+    stimulus = _conversation(turns)
+    [reply] = _replies(agent, [stimulus], [_draw(turn=turns)])
+    [ids] = seen
+    text = engine._tokenizer.decode(ids[0].tolist())
+    messages = [f"{TEXTS[turn % 4]} ({turn})" for turn in range(turns)]
+    kept = turns - reply.raw["messages_left_out"]
+    assert ids.shape[1] <= 128
+    greeting = ["Hi! What do you think about movies?"] if kept == turns and turns % 2 == 0 else []
+    assert text == f" {'   '.join([*greeting, *messages[-kept:]])}</s>"
+    if kept < turns:
+        more = "   ".join(messages[-kept - 1 :])
+        assert len(engine._tokenizer(f" {more}")["input_ids"]) + 1 > 128
+        assert kept >= 3
+    else:
+        assert turns < 9
+
+
+def test_a_newest_message_that_is_too_long_keeps_its_end(agents: dict[str, TextAgent[Any]]) -> None:
+    agent = agents["blenderbot"]
+    long = " ".join(f"{number} music" for number in range(200)) + " the end."
+    history = [{"speaker": "Ann", "text": "Hi."}, {"speaker": "Bob", "text": long}]
+    stimulus = _conversation(2, history=history)
+    request = agent._request(stimulus, _draw(turn=2))
+    assert request.left_out == 1
+    assert request.cut > 0
+    [row] = agent._engine._grouped([agent._engine._row(0, request.asked, 0)])[0]
+    assert len(row.prompt) == 128
+    assert agent._engine._tokenizer.decode(row.prompt).endswith("199 music the end.</s>")
+    [reply] = _replies(agent, [stimulus], [_draw(turn=2)])
+    assert reply.raw["tokens_cut"] == request.cut
+
+
+def test_blenderbot_says_20_to_60_tokens(agents: dict[str, TextAgent[Any]]) -> None:
+    replies = _replies(
+        agents["blenderbot"], [_conversation(turn) for turn in range(6)], [_draw(turn=t) for t in range(6)]
+    )
+    # The start token counts, as in its configuration, and so does the end token at the end.
+    assert all(19 <= reply.raw["tokens"] <= 58 for reply in replies)
+
+
+# what becomes of a reply
+
+
+def test_a_chat_models_message_is_cut_and_half_of_them_in_small_letters(folders: dict[str, Path]) -> None:
+    agent = _agent("chat", folders["chat"])
+    agent.open()
+    text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
+    plain = " ".join(text.split())
+    said = {seed: agent._message(text, Draw(seed=seed)) for seed in range(2000)}
+    small = sum(one == one.lower() for one in said.values())
+    assert 900 < small < 1100
+    for seed, one in said.items():
+        cut = truncate(plain, draw_length(seed, TruncationSettings()))
+        assert one in (cut, cut.lower())
+    assert len(set(said.values())) >= 6
+    whole = _agent("chat", folders["chat"], truncation=None, lower_case=0)
+    whole.open()
+    assert {whole._message(text, Draw(seed=seed)) for seed in range(20)} == {plain}
+
+
+def test_lengths_can_come_from_a_file(folders: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "lengths.txt").write_text("2\n")
+    chosen = {"lengths": str(tmp_path / "lengths.txt"), "fallback": "words"}
+    agent = _agent("chat", folders["chat"], truncation=chosen, lower_case=1)
+    agent.open()
+    assert agent._message("One Two Three four", Draw(seed=1)) == "one two"
+
+
+def _turn_reply(text: str, attempt: int) -> Reply:
+    return Reply(TurnAnswer(text=text, finish="stop"), {"text": text, "attempt": attempt})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "attempt", "expected"),
+    [
+        ("chat", "one two three four", 0, True),
+        ("chat", "one two three four five", 0, None),
+        ("chat", "one two three four", 5, True),
+        ("chat", "one two three four", 6, False),  # the last one is kept as it is
+        ("chat", "...", 6, True),  # but not without a word
+        ("chat", "", 6, True),
+        ("completion", "one two three four", 4, True),
+        ("completion", "one two three four", 5, False),
+        ("dialogpt", "ok", 0, None),
+        ("dialogpt", " ?", 0, True),
+        ("blenderbot", "", 0, True),
+    ],
+)
+def test_short_messages_are_asked_for_again(
+    folders: dict[str, Path], name: str, text: str, attempt: int, expected: bool | None
+) -> None:
+    agent = _agent(name, folders[name])
+    [test] = agent.filters
+    verdict = test(_conversation(), _turn_reply(text, attempt))
+    assert (None if verdict is None else verdict.rejected) == expected
+
+
+def test_words_count_before_a_message_is_cut(folders: dict[str, Path]) -> None:
+    agent = _agent("chat", folders["chat"])
+    reply = Reply(TurnAnswer(text="One."), {"text": "One. Two three four five.", "attempt": 0})
+    assert agent.filters[0](_conversation(), reply) is None
+
+
+# word association
+
+
+def test_both_versions_of_word_association_are_asked(agents: dict[str, TextAgent[Any]]) -> None:
+    question = "Name a word that you associate with dame? Please provide your answer with only one word."
+    pairs = "Cue: come; Guess: home Cue: hot; Guess: cold Cue: see; Guess: look Cue: dame; Guess:"
+    free = _asked(agents["completion"], _word(), Draw(seed=0))
+    assert (free.prompt, free.sampling.max_tokens, free.sampling.stops) == (question, 10, ())
+    prompted = _asked(agents["completion"], _word(prompted=True), Draw(seed=0))
+    assert (prompted.prompt, prompted.sampling.stops) == (pairs, ("Cue:",))
+    free = _asked(agents["chat"], _word(), Draw(seed=0))
+    assert [(one.role, one.text) for one in free.messages] == [("user", question)]
+    prompted = _asked(agents["chat"], _word(prompted=True), Draw(seed=0))
+    assert [one.text for one in prompted.messages] == [f"Please complete the prompt below:\n{pairs}"]
+    assert prompted.sampling.max_tokens == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "candidates", "skipped"),
+    [
+        (" Lady.", "lady", ["lady"], []),
+        ("Dame? Lady", "lady", ["dame", "lady"], ["dame"]),
+        ("Cue: dame; Guess: knight", "knight", ["knight"], []),
+        ("42!", "", [], []),
+        ("dame", "", ["dame"], []),
+    ],
+)
+def test_the_first_word_is_the_answer(text: str, word: str, candidates: list[str], skipped: list[str]) -> None:
+    answer = word_answer(_word("Dame"), text)
+    assert (answer.word, answer.candidates) == (word, candidates)
+    assert [(one.word, one.rule) for one in answer.skipped] == [(one, "cue") for one in skipped]
+
+
+def test_a_reply_without_a_word_is_asked_for_again(folders: dict[str, Path]) -> None:
+    for name in PROMPT_AGENTS:
+        [test] = _agent(name, folders[name]).filters
+        verdict = test(_word(), Reply(WordAnswer(word=""), "42!"))
+        assert verdict is not None
+        assert (verdict.filter, verdict.rejected, verdict.found) == ("no_word", True, "42!")
+        assert test(_word(), Reply(WordAnswer(word="lady"), "lady")) is None
+
+
+# settings and checkpoints
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("chat", {"engine": "other"}),
+        ("chat", {"temperature": 0.001}),
+        ("chat", {"greetings": []}),
+        ("completion", {"frequency_penalty": 3}),
+        ("dialogpt", {"engine": "transformers"}),
+        ("blenderbot", {"attempts": 2}),
+    ],
+)
+def test_bad_settings_are_refused(folders: dict[str, Path], name: str, chosen: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        _agent(name, folders[name], **chosen)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("lost", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_missing_file_is_named(folders: dict[str, Path], tmp_path: Path, name: str, lost: str) -> None:
+    copy = Path(shutil.copytree(folders[name], tmp_path / "copy"))
+    (copy / lost).unlink()
+    said = _agent(name, copy).missing()
+    assert said is not None
+    assert str(copy) in said
+    assert lost in said
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_another_architecture_is_named(folders: dict[str, Path], tmp_path: Path, name: str) -> None:
+    copy = Path(shutil.copytree(folders[name], tmp_path / "copy"))
+    path = copy / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model_type": "bert"}))
+    said = _agent(name, copy).missing()
+    assert said is not None
+    assert "'bert'" in said
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_memory_is_found_from_the_checkpoint(folders: dict[str, Path], name: str) -> None:
+    agent = _agent(name, folders[name])
+    count = sum(weight.numel() for weight in _weights(folders[name]))
+    assert agent.memory == agent.working_memory + 4 * count
+    assert agent.device_memory == agent.working_memory + 2 * count
+    assert _agent(name, folders[name], precision="fp32").device_memory == agent.working_memory + 4 * count
+
+
+def _weights(folder: Path) -> list[torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return list(load_file(folder / "model.safetensors").values())
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_papers_policy_is_that_of_the_family(folders: dict[str, Path], name: str) -> None:
+    expected = {"chat": CHAT, "completion": COMPLETION}.get(name, MEASURE)
+    family = _agent(name, folders[name]).family
+    assert papers_policy("MM", family, family) == expected
+    assert family == {"dialogpt": "other"}.get(name, name)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_provenance_names_what_ran(agents: dict[str, TextAgent[Any]], name: str) -> None:
+    about = agents[name].provenance()
+    assert about["random_weights"] is True
+    assert about["engine"] == "transformers"
+    assert about["dtype"] == "float32"

@@ -1,0 +1,193 @@
+"""What text models are asked: the papers' own words, and what holds for any conversation."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.language import prompts
+from agents.language.asking import ChatMessage
+from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
+
+
+def _conversation(**fields: Any) -> ConversationStimulus:
+    return ConversationStimulus.model_validate({"id": "c", "task": "conversation", **fields}, strict=False)
+
+
+def _said(*texts: tuple[str, str]) -> list[Utterance]:
+    return [Utterance(speaker=speaker, text=text) for speaker, text in texts]
+
+
+# the papers' prompts
+
+
+def test_the_prompt_of_completion_models_is_the_papers_example() -> None:
+    """2022 paper, S7.1.4."""
+    assert prompts.completion(("Alice", "John"), "movies", []) == (
+        "John greets Alice. Alice starts to talk about movies. Both ask long questions, give long responses and often "
+        "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
+    )
+
+
+def test_the_prompt_grows_with_what_is_said() -> None:
+    opening = prompts.completion(("Alice", "John"), "movies", [])
+    history = _said(("Alice", "I like\nfilms."), ("John", "Why?"))
+    assert prompts.completion(("John", "Alice"), "movies", history[:1]) == f"{opening} I like films. John:"
+    assert prompts.completion(("Alice", "John"), "movies", history) == f"{opening} I like films. John: Why? Alice:"
+    lines = prompts.completion(("Alice", "John"), "movies", history, "\n").splitlines()
+    assert lines[1:] == ["John: Hi!", "Alice: I like films.", "John: Why?", "Alice:"]
+    # Who started stays so when the oldest messages are left out.
+    cut = prompts.completion(("Alice", "John"), "movies", history[1:], starter="Alice")
+    assert cut == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
+
+
+@pytest.mark.parametrize(
+    ("cue", "examples", "expected"),
+    [
+        (
+            "puppy",
+            [("future", "past"), ("second", "first"), ("remember", "recall")],
+            "Cue: future; Guess: past Cue: second; Guess: first Cue: remember; Guess: recall Cue: puppy; Guess:",
+        ),
+        # With its stray semicolon.
+        (
+            "discretion",
+            [("unfortunately", "too"), ("remember", "forget"), ("easy", "facilitate;")],
+            "Cue: unfortunately; Guess: too Cue: remember; Guess: forget Cue: easy; Guess: facilitate; "
+            "Cue: discretion; Guess:",
+        ),
+    ],
+)
+def test_example_pairs_are_those_of_the_papers_table(cue: str, examples: list[tuple[str, str]], expected: str) -> None:
+    """2022 paper, Table S6."""
+    stimulus = WordStimulus(id="w", task="word_association", cue=cue, version="prompted", examples=examples)
+    assert prompts.word_examples(stimulus) == expected
+
+
+def test_the_question_is_the_papers() -> None:
+    stimulus = WordStimulus(id="w", task="word_association", cue="dame")
+    assert prompts.word_question(stimulus) == (
+        "Name a word that you associate with dame? Please provide your answer with only one word."
+    )
+
+
+# templates
+
+
+def test_a_line_that_names_something_unknown_is_left_out() -> None:
+    template = "You are {name}.\nYou are {age} years old.\nTalk about {topic} with {other}, {name}."
+    assert prompts.filled(template, name="Al", age=None, topic="{name}", other="B") == (
+        "You are Al.\nTalk about {name} with B, Al."
+    )
+    assert prompts.filled(template, name="", age=3, topic="", other="B") == "You are 3 years old."
+    assert prompts.filled("{unknown} {name}", name="x") == "{unknown} x"
+
+
+def test_the_part_of_a_chat_model_names_all_that_is_known() -> None:
+    values: dict[str, object] = {"name": "Ann", "other": "Bob", "persona": "calm", "age": 30, "topic": "books"}
+    full = prompts.filled(prompts.CHAT, **values)
+    assert not re.search(r"[{}]", full)
+    for value in values.values():
+        assert str(value) in full
+    bare = prompts.filled(prompts.CHAT, **{**values, "persona": None, "age": None})
+    assert set(full.splitlines()) - set(bare.splitlines()) == {"You are calm.", "You are 30 years old."}
+
+
+# who speaks
+
+
+@pytest.mark.parametrize(
+    ("names", "history", "options", "expected"),
+    [
+        (None, [], {"speaker": "A", "turn": 0}, ("A", "B")),
+        (None, [], {"speaker": "B", "turn": 0}, ("B", "A")),
+        (("Ann", "Bob"), [], {"speaker": "B"}, ("Bob", "Ann")),
+        (("Ann", "Bob"), [], {}, ("Ann", "Bob")),
+        (("Ann", "Bob"), [("Ann", "x")], {}, ("Bob", "Ann")),
+        (("Ann", "Bob"), [("Bob", "x")], {}, ("Ann", "Bob")),
+        (("Ann", "Bob"), [("Ann", "x")], {"speaker": "A"}, ("Ann", "Bob")),
+    ],
+)
+def test_who_is_asked(
+    names: tuple[str, str] | None, history: list[tuple[str, str]], options: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    stimulus = _conversation(names=names, history=_said(*history))
+    assert prompts.speakers(stimulus, options) == expected
+
+
+def test_who_says_the_first_message() -> None:
+    assert prompts.first_speaker(("Ann", "Bob"), []) == "Ann"
+    assert prompts.first_speaker(("Ann", "Bob"), _said(("Bob", "x"), ("Ann", "y"))) == "Bob"
+    assert prompts.first_speaker(("Ann", "Bob"), _said(("Host", "x"))) == "Ann"
+
+
+HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(HISTORIES, st.sampled_from(["Ann", "Bob"]), st.sampled_from([None, "Be short."]))
+def test_a_chat_begins_with_the_user_and_takes_turns(
+    history: list[tuple[str, str]], asked: str, system: str | None
+) -> None:
+    messages = prompts.chat(asked, _said(*history), "Hello.", system)
+    if system is not None:
+        assert messages[0] == ChatMessage("system", system)
+        messages = messages[1:]
+    assert [one.role for one in messages] == [("user", "assistant")[i % 2] for i in range(len(messages))]
+    own = not history or history[0][0] == asked
+    assert (messages[0].text == "Hello.") if own else messages[0].text.startswith(history[0][1])
+    whole = [one.text for one in messages[1 if own else 0 :]]
+    assert "\n".join(whole) == "\n".join(text for _, text in history)
+    for role, name in (("assistant", asked), ("user", ({"Ann", "Bob"} - {asked}).pop())):
+        mine = "\n".join(one.text for one in messages[1 if own else 0 :] if one.role == role)
+        assert mine == "\n".join(text for speaker, text in history if speaker == name)
+
+
+# what is drawn once for a conversation
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("abc", min_size=1, max_size=6), st.integers(0, 50))
+def test_ages_are_within_five_years_of_each_other(name: str, sample: int) -> None:
+    first, second = prompts.ages(_conversation(id=name), sample)
+    assert 18 <= first <= 70
+    assert 18 <= second <= 70
+    assert abs(first - second) <= 5
+
+
+def test_what_is_drawn_for_a_conversation_stays_while_it_goes_on() -> None:
+    choices = [f"Hi {number}" for number in range(50)]
+    drawn = set()
+    for sample in range(30):
+        before = _conversation(names=("Ann", "Bob"))
+        after = before.model_copy(update={"history": _said(("Ann", "x"))})
+        assert prompts.ages(before, sample) == prompts.ages(after, sample)
+        assert prompts.greeting(before, sample, choices) == prompts.greeting(after, sample, choices)
+        drawn.add((prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
+    assert len(drawn) > 25
+    ages = [prompts.ages(_conversation(id=str(number)), 0) for number in range(400)]
+    assert {min(first for first, _ in ages), max(first for first, _ in ages)} == {18, 70}
+
+
+def test_a_greeting_has_the_topic_if_there_is_one() -> None:
+    choices = ("Hi!\nDo you like {topic}?",)
+    assert prompts.greeting(_conversation(topic="books"), 0, choices) == "Hi! Do you like books?"
+    assert prompts.greeting(_conversation(), 0, choices) == "Hi!"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (" Cat.", ["cat"]),
+        ("The dog, the cat", ["the", "dog", "cat"]),
+        ("1) ice-cream, don't 42 naïve_x", ["ice-cream", "don't", "naïve", "x"]),
+        ("...", []),
+        ("", []),
+    ],
+)
+def test_words_of_a_reply(text: str, expected: list[str]) -> None:
+    assert prompts.words(text) == expected

@@ -30,6 +30,20 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 InPaper = Literal["exact", "variant", "no"]
 EXACT: InPaper = "exact"
 VARIANT: InPaper = "variant"
+NOT_IN_PAPER: InPaper = "no"
+TALK: tuple[Task, ...] = ("conversation", "word_association")
+# As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
+LLAMA: Mapping[str, Any] = {
+    "rises_with": "turn",
+    "ages": True,
+    "plain": True,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "lower_case": 0.0,
+    "min_words": 2,
+    "greetings": ["Hi!", "Hey", "Hello, how are you?", "What's up?", "Hey, how is it going?"],
+    "truncation": {"least": 7},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +347,63 @@ BUILT_IN: tuple[Entry, ...] = (
         "Weizenbaum 1966",
     ),
     Entry(
+        "gpt2-completion",
+        "agents.language.completion:CompletionAgent",
+        TALK,
+        "GPT-2 large continues the papers' prompt for GPT-3",
+        "Radford et al. 2019",
+        licence="MIT",
+        settings={"checkpoint": "openai-community/gpt2-large"},
+    ),
+    Entry(
+        "dialogpt",
+        "agents.language.dialogpt:DialoGPTAgent",
+        ("conversation",),
+        "DialoGPT, large",
+        "Zhang et al. 2020, arXiv 1911.00536",
+        licence="MIT",
+        settings={"checkpoint": "microsoft/DialoGPT-large"},
+    ),
+    *(
+        Entry(
+            name,
+            "agents.language.blenderbot:BlenderbotAgent",
+            ("conversation",),
+            f"BlenderBot, {weights} weights",
+            "Roller et al. 2021, arXiv 2004.13637",
+            VARIANT,
+            settings={"checkpoint": checkpoint},
+        )
+        for name, checkpoint, weights in (
+            ("blenderbot-400m", "facebook/blenderbot-400M-distill", "400 million"),
+            ("blenderbot-3b", "facebook/blenderbot-3B", "3 thousand million"),
+        )
+    ),
+    *(
+        Entry(
+            name,
+            "agents.language.chat:ChatAgent",
+            TALK,
+            summary,
+            "Grattafiori et al. 2024, arXiv 2407.21783",
+            in_paper,
+            licence,
+            settings={"checkpoint": checkpoint, **LLAMA},
+        )
+        for name, checkpoint, summary, in_paper, licence in (
+            ("llama-3.3-70b", "meta-llama/Llama-3.3-70B-Instruct", "Llama 3.3 70B", EXACT, "Llama 3.3 Community"),
+            ("llama-3.1-8b", "meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B", NOT_IN_PAPER, "Llama 3.1 Community"),
+        )
+    ),
+    Entry(
+        "qwen2.5-7b",
+        "agents.language.chat:ChatAgent",
+        TALK,
+        "Qwen 2.5 7B",
+        "Qwen 2024, arXiv 2412.15115",
+        settings={"checkpoint": "Qwen/Qwen2.5-7B-Instruct"},
+    ),
+    Entry(
         "openai-universal",
         "agents.universal:UniversalAgent",
         TASKS,
@@ -345,7 +416,7 @@ BUILT_IN: tuple[Entry, ...] = (
     Entry(
         "openai-chat",
         "agents.language.openai_chat:OpenAIChatAgent",
-        ("conversation", "word_association"),
+        TALK,
         "a chat model on an OpenAI-compatible server",
         "OpenAI 2024, GPT-4o",
         EXACT,
@@ -355,7 +426,7 @@ BUILT_IN: tuple[Entry, ...] = (
     Entry(
         "openai-completion",
         "agents.language.openai_chat:OpenAICompletionAgent",
-        ("conversation", "word_association"),
+        TALK,
         "a model that continues texts, on a server, with the papers' GPT-3 prompt",
         "Brown et al. 2020",
         VARIANT,

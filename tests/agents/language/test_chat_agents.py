@@ -209,20 +209,23 @@ def test_a_completion_model_is_asked_as_gpt_3_was(agents: dict[str, TextAgent[An
     assert found == [0.8, 0.8, 0.8, 1.0, 1.0, 1.0]
 
 
-def test_a_long_conversation_keeps_its_opening_and_newest_messages(agents: dict[str, TextAgent[Any]]) -> None:
+@pytest.mark.parametrize("turns", [40, 41, 42, 43])
+def test_a_long_conversation_keeps_its_opening_and_newest_messages(
+    agents: dict[str, TextAgent[Any]], turns: int
+) -> None:
     agent = agents["completion"]
-    stimulus = _conversation(40)
-    request = agent._request(stimulus, _draw(turn=40))
+    stimulus = _conversation(turns)
+    request = agent._request(stimulus, _draw(turn=turns))
     prompt = request.asked.prompt or ""
-    assert 0 < request.left_out < 40
+    assert 0 < request.left_out < turns
     assert prompt.startswith("Bob greets Ann. Ann starts")
-    assert prompt.endswith("(39) Ann:")
-    kept = [number for number in range(40) if f"({number})" in prompt]
-    assert kept == list(range(request.left_out, 40))
+    assert prompt.endswith(f"({turns - 1}) {('Ann', 'Bob')[turns % 2]}:")
+    kept = [number for number in range(turns) if f"({number})" in prompt]
+    assert kept == list(range(request.left_out, turns))
     assert agent._engine.excess(request.asked) == 0
-    fuller = agent._turn(stimulus, _draw(turn=40), stimulus.history[request.left_out - 1 :])
+    fuller = agent._turn(stimulus, _draw(turn=turns), stimulus.history[request.left_out - 1 :])
     assert agent._engine.excess(fuller) > 0  # no more is left out than must be
-    [reply] = _replies(agent, [stimulus], [_draw(turn=40)])
+    [reply] = _replies(agent, [stimulus], [_draw(turn=turns)])
     assert isinstance(reply.answer, TurnAnswer)
     assert reply.answer.finish in ("stop; prompt cut", "length; prompt cut")
     assert reply.raw["messages_left_out"] == request.left_out

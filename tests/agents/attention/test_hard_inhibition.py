@@ -1,0 +1,157 @@
+"""What every path of every attention agent must have, on random pictures and on the examples.
+
+Agents with hard inhibition: no two fixations inside one window, none off the frame, no repeated tail, a valid path for
+a flat picture. All agents: never off the frame.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import tiny_vgg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.answers import plain
+from agents.attention.vgg import VGGAgent
+from agents.contract import Draw, Reply
+from agents.stimuli import AttentionStimulus
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+QUICK = {
+    "ivsn": {"variant": "whole", "search_size": 128},
+    "ivsn-notarget": {"variant": "whole", "search_size": 128},
+    "ivsn-layer": {"variant": "whole", "search_size": 128},
+    "eccnet": {"long_side": 96, "radius": 56, "margin": 8},
+    "return-fixations": {"sizes": [64, 32]},
+    "deepgaze3": {"center_bias": "uniform", "longer_side": 192},
+}
+NAMES = [
+    name
+    for name, entry in catalogue.entries().items()
+    if entry.tasks == ("attention_prediction",) and entry.load_class().__module__.startswith("agents.")
+]
+HARD = [name for name in NAMES if "inhibition" in catalogue.get(name).load_class().Settings.model_fields]
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    """Each agent once, quick and with random weights."""
+    folder = tmp_path_factory.mktemp("weights")
+    made = {}
+
+    def make(name):
+        if name not in made:
+            chosen = dict(QUICK.get(name, {}))
+            if issubclass(catalogue.get(name).load_class(), VGGAgent):
+                path = folder / "vgg16.safetensors"
+                chosen["checkpoint"] = str(path if path.exists() else tiny_vgg.weights(folder))
+            if name == "deepgaze3":
+                if importlib.util.find_spec("deepgaze_pytorch") is None:
+                    pytest.skip("deepgaze_pytorch is not installed")
+                chosen["checkpoint"] = str(deepgaze_weights(folder))
+            agent = catalogue.get(name).make(chosen)
+            agent.open()
+            agent.load("cpu")
+            made[name] = agent
+        return made[name]
+
+    return make
+
+
+def deepgaze_weights(folder):
+    from safetensors.torch import save_file
+
+    from agents.attention import deepgaze_model
+
+    path = folder / "deepgaze.safetensors"
+    save_file({k: v.contiguous().clone() for k, v in deepgaze_model.build().state_dict().items()}, path)
+    return path
+
+
+def stimulus(agent, image, target, **fields):
+    row = {"id": image.stem, "task": "attention_prediction", "image": str(image), **fields}
+    if "free" not in agent.modes:
+        row |= {"mode": "search", "target_image": str(target)}
+    return AttentionStimulus.model_validate(row)
+
+
+def answers(agent, stimuli):
+    replies = agent.respond([agent.prepare(item) for item in stimuli], [Draw(seed=1)] * len(stimuli))
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    return [plain(reply.answer) for reply in replies]
+
+
+def check(answer, size, hard):
+    path, (width, height) = answer["fixations"], size
+    assert answer["frame"] == [width, height]
+    assert all(0 <= x < width and 0 <= y < height for x, y in path)
+    assert all(type(value) is int for point in path for value in point)
+    if not hard:
+        return
+    reach = answer["window"] // 2
+    places = np.array(path)
+    apart = np.abs(places[:, None] - places[None]).max(2)
+    assert (apart[~np.eye(len(path), dtype=bool)] > reach).all()
+    assert len(set(map(tuple, path))) == len(path)
+    assert answer["stop"] in ("maximum", "exhausted")
+
+
+def random_pictures(folder, seed, count):
+    """Pictures of random sizes: noise, blots, flat ones, two-valued ones."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for index in range(count):
+        width, height = (int(side) for side in rng.integers(32, 90, 2))
+        kind = index % 4
+        cells = {0: (height, width), 1: (5, 5), 2: (1, 1), 3: (7, 7)}[kind]
+        small = rng.integers(0, 256, (*cells, 3), np.uint8)
+        if kind == 3:
+            small = np.where(small > 127, np.uint8(255), np.uint8(0))
+        way = cv2.INTER_LINEAR if kind == 1 else cv2.INTER_NEAREST
+        path = folder / f"{seed}-{index}.png"
+        PILImage.fromarray(cv2.resize(small, (width, height), interpolation=way)).save(path)
+        found.append((path, (width, height)))
+    return found
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), window=st.integers(1, 60), most=st.integers(1, 40))
+def test_gbvs_on_five_hundred_random_pictures(agents, tmp_path_factory, seed, window, most):
+    """Fifty in each of ten examples."""
+    agent = agents("gbvs")
+    pictures = random_pictures(tmp_path_factory.mktemp("random"), seed, 50)
+    stimuli = [stimulus(agent, path, path, window=window, max_fixations=most) for path, _ in pictures]
+    for answer, (_, size) in zip(answers(agent, stimuli), pictures, strict=True):
+        assert answer["window"] == window
+        check(answer, size, hard=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_agent_on_random_pictures(agents, tmp_path, name):
+    agent = agents(name)
+    pictures = random_pictures(tmp_path, 7, 4 if name in ("eccnet", "deepgaze3") else 12)
+    target = pictures[0][0]
+    stimuli = [stimulus(agent, path, target, window=15, max_fixations=10) for path, _ in pictures]
+    for answer, (_, size) in zip(answers(agent, stimuli), pictures, strict=True):
+        check(answer, size, hard=name in HARD)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_agent_on_the_examples(agents, name):
+    agent = agents(name)
+    rows = [json.loads(line) for line in (EXAMPLES / "search.jsonl").read_text(encoding="utf-8").splitlines()]
+    pictures = [(EXAMPLES / row["image"], EXAMPLES / row["target_image"]) for row in rows]
+    stimuli = [stimulus(agent, *paths, max_fixations=15) for paths in pictures[: 3 if name == "deepgaze3" else None]]
+    for answer, (path, _) in zip(answers(agent, stimuli), pictures, strict=False):
+        with PILImage.open(path) as image:
+            check(answer, image.size, hard=name in HARD)
+
+
+def test_which_agents_inhibit_hard():
+    assert set(HARD) == {"gbvs", "ivsn", "ivsn-notarget", "ivsn-layer", "eccnet", "deepgaze3"}

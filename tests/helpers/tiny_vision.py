@@ -76,7 +76,11 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
 def entries() -> list[Entry]:
     """Every captioner and detector of the catalogue that this machine has the packages for."""
     tasks = {"image_captioning", "object_detection"}
-    found = [entry for entry in catalogue.entries().values() if tasks.intersection(entry.tasks) and not entry.hidden]
+    found = [
+        entry
+        for entry in catalogue.entries().values()
+        if tasks.intersection(entry.tasks) and entry.agent.startswith("agents.vision.")
+    ]
     has_detectron2 = importlib.util.find_spec("detectron2") is not None
     return [entry for entry in found if has_detectron2 or "detectron2" not in entry.agent]
 

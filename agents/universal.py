@@ -12,7 +12,7 @@ import io
 import random
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -35,7 +35,7 @@ from agents.stimuli import (
 from agents.universal_prompts import COLOR, OBJECTS, SCANPATH, read_caption, read_color, read_objects
 from agents.universal_scanpath import read_scanpath
 from agents.vision.caption_rules import MIN_WORDS, Flag, flags, words
-from agents.vision.llava_next import INSTRUCTIONS
+from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")  # what OpenAI takes
 READ = 20_000  # characters of a reply that are searched for an answer
@@ -67,9 +67,7 @@ class UniversalSettings(TalkSettings):
     """The most tokens of a caption."""
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
-    lengths: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)] = (
-        *(8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16),
-    )
+    lengths: Lengths = LENGTHS
     """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
     """Flags that make a caption be asked for again; all flags are in the record anyway."""

@@ -8,11 +8,11 @@ grid, row by row, counted from 1. The output is a text of 128 lines of 128 count
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 from pathlib import Path
 
+import made_text
 import orjson
 
 from agents.attention import saccade_prior
@@ -68,24 +68,9 @@ def build(path: Path) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Count the saccades of people's scanpaths.")
-    parser.add_argument("scanpaths", type=Path, help="the file of scanpaths (JSON)")
-    parser.add_argument("--output", type=Path, default=saccade_prior.FILE, help="the text to write")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the output differs")
-    arguments = parser.parse_args(argv)
-    try:
-        text = build(arguments.scanpaths)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(f"{arguments.scanpaths} cannot be counted: {error}")
-    output: Path = arguments.output
-    if output.is_file() and output.read_text(encoding="utf-8") == text:
-        return 0
-    if arguments.check:
-        print(f"{output} differs from the counts of {arguments.scanpaths}", file=sys.stderr)
-        return 1
-    output.write_text(text, encoding="utf-8")
-    print(f"wrote {output}")
-    return 0
+    summary, source = "Count the saccades of people's scanpaths.", ("scanpaths", "the file of scanpaths (JSON)")
+    wrong = (OSError, ValueError, KeyError, TypeError)
+    return made_text.run(argv, summary, source, saccade_prior.FILE, build, wrong, "cannot be counted")
 
 
 if __name__ == "__main__":

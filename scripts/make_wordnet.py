@@ -9,11 +9,12 @@ differs.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
 from pathlib import Path
+
+import made_text
 
 from agents.language import wordnet
 
@@ -93,24 +94,9 @@ def _written_small(path: Path) -> set[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Take the words of WordNet.")
-    parser.add_argument("folder", type=Path, help="the folder of WordNet 3.0's database files")
-    parser.add_argument("--output", type=Path, default=wordnet.FILE, help="the text to write")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the output differs")
-    arguments = parser.parse_args(argv)
-    try:
-        text = build(arguments.folder)
-    except (OSError, ValueError, IndexError) as error:
-        parser.error(f"{arguments.folder} is not WordNet's: {error}")
-    output: Path = arguments.output
-    if output.is_file() and output.read_text(encoding="utf-8") == text:
-        return 0
-    if arguments.check:
-        print(f"{output} differs from the words in {arguments.folder}", file=sys.stderr)
-        return 1
-    output.write_text(text, encoding="utf-8")
-    print(f"wrote {output}")
-    return 0
+    source = ("folder", "the folder of WordNet 3.0's database files")
+    wrong = (OSError, ValueError, IndexError)
+    return made_text.run(argv, "Take the words of WordNet.", source, wordnet.FILE, build, wrong, "is not WordNet's")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""What the tests share: one Ray, whose workers find the plugin package too, and a folder of odd images."""
+"""What the tests share: one Ray, whose workers find the plugin package too, a folder of odd images, and bytecode."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +18,18 @@ if TYPE_CHECKING:
 
 PLUGIN = Path(__file__).parent / "plugin"
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PLUGIN), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
+# Torch's threads would look for work all the time between operations on tiny tensors, on cores that others need.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+_torch = importlib.util.find_spec("torch")
+if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or "").is_file():
+    # Where no bytecode is kept, each of the many processes here would compile torch and transformers anew, for 7 of the
+    # 12 seconds that it takes to import them. It is kept beside the tree, and for as long as the tests run.
+    _bytecode = tempfile.TemporaryDirectory(prefix="bytecode-", ignore_cleanup_errors=True)
+    sys.dont_write_bytecode, sys.pycache_prefix = False, _bytecode.name
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from agents.language import wordnet
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "make_wordnet.py"
+sys.path.append(str(SCRIPT.parent))  # the scripts share a module
 spec = importlib.util.spec_from_file_location("make_wordnet", SCRIPT)
 assert spec is not None
 assert spec.loader is not None

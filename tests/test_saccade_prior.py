@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import json
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from agents.attention import saccade_prior
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "make_saccade_prior.py"
+sys.path.append(str(SCRIPT.parent))  # the scripts share a module
 spec = importlib.util.spec_from_file_location("make_saccade_prior", SCRIPT)
 make_saccade_prior = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(make_saccade_prior)

@@ -41,19 +41,18 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
         entry.name: {**tiny_vision.make(tmp_path / entry.name, entry), **SHORT.get(entry.name, {})}
         for entry in one_of_each
     }
-    config = tmp_path / "tiny.json"
-    command = [sys.executable, "-m", "serving.cli", "generate", str(EXAMPLES / "vision.jsonl")]
-    command += ["--agents", ",".join(settings), "--out", str(tmp_path / "run"), "--batch-size", "4"]
+    out = tmp_path / "run"
+
+    command = [sys.executable, "-m", "serving.cli", "generate", str(EXAMPLES / "vision.jsonl"), "--out", str(out)]
+    command += ["--agents", ",".join(settings), "--batch-size", "4", "--replicas", "1"]
     for name, chosen in settings.items():
         for field, value in chosen.items():
             command += ["--set", f"{name}.{field}={json.dumps(value)}"]
-    config.write_text(json.dumps(settings))
+    wanted = 10 * len(settings)
 
     driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    out = tmp_path / "run"
-    wanted = 10 * len(settings)
     while driver.poll() is None and len(_records(out) if out.exists() else []) < wanted // 3:
-        time.sleep(0.02)
+        time.sleep(0.05)
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
     before = len(_records(out))

@@ -34,13 +34,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from agents.attention.resampling import STRIP, resample, resize
+
 Normalisation = Literal["power", "graph"]
 Weights = tuple[float, float, float]
 
 LEVELS = (2, 3, 4)
 SMALLEST_SIDE = 3  # of a pyramid level
 GRID_SIDE = 32
-STRIP = 2**17  # values that a pyramid level is made from, or that a resize makes, at a time
 FLAT = 1e-6  # a map whose range is below this share of full scale contributes nothing
 ACTIVATION_SIGMA = 0.15  # of the mean of the grid's height and width
 NORMALISATION_SIGMA = 0.06
@@ -103,7 +104,7 @@ def features(images: Tensor) -> tuple[Tensor, list[int]]:
         light, intensity = planes[:, :-1], planes[:, -1:]
         colour = light if opponent is None else _mix(light, opponent)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
-            maps.append(_resize(members, *grid))
+            maps.append(resize(members, *grid))
             channels += [channel] * members.shape[1]
     return torch.cat(maps, 1), channels
 
@@ -330,8 +331,8 @@ def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
     spread = BLUR_SIGMA * max(rows, columns)
     blurred = _unit(master * ramp)[:, None]
     for side in (2, 3):
-        blurred = _resample(blurred, side, *_blur_taps(blurred.shape[side], spread, master.device))
-    return _unit(_resize(_unit(blurred), height, width))[:, 0]
+        blurred = resample(blurred, side, *_blur_taps(blurred.shape[side], spread, master.device))
+    return _unit(resize(_unit(blurred), height, width))[:, 0]
 
 
 def _unit(maps: Tensor) -> Tensor:
@@ -347,53 +348,6 @@ def _ramp(side: int, border: int, device: torch.device) -> Tensor:
     border = min(border, side // 2)
     place = torch.arange(side, dtype=torch.float64)
     return ((torch.minimum(place, side - 1 - place) + 1) / (border + 1)).clamp(max=1.0).to(device)
-
-
-def _resize(planes: Tensor, height: int, width: int) -> Tensor:
-    """Planes [batch, n, rows, columns] at another size: by area where they shrink, bicubic where they grow."""
-    for side, length in ((3, width), (2, height)):
-        if planes.shape[side] != length:
-            planes = _resample(planes, side, *_resize_taps(planes.shape[side], length, planes.device))
-    return planes
-
-
-def _resample(planes: Tensor, side: int, index: Tensor, weight: Tensor) -> Tensor:
-    """Along one side, output k is the sum over taps t of ``weight[t, k]`` times input ``index[t, k]``.
-
-    It is made in strips, so that no second plane of the output's size exists beside it.
-    """
-    shape = (-1, 1) if side == 2 else (-1,)
-    length = index.shape[1]
-    result = planes.new_empty((*planes.shape[:side], length, *planes.shape[side + 1 :]))
-    strip = max(1, STRIP // max(1, planes.numel() // planes.shape[side]))
-    for start in range(0, length, strip):
-        end = min(start + strip, length)
-        part = planes.index_select(side, index[0, start:end]).mul_(weight[0, start:end].view(shape))
-        for tap in range(1, len(index)):
-            part.addcmul_(planes.index_select(side, index[tap, start:end]), weight[tap, start:end].view(shape))
-        result.narrow(side, start, end - start).copy_(part)
-    return result
-
-
-@lru_cache(maxsize=64)
-def _resize_taps(source: int, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Which inputs each output takes [taps, length], and with which weights (they sum to 1)."""
-    scale = source / length
-    place = torch.arange(length, dtype=torch.float64)
-    if length < source:  # an output is the mean over the stretch of inputs that it covers
-        start, end = place * scale, (place + 1) * scale
-        first = start.floor()
-        taps = torch.arange(math.ceil(scale) + 1, dtype=torch.float64)[:, None] + first
-        weight = (torch.minimum(taps + 1, end) - torch.maximum(taps, start)).clamp(min=0)
-        weight = weight / weight.sum(0)
-    else:  # Keys' cubic, a = -0.5, between pixel centres
-        centre = (place + 0.5) * scale - 0.5
-        taps = torch.arange(-1, 3, dtype=torch.float64)[:, None] + centre.floor()
-        distance = (taps - centre).abs()
-        near = (1.5 * distance - 2.5) * distance**2 + 1
-        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
-        weight = torch.where(distance <= 1, near, torch.where(distance < 2, far, 0.0))
-    return taps.long().clamp(0, source - 1).to(device), weight.to(device)
 
 
 @lru_cache(maxsize=64)

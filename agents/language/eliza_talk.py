@@ -10,6 +10,7 @@ history.
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -34,7 +35,7 @@ class Scene:
     topic: str | None = None
 
 
-class Talk:
+class Talk(ABC):
     """A way to talk, ready to be used. ``script`` is its part of the script file, ``shared`` the whole file."""
 
     def __init__(self, script: Mapping[str, Any], shared: Mapping[str, Any], max_words: int) -> None:
@@ -57,8 +58,9 @@ class Talk:
             number += 1
         return text
 
+    @abstractmethod
     def _candidates(self, past: Past, scene: Scene, seed: int) -> Iterator[str]:
-        raise NotImplementedError
+        """What may be said next, the best first; any number of texts, which may be too long or said before."""
 
     def _cut(self, text: str) -> str | None:
         """As many whole sentences as there is room for, or None if not even one that says something fits."""

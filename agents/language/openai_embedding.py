@@ -17,7 +17,8 @@ from agents.contract import MIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language import embedding_cache
 from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
-from agents.language.openai_engine import OpenAIEngine, ServerSettings
+from agents.language.openai_engine import OpenAIEngine
+from agents.language.openai_settings import ServerSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,8 @@
 
 A request is tried again where waiting may help: after 429, 408 and 5xx, a time-out, a broken connection, a reply that
 is no JSON. The waits double, their spread is drawn from the seed, and a server's own ``Retry-After`` is kept to. After
-anything else, and after the last try, it is an AnswerError with one of the codes of :data:`CODES`.
+anything else, and after the last try, it is an AnswerError with one of the codes of
+:data:`agents.language.openai_settings.CODES`.
 
 The key comes from an environment variable and goes into the header of requests only. Whatever a server says is cleared
 of it before it becomes an answer or an error, and the libraries below, which can log headers and addresses, are kept
@@ -13,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ipaddress
 import itertools
 import logging
 import os
@@ -23,28 +23,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Annotated, Any, Generic, Literal, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, Generic, TypeVar
 
-from pydantic import ConfigDict, Field, field_validator
-
-from agents.contract import Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language import openai_replies as replies
 from agents.language.asking import Asked, ChatMessage, Finish, Said
 from agents.language.openai_replies import BadReply
-
-Code = Literal[
-    "server_auth", "server_refused", "server_busy", "server_timeout", "server_bad_reply", "server_unreachable"
-]
-CODES: Mapping[Code, str] = {
-    "server_auth": "the key is missing, wrong or not allowed to do this (401, 403)",
-    "server_refused": "the request will never be answered (other 4xx, a redirect, a used-up quota)",
-    "server_busy": "the server would not answer now (429, 5xx)",
-    "server_timeout": "no reply in time",
-    "server_bad_reply": "the reply is no JSON, has another form, or is too large",
-    "server_unreachable": "no connection, or it broke",
-}
+from agents.language.openai_settings import Code, ServerSettings
 
 MAX_BYTES = 64 * 1024 * 1024  # of one reply
 MAX_CHARACTERS = 200_000  # of one text, which max_tokens keeps far below this where it is heeded
@@ -53,63 +38,6 @@ SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secre
 QUOTED = 300  # characters of a server's own words in an error
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that no form of JSON writes a key in another way
 LOGGERS = ("openai", "httpx2", "httpcore2")
-
-
-class ServerSettings(Settings):
-    """Which server and model, and how patiently it is asked: the settings of every agent on a server."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    base_url: str = "https://api.openai.com/v1"
-    """The server's address up to and including the version, as in http://localhost:8000/v1."""
-    model: str = Field(min_length=1)
-    """The model's name at the server."""
-    key_variable: Annotated[str, Field(max_length=64)] = "OPENAI_API_KEY"
-    """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
-    concurrency: int = Field(16, ge=1, le=1000)
-    """How many requests one worker has under way at once."""
-    timeout_s: float = Field(60.0, gt=0, le=3600)
-    """The longest that one try may take, in seconds."""
-    patience_s: float = Field(300.0, gt=0, le=86_400)
-    """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
-    retries: int = Field(6, ge=0, le=100)
-    """How often a request is tried again."""
-    wait_s: float = Field(1.0, ge=0, le=3600)
-    """The wait before the second try, in seconds; each further one is twice as long."""
-    longest_wait_s: float = Field(60.0, ge=0, le=3600)
-    """No wait is longer, in seconds; a server that asks for a longer one is not asked again."""
-    seed_bits: int = Field(53, ge=0, le=53)
-    """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
-    length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
-    image_detail: Literal["auto", "low", "high"] = "auto"
-    """How finely OpenAI's models look at an image."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # or port raises ValueError
-            raise ValueError("must begin with http:// or https:// and name a host")
-        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-            raise ValueError("must hold no user, password, query or fragment: they would stand in the records")
-        return value
-
-    @field_validator("key_variable")
-    @classmethod
-    def _is_a_name(cls, value: str) -> str:
-        # Capitals only, so that a key given here by mistake is refused, and not shown.
-        if value and not (value.isascii() and value.isidentifier() and value == value.upper()):
-            raise ValueError("must be the name of an environment variable, in capitals; a key is never given here")
-        return value
-
-    def is_local(self) -> bool:
-        """Whether the server is on this machine; such a one need not have a key."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +122,8 @@ class OpenAIEngine:
         return {"openai": version("openai")}
 
     async def complete(self, asked: Asked, seed: int) -> ServerSaid:
-        """The text for one request. Raises AnswerError with one of :data:`CODES`."""
+        """The text for one request. Raises AnswerError with a code of
+        :data:`agents.language.openai_settings.CODES`."""
         options = self._options(asked, seed)
         if asked.prompt is not None:
             return await self._ask(

@@ -35,6 +35,8 @@ Do not describe things that might have happened in the future or past.
 Do not use proper names for people.
 Do not describe what a person in the image might say.
 The description should contain at most {words} words."""
+Lengths = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)]
+LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
 TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
 
 
@@ -49,9 +51,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
         prompt: str = INSTRUCTIONS
         """What is asked; {words} stands for the drawn number of words."""
-        lengths: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)] = (
-            *(8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16),
-        )
+        lengths: Lengths = LENGTHS
         """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""

@@ -34,8 +34,9 @@ from agents.language import openai_engine
 from agents.language.asking import Asked, ChatMessage, Sampling
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
-from agents.language.openai_engine import CODES, OpenAIEngine, ServerSaid, ServerSettings
+from agents.language.openai_engine import OpenAIEngine, ServerSaid
 from agents.language.openai_replies import retry_after
+from agents.language.openai_settings import CODES, ServerSettings
 from agents.language.vocabulary import most_frequent
 from agents.stimuli import parse_row
 from agents.universal import UniversalAgent, UniversalSettings

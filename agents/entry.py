@@ -1,0 +1,57 @@
+"""What the catalogue says of one agent, without importing it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from agents.contract import Agent
+from agents.errors import InputError, bad_settings
+from agents.stimuli import Task
+
+InPaper = Literal["exact", "variant", "no"]
+EXACT: InPaper = "exact"
+VARIANT: InPaper = "variant"
+NOT_IN_PAPER: InPaper = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the catalogue. ``agent`` is "module:Class"; ``settings`` are this entry's defaults.
+
+    ``in_paper``: "exact" (the papers' agent), "variant" (the same family, another size or weights), "no".
+    ``role`` "machine" for participants, "control" for catch trials; ``hidden`` entries are for testing the machinery.
+    """
+
+    name: str
+    agent: str
+    tasks: tuple[Task, ...]
+    summary: str
+    source: str
+    in_paper: InPaper = "no"
+    licence: str = "Apache-2.0"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    role: Literal["machine", "control"] = "machine"
+    hidden: bool = False
+
+    def load_class(self) -> type[Agent[Any]]:
+        """Import the agent's class."""
+        module, _, name = self.agent.partition(":")
+        loaded = getattr(importlib.import_module(module), name)
+        if not (isinstance(loaded, type) and issubclass(loaded, Agent)):
+            raise InputError(f"agent {self.name}: {self.agent} is not an Agent")
+        return loaded
+
+    def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
+        """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
+        cls = self.load_class()
+        try:
+            settings = cls.Settings.model_validate({**self.settings, **(overrides or {})})
+        except ValidationError as error:
+            problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
+            raise InputError(f"agent {self.name}: bad settings", problems) from None
+        return cls(settings, self.name)

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from agents.errors import AnswerError
+from agents.language.replies import is_apology, unmarked
 from agents.vision import colors
 
 COLOR = (
@@ -37,14 +38,6 @@ SCANPATH = (
 
 LONGEST = 4000  # characters of a reply in an error
 MOST_WORDS = 3  # of one object
-_APOLOGY = re.compile(
-    r"\W*(?:unfortunately,? )?(?:(?:i['’]?m|i am) (?:very |so |really )?(?:sorry|unable|afraid|not able)|sorry\b|"
-    r"my apologies|i (?:can['’]?t|cannot|can not|do not|don['’]?t|won['’]?t|will not) (?:\w+ ){0,2}"
-    r"(?:see|view|assist|help|identify|analy[sz]e|provide|process|access|describe|determine|answer|predict|have)\b|"
-    r"as an ai\b|(?:there is )?no image\b|please (?:provide|upload|share|attach)\b)",
-    re.IGNORECASE,
-)
-_MARKS = re.compile(r"[*_`#\"“”]+|(?<!\w)['‘’]|['‘’](?!\w)")
 _FENCE = re.compile(r"```[\w-]*\n?")
 _MOST_TRIES = 200  # brackets that open no JSON
 _OPENS = re.compile(r"[\[{]")
@@ -55,11 +48,6 @@ def unparsable(text: str, wanted: str) -> AnswerError:
     """The error for a reply that is no answer; the reply stands in it."""
     shown = text if len(text) <= LONGEST else text[:LONGEST] + "…"
     return AnswerError("unparsable", f"no {wanted} in the reply: {shown!r}")
-
-
-def is_apology(text: str) -> bool:
-    """Whether a reply begins as models begin that do not answer."""
-    return _APOLOGY.match(text.replace("*", "")) is not None
 
 
 # colour
@@ -75,7 +63,7 @@ def read_color(text: str) -> tuple[str, str | None]:
     blue") the last. A reply with most of the eleven repeats the question. A reply of up to three words may name a CSS3
     colour instead ("teal"). Raises AnswerError.
     """
-    said = _MARKS.sub("", text).lower()
+    said = unmarked(text).lower()
     runs = _color_runs(said)
     if is_apology(text) or len({word for _, word in runs}) > len(colors.WORDS) // 2:
         raise unparsable(text, "colour")
@@ -148,7 +136,7 @@ def _numbered(line: str) -> list[str]:
 
 
 def _named_in_prose(text: str) -> list[str]:
-    said = _MARKS.sub("", _FENCE.sub("", text)).strip()
+    said = unmarked(_FENCE.sub("", text)).strip()
     said = said.rpartition(":")[2].strip() or said  # "Here are three objects: …"
     said = re.sub(
         r"^.*?\b(?:see|are|include|includes|contains|shows|is|objects)\b(?=\s+\w)", "", said, count=1, flags=re.I | re.S
@@ -160,30 +148,10 @@ def _named_in_prose(text: str) -> list[str]:
 
 def _object(part: str) -> str:
     """One object's word or words; "" for what is too long to be one."""
-    said = _MARKS.sub("", part).strip().lower()
+    said = unmarked(part).strip().lower()
     said = re.split(r"\s[-–—]\s|:|\(", said)[0]  # what is said about it
     said = re.sub(r"^(?:(?:there (?:is|are)|a|an|the|some|one|and)\s+)+", "", said.strip(" \t.,;!?)]}")).strip()
     return said if 0 < len(said.split()) <= MOST_WORDS and re.search(r"[^\W\d]", said) else ""
-
-
-# words
-
-
-_ARTICLES = frozenset(("a", "an", "the"))
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_SAYS = re.compile(r"\b(?:is|would be|might be|comes to mind is)\b|[:=→]|->", re.IGNORECASE)
-
-
-def read_word(text: str, cue: str) -> str:
-    """The word that a reply gives, in small letters: the first that is neither the cue nor an article; in a sentence
-    the first after "is" or a colon. A repeated prompt ("Cue: …; Guess: …") is passed over. Raises AnswerError."""
-    said = _MARKS.sub("", text.rpartition("Guess:")[2])
-    own = {word.lower() for word in _WORD.findall(cue)} | _ARTICLES
-    for part in [_SAYS.split(said, maxsplit=1)[-1], said]:
-        found = [word.group().lower() for word in _WORD.finditer(part) if word.group().lower() not in own]
-        if found and not is_apology(text):
-            return found[0]
-    raise unparsable(text, "word")
 
 
 # captions

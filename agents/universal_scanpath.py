@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.universal_prompts import is_apology, json_values, unparsable
+from agents.language.replies import is_apology
+from agents.universal_prompts import json_values, unparsable
 
 
 @dataclass(frozen=True, slots=True)

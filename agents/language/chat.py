@@ -6,29 +6,31 @@ that is left to chance is drawn from the turn's own seed.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from agents.contract import GIB, Draw
-from agents.language import prompts
-from agents.language.asking import Asked, ChatMessage, Sampling
-from agents.language.text_agent import DrawnSettings, TextAgent
-from agents.language.truncation import TruncationSettings, draw_length, read_lengths, truncate
-from agents.stimuli import ConversationStimulus, Task, Utterance, WordStimulus
+from agents.language import prompts, turns
+from agents.language.asking import Asked, Sampling
+from agents.language.prompted_agent import PromptedAgent, PromptedSettings
+from agents.language.truncation import TruncationSettings
+from agents.language.vllm_engine import VLLMSettings
+from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
 
-class ChatAgent(TextAgent["ChatAgent.Settings"]):
+class ChatAgent(PromptedAgent["ChatAgent.Settings"]):
     """The other's messages are the user's, its own the assistant's, and its part is the system message."""
 
-    class Settings(DrawnSettings):
+    class Settings(PromptedSettings):
         """The papers' choices for GPT-4o and Claude."""
 
-        engine: Literal["transformers"] = "transformers"
+        engine: Literal["transformers", "vllm"] = "transformers"
         """What runs the model."""
+        vllm: VLLMSettings = VLLMSettings()
+        """How vLLM runs it, where that is the engine."""
         prompt: str = prompts.CHAT
         """The part, with {name}, {other}, {persona}, {age} and {topic}; a line with one that is not known goes."""
         plain: bool = False
@@ -55,10 +57,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = TruncationSettings()
         """How a message is cut to a drawn length; none: it is not."""
-        word_tokens: int = Field(10, ge=1, le=100)
-        """The most tokens of a reply in word association."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
     memory = 36 * GIB  # 8 thousand million weights in fp32
     device_memory = 24 * GIB
@@ -70,47 +69,34 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
     def open(self) -> None:
         super().open()
-        chosen = self.settings.truncation
-        self._lengths = read_lengths(chosen.lengths) if chosen is not None and chosen.lengths is not None else ()
+        self._lengths = turns.lengths(self.settings.truncation)
+
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        template = f"{self.settings.prompt}\n{prompts.PLAIN}" if self.settings.plain else self.settings.prompt
+        return turns.chat_part(stimulus, draw, template, self.settings.ages)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
-        name, other = prompts.speakers(stimulus, draw.options)
-        side = (stimulus.names or prompts.SIDES).index(name)
-        part = prompts.filled(
-            f"{self.settings.prompt}\n{prompts.PLAIN}" if self.settings.plain else self.settings.prompt,
-            name=name,
-            other=other,
-            topic=stimulus.topic,
-            persona=stimulus.personas[side] if stimulus.personas else None,
-            age=prompts.ages(stimulus, draw.sample)[side] if self.settings.ages else None,
+        chosen = self.settings
+        share = turns.tried(draw, self.attempts)
+        if chosen.rises_with == "turn":
+            said = int(draw.options.get("turn", len(stimulus.history)))
+            share = said / max(stimulus.exchanges - 1, 1)
+        return turns.chat(
+            stimulus,
+            draw,
+            history,
+            self._sampling(share, chosen.max_tokens),
+            part=self.instructions(stimulus, draw),
+            greeting=prompts.greeting(stimulus, draw.sample, chosen.greetings),
         )
-        greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings)
-        said = int(draw.options.get("turn", len(stimulus.history)))
-        share = said / max(stimulus.exchanges - 1, 1) if self.settings.rises_with == "turn" else self._tried(draw)
-        stops = (f"{name}:", f"{other}:")
-        sampling = self._sampling(share, self.settings.max_tokens, stops)
-        return Asked(messages=prompts.chat(name, history, greeting, part), sampling=sampling)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        if stimulus.version == "free":
-            text = prompts.word_question(stimulus)
-        else:
-            text = f"{prompts.WORD_EXAMPLES}\n{prompts.word_examples(stimulus)}"
-        sampling = self._sampling(self._tried(draw), self.settings.word_tokens)
-        return Asked(messages=(ChatMessage("user", text),), sampling=sampling)
+        return turns.chat_word(stimulus, self._sampling(turns.tried(draw, self.attempts), self.settings.word_tokens))
 
     def _message(self, text: str, draw: Draw) -> str:
-        text = super()._message(text, draw)
-        if self.settings.truncation is not None:
-            length = draw_length(draw.seed, self.settings.truncation, self._lengths)
-            text = truncate(text, length, self.settings.truncation.fallback)
-        return text.lower() if random.Random(f"case {draw.seed}").random() < self.settings.lower_case else text
+        return turns.message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
 
-    def _tried(self, draw: Draw) -> float:
-        """How far through the attempts this one is, from 0 to 1."""
-        return min(draw.attempt / max(self.attempts - 1, 1), 1.0)
-
-    def _sampling(self, share: float, most: int, stops: Sequence[str] = ()) -> Sampling:
+    def _sampling(self, share: float, most: int) -> Sampling:
         chosen = self.settings
         return Sampling(
             temperature=chosen.temperature + (chosen.hottest - chosen.temperature) * min(max(share, 0.0), 1.0),
@@ -119,5 +105,4 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
             frequency_penalty=chosen.frequency_penalty,
             presence_penalty=chosen.presence_penalty,
             max_tokens=most,
-            stops=tuple(stops),
         )

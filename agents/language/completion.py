@@ -11,26 +11,29 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Draw
-from agents.language import prompts
+from agents.language import turns
 from agents.language.asking import Asked, Sampling
-from agents.language.text_agent import DrawnSettings, TextAgent
-from agents.stimuli import ConversationStimulus, Task, Utterance, WordStimulus
+from agents.language.prompted_agent import PromptedAgent, PromptedSettings
+from agents.language.vllm_engine import VLLMSettings
+from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
 PATIENCE = 3  # attempts at the first temperature
 
 
-class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
+class CompletionAgent(PromptedAgent["CompletionAgent.Settings"]):
     """The prompt tells of two people who greet each other, and grows with what they say; a message ends at a name.
 
     Where the model has no positions for all of it, the oldest messages are left out and the opening stays.
     """
 
-    class Settings(DrawnSettings):
+    class Settings(PromptedSettings):
         """The papers' choices for GPT-3."""
 
-        engine: Literal["transformers"] = "transformers"
+        engine: Literal["transformers", "vllm"] = "transformers"
         """What runs the model."""
+        vllm: VLLMSettings = VLLMSettings()
+        """How vLLM runs it, where that is the engine."""
         temperature: float = Field(0.8, ge=0, le=2)
         """Divides the logits of the first three attempts; 0 takes the likeliest token."""
         retry_temperature: float = Field(1.0, ge=0, le=2)
@@ -45,10 +48,7 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
         """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
         separator: Literal[" ", "\n"] = " "
         """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
-        word_tokens: int = Field(10, ge=1, le=100)
-        """The most tokens of a reply in word association."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
     chats = False
     memory = 6 * GIB
@@ -60,19 +60,17 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
 
     settings: Settings
 
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return turns.completion_opening(stimulus, draw)
+
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
-        speakers = prompts.speakers(stimulus, draw.options)
-        starter = prompts.first_speaker(speakers, stimulus.history)
-        text = prompts.completion(speakers, stimulus.topic, history, self.settings.separator, starter)
-        return Asked(text, sampling=self._sampling(draw, self.settings.max_tokens, [f"{name}:" for name in speakers]))
+        sampling = self._sampling(draw, self.settings.max_tokens)
+        return turns.completion(stimulus, draw, history, sampling, self.settings.separator)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        if stimulus.version == "free":
-            return Asked(prompts.word_question(stimulus), sampling=self._sampling(draw, self.settings.word_tokens))
-        stops = ["Cue:"]
-        return Asked(prompts.word_examples(stimulus), sampling=self._sampling(draw, self.settings.word_tokens, stops))
+        return turns.completion_word(stimulus, self._sampling(draw, self.settings.word_tokens))
 
-    def _sampling(self, draw: Draw, most: int, stops: Sequence[str] = ()) -> Sampling:
+    def _sampling(self, draw: Draw, most: int) -> Sampling:
         chosen = self.settings
         return Sampling(
             temperature=chosen.temperature if draw.attempt < PATIENCE else chosen.retry_temperature,
@@ -81,5 +79,4 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
             frequency_penalty=chosen.frequency_penalty,
             presence_penalty=chosen.presence_penalty,
             max_tokens=most,
-            stops=tuple(stops),
         )

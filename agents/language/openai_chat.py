@@ -6,9 +6,7 @@ What was said before is sent as a whole: a server knows best how much its model 
 
 from __future__ import annotations
 
-import random
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -16,14 +14,15 @@ from pydantic import ConfigDict, Field
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.language import prompts
-from agents.language.asking import Asked, ChatMessage, Sampling
-from agents.language.filters.texts import words
-from agents.language.openai_engine import OpenAIEngine, ServerSaid, ServerSettings
-from agents.language.truncation import TruncationSettings, draw_length, read_lengths, truncate
+from agents.language import prompts, turns
+from agents.language.asking import Asked, Sampling
+from agents.language.openai_engine import OpenAIEngine, ServerSaid
+from agents.language.openai_settings import ServerSettings
+from agents.language.replies import no_word, word_answer
+from agents.language.truncation import TruncationSettings
+from agents.language.word_rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.tasks import Family
-from agents.universal_prompts import read_word
 
 V = TypeVar("V", bound=ServerSettings)
 
@@ -93,6 +92,8 @@ class TalkSettings(ServerSettings):
     """How a message is cut to a drawn length; none: it is not."""
     word_tokens: int = Field(10, ge=1, le=4096)
     """The most tokens of a reply in word association; models that reason before they answer need many more."""
+    word_rules: RuleSettings = RuleSettings()
+    """Which words of a reply may be the answer."""
 
 
 T = TypeVar("T", bound=TalkSettings)
@@ -110,13 +111,12 @@ class TalkingAgent(ServerAgent[T]):
         self.filters = (self._says_too_little,)
 
     def open(self) -> None:
-        chosen = self.settings.truncation
-        self._lengths = read_lengths(chosen.lengths) if chosen is not None and chosen.lengths is not None else ()
+        self._lengths = turns.lengths(self.settings.truncation)
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         if isinstance(prepared, WordStimulus):
             said = await self._say(self._word(prepared, draw), draw)
-            return Reply(WordAnswer(word=read_word(said.text, prepared.cue)), said.record())
+            return Reply(word_answer(prepared, said.text, self.settings.word_rules), said.record())
         assert isinstance(prepared, ConversationStimulus)
         said = await self._say(self._turn(prepared, draw), draw)
         answer = TurnAnswer(text=self._message(said.text, draw), raw=said.raw, finish=said.finish)
@@ -124,43 +124,39 @@ class TalkingAgent(ServerAgent[T]):
 
     # what is asked
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> Asked:
-        name, other = prompts.speakers(stimulus, draw.options)
-        side = (stimulus.names or prompts.SIDES).index(name)
-        part = prompts.filled(
-            self.settings.prompt,
-            name=name,
-            other=other,
-            topic=stimulus.topic,
-            persona=stimulus.personas[side] if stimulus.personas else None,
-            age=prompts.ages(stimulus, draw.sample)[side] if self.settings.ages else None,
-        )
-        messages = prompts.chat(name, stimulus.history, self.settings.greeting, part)
-        return Asked(messages=messages, sampling=self._turn_sampling(draw, (f"{name}:", f"{other}:")))
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return turns.chat_part(stimulus, draw, self.settings.prompt, self.settings.ages)
 
-    def _turn_sampling(self, draw: Draw, stops: Sequence[str]) -> Sampling:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> Asked:
+        chosen = self.settings
+        return turns.chat(
+            stimulus,
+            draw,
+            stimulus.history,
+            self._turn_sampling(draw),
+            part=self.instructions(stimulus, draw),
+            greeting=chosen.greeting,
+        )
+
+    def _turn_sampling(self, draw: Draw) -> Sampling:
         chosen = self.settings
         return Sampling(
             temperature=self._temperature(draw),
             frequency_penalty=chosen.frequency_penalty,
             presence_penalty=chosen.presence_penalty,
             max_tokens=chosen.turn_tokens,
-            stops=tuple(stops),
         )
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        text = prompts.word_question(stimulus)
-        if stimulus.version == "prompted":
-            text = f"{prompts.WORD_EXAMPLES}\n{prompts.word_examples(stimulus)}"
-        return Asked(messages=(ChatMessage("user", text),), sampling=self._word_sampling(draw))
+        return turns.chat_word(stimulus, self._word_sampling(draw))
 
-    def _word_sampling(self, draw: Draw, stops: Sequence[str] = ()) -> Sampling:
-        return Sampling(self._temperature(draw), max_tokens=self.settings.word_tokens, stops=tuple(stops))
+    def _word_sampling(self, draw: Draw) -> Sampling:
+        return Sampling(self._temperature(draw), max_tokens=self.settings.word_tokens)
 
     def _temperature(self, draw: Draw) -> float:
         chosen = self.settings
-        share = min(draw.attempt / max(self.attempts - 1, 1), 1.0)
-        return round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6)
+        rise = chosen.turn_hottest - chosen.turn_temperature
+        return round(chosen.turn_temperature + rise * turns.tried(draw, self.attempts), 6)
 
     # what becomes of what is said
 
@@ -172,22 +168,15 @@ class TalkingAgent(ServerAgent[T]):
         return said
 
     def _message(self, text: str, draw: Draw) -> str:
-        """The message that is sent: on one line, cut to a drawn length, at times in small letters."""
-        text = " ".join(text.split())
-        if self.settings.truncation is not None:
-            length = draw_length(draw.seed, self.settings.truncation, self._lengths)
-            text = truncate(text, length, self.settings.truncation.fallback)
-        return text.lower() if random.Random(f"case {draw.seed}").random() < self.settings.lower_case else text
+        return turns.message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         """The filter of messages with too few words; the last attempt's is kept if it has any."""
+        if isinstance(reply.answer, WordAnswer):
+            return no_word(reply.answer, reply.raw["text"])
         if not isinstance(reply.answer, TurnAnswer):
             return None
-        count = len(words(reply.raw["text"]))
-        if count >= max(self.settings.min_words, 1):
-            return None
-        is_last = reply.raw["attempt"] + 1 >= self.attempts
-        return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {reply.raw['text'][:200]}")
+        return turns.too_few_words(reply, self.settings.min_words, self.attempts)
 
 
 class OpenAIChatAgent(TalkingAgent[TalkSettings]):
@@ -220,13 +209,12 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
     family = "completion"
     settings: Settings
 
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        return turns.completion_opening(stimulus, draw)
+
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> Asked:
-        speakers = prompts.speakers(stimulus, draw.options)
-        starter = prompts.first_speaker(speakers, stimulus.history)
-        text = prompts.completion(speakers, stimulus.topic, stimulus.history, self.settings.separator, starter)
-        return Asked(text, sampling=self._turn_sampling(draw, [f"{name}:" for name in speakers]))
+        sampling = self._turn_sampling(draw)
+        return turns.completion(stimulus, draw, stimulus.history, sampling, self.settings.separator)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        if stimulus.version == "free":
-            return Asked(prompts.word_question(stimulus), sampling=self._word_sampling(draw))
-        return Asked(prompts.word_examples(stimulus), sampling=self._word_sampling(draw, ["Cue:"]))
+        return turns.completion_word(stimulus, self._word_sampling(draw))

@@ -35,7 +35,6 @@ Never say who you are meant to be, and never begin the conversation again or sum
 WORD_QUESTION = "Name a word that you associate with {cue}? Please provide your answer with only one word."
 WORD_EXAMPLES = "Please complete the prompt below:"
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -92,9 +91,14 @@ def completion(
     asked, other = speakers
     starter = starter or first_speaker(speakers, history)
     greeter = other if starter == asked else asked
-    opening = filled(COMPLETION, greeter=greeter, starter=starter, topic=topic or "something")
     said = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
-    return separator.join([opening, f"{greeter}: {GREETING}", *said, f"{asked}:"])
+    return separator.join([opening(speakers, topic, starter), f"{greeter}: {GREETING}", *said, f"{asked}:"])
+
+
+def opening(speakers: tuple[str, str], topic: str | None, starter: str) -> str:
+    """What that prompt tells of the two ``speakers`` before either speaks."""
+    greeter = speakers[1] if starter == speakers[0] else speakers[0]
+    return filled(COMPLETION, greeter=greeter, starter=starter, topic=topic or "something")
 
 
 def first_speaker(speakers: tuple[str, str], history: Sequence[Utterance]) -> str:
@@ -134,8 +138,3 @@ def word_examples(stimulus: WordStimulus) -> str:
     """
     pairs = [f"Cue: {cue}; Guess: {guess}" for cue, guess in stimulus.examples]
     return " ".join([*pairs, f"Cue: {stimulus.cue}; Guess:"])
-
-
-def words(text: str) -> list[str]:
-    """The words of a reply in lower case, each once, in the order in which they first stand there."""
-    return list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))

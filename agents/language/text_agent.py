@@ -1,7 +1,7 @@
 """What agents that say text have in common: a request is made, an engine is asked, what it said becomes a reply.
 
 ``_request`` turns a stimulus and a draw into what an engine is asked, ``_reply`` what it said into a reply. An engine
-in batches is asked in ``respond``; one that batches by itself is to be asked in ``respond_one`` with the same two.
+in batches is asked in ``respond``; vLLM, which batches by itself, in ``respond_one`` with the same two.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from agents import checkpoints
-from agents.answers import Skipped, TurnAnswer, WordAnswer
+from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AnswerError
-from agents.language import prompts
+from agents.language import turns
 from agents.language.asking import Asked, Said
-from agents.language.filters.texts import words
+from agents.language.local_engine import LocalEngine
 from agents.language.transformers_engine import TransformersEngine
+from agents.language.vllm_engine import VLLMEngine, VLLMSettings
+from agents.language.vllm_engine import missing as missing_vllm
 from agents.pretrained import PretrainedAgent, PretrainedSettings
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
+from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
 
 
 class TextSettings(PretrainedSettings):
@@ -74,7 +76,7 @@ class Request:
 
 
 class TextAgent(PretrainedAgent[T]):
-    """Base of the agents that converse. One gives :meth:`_turn`, and :meth:`_word` if it answers cue words too."""
+    """Base of the agents that converse. One gives :meth:`_turn`."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
@@ -84,6 +86,23 @@ class TextAgent(PretrainedAgent[T]):
         super().__init__(settings, name)
         self.attempts = settings.attempts
         self.filters = (self._too_few_words,)
+        vllm = self._vllm()
+        if vllm is not None:
+            self.max_in_flight = vllm.sequences
+            self.memory += vllm.cache()
+            weights = max(0, self.device_memory - self.working_memory)
+            self.device_memory += vllm.cache() - weights + weights // vllm.tensor_parallel  # of each GPU
+
+    def _vllm(self) -> VLLMSettings | None:
+        """How vLLM is to run the model; None where it does not, or the agent has no such choice."""
+        chosen: VLLMSettings | None = getattr(self.settings, "vllm", None)
+        return chosen if getattr(self.settings, "engine", None) == "vllm" else None
+
+    def continuous(self) -> bool:
+        return self._vllm() is not None
+
+    def missing(self) -> str | None:
+        return super().missing() or (missing_vllm() if self.continuous() else None)
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
@@ -106,10 +125,17 @@ class TextAgent(PretrainedAgent[T]):
             except AnswerError as error:
                 replies[place] = error
         asked = [request.asked for request in requests.values()]
+        assert isinstance(self._engine, TransformersEngine)
         said = self._engine.generate(asked, [draws[place].seed for place in requests])
         for (place, request), one in zip(requests.items(), said, strict=True):
             replies[place] = self._reply(batch[place], draws[place], request, one) if isinstance(one, Said) else one
         return [replies[place] for place in range(len(batch))]
+
+    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        request = self._request(prepared, draw)
+        assert isinstance(self._engine, VLLMEngine)
+        said = await self._engine.generate(request.asked, draw.seed)
+        return self._reply(prepared, draw, request, said)
 
     def provenance(self) -> dict[str, Any]:
         return {**super().provenance(), **self._engine.provenance()}
@@ -119,16 +145,15 @@ class TextAgent(PretrainedAgent[T]):
 
     # what a family gives
 
-    def _make_engine(self) -> TransformersEngine:
+    def _make_engine(self) -> LocalEngine:
+        vllm = self._vllm()
+        if vllm is not None:
+            return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=self.settings.precision)
         return TransformersEngine(self.folder(), precision=self.settings.precision)
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
         """What is asked for the next message after ``history``, the newest part of the stimulus's."""
-
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        """What is asked for a word."""
-        raise NotImplementedError(f"{type(self).__name__} answers no cue words")
 
     def _message(self, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
@@ -138,8 +163,6 @@ class TextAgent(PretrainedAgent[T]):
 
     def _request(self, stimulus: Stimulus, draw: Draw) -> Request:
         """What is asked, without the oldest messages if the model has no room for all. Raises AnswerError."""
-        if isinstance(stimulus, WordStimulus):
-            return Request(self._word(stimulus, draw))
         assert isinstance(stimulus, ConversationStimulus)
         history = stimulus.history
 
@@ -152,8 +175,6 @@ class TextAgent(PretrainedAgent[T]):
         return Request(asked, left_out, self._engine.excess(asked) if left_out == most else 0)
 
     def _reply(self, stimulus: Stimulus, draw: Draw, request: Request, said: Said) -> Reply:
-        if isinstance(stimulus, WordStimulus):
-            return Reply(word_answer(stimulus, said.text), said.text)
         is_cut = bool(request.left_out or request.cut)
         answer = TurnAnswer(
             text=self._message(said.text, draw),
@@ -173,20 +194,4 @@ class TextAgent(PretrainedAgent[T]):
 
     def _too_few_words(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         """The filter of replies that say too little; how many words a message has counts before it is cut."""
-        if isinstance(reply.answer, WordAnswer):
-            return None if reply.answer.word else Verdict("no_word", True, str(reply.raw)[:200])
-        count = len(words(reply.raw["text"]))
-        if count >= max(self.settings.min_words, 1):
-            return None
-        is_last = reply.raw["attempt"] + 1 >= self.attempts
-        return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {reply.raw['text'][:200]}")
-
-
-def word_answer(stimulus: WordStimulus, text: str) -> WordAnswer:
-    """The first word of a reply that is not the cue; "" if there is none. A repeated prompt is passed over."""
-    found = prompts.words(text.rpartition("Guess:")[2])
-    others = [word for word in found if word != stimulus.cue.lower()]
-    if not others:
-        return WordAnswer(word="", candidates=found)
-    before = found[: found.index(others[0])]
-    return WordAnswer(word=others[0], candidates=found, skipped=[Skipped(word=word, rule="cue") for word in before])
+        return turns.too_few_words(reply, self.settings.min_words, self.attempts)

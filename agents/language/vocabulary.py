@@ -17,7 +17,7 @@ from types import MappingProxyType
 from agents.errors import UnavailableError
 
 PACKAGE = "wordfreq"
-INSTALL = "pip install 'understudy[words]'"
+INSTALL = "pip install wordfreq"
 _WORD = re.compile("[a-z]+")
 
 

@@ -34,6 +34,7 @@ Rule = Literal["letters", "lemma", "stop_word", "short", "unknown", "overlap"]
 Reading = Literal["shorter", "containment"]
 
 RULES: tuple[Rule, ...] = get_args(Rule)
+CUE = "cue"  # the rule that holds whatever the settings: the cue itself is no answer
 SHORTEST = 3  # letters of an answer, and of a run that two words share
 STOP_WORDS = Path(__file__).parent / "data" / "stop_words.txt"
 _OTHERS = re.compile("[^a-z]+")

@@ -27,9 +27,10 @@ from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.language.openai_chat import OpenAIChatAgent, OpenAICompletionAgent
+from agents.language.replies import words_said
 from agents.stimuli import parse_row
 from agents.universal import READ, UniversalAgent, UniversalSettings, sendable
-from agents.universal_prompts import read_caption, read_color, read_objects, read_word
+from agents.universal_prompts import read_caption, read_color, read_objects
 from agents.universal_scanpath import Fixation, duration_ms, read_scanpath
 from serving.records import Record
 
@@ -277,41 +278,12 @@ def test_durations(value: object, expected: float | None) -> None:
     assert duration_ms(value) == expected
 
 
-# words
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Butter", "butter"),
-        ("butter.", "butter"),
-        ("**Butter**", "butter"),
-        ('"Butter"', "butter"),
-        ("A word I associate with bread is butter.", "butter"),
-        ("The word is: butter", "butter"),
-        ("Bread → butter", "butter"),
-        ("bread: butter", "butter"),
-        ("Bread butter", "butter"),
-        ("Cue: bread; Guess: butter", "butter"),
-        ("Cue: hot; Guess: cold Cue: bread; Guess: butter", "butter"),
-        ("well-being", "well-being"),
-        ("A sandwich", "sandwich"),
-        ("Sorrow", "sorrow"),
-    ],
-)
-def test_words_are_read(text: str, expected: str) -> None:
-    assert read_word(text, "bread") == expected
-
-
-@pytest.mark.parametrize("text", [*APOLOGIES, "bread", "42", "Bread!"])
-def test_what_holds_no_word_is_unparsable(text: str) -> None:
-    with pytest.raises(AnswerError, match="no word"):
-        read_word(text, "bread")
+# abuse
 
 
 @given(st.text(alphabet="[]{}()\"':,.-*#|\n 0123456789xyXYms redCue;", max_size=400))
 def test_no_text_is_more_than_a_reader_can_take(text: str) -> None:
-    for read in (read_color, read_objects, read_caption, read_scanpath, lambda said: read_word(said, "bread")):
+    for read in (read_color, read_objects, read_caption, read_scanpath, lambda said: words_said(said, "bread") or [""]):
         with contextlib.suppress(AnswerError):
             assert read(text)
 
@@ -322,7 +294,7 @@ def test_no_text_is_more_than_a_reader_can_take(text: str) -> None:
 def test_long_texts_are_read_in_time(piece: str) -> None:
     """Under the limit for a test of 300 seconds; an expression that backtracks for ever is far beyond it."""
     text = (piece * READ)[:READ]
-    for read in (read_color, read_objects, read_caption, read_scanpath, lambda said: read_word(said, "bread")):
+    for read in (read_color, read_objects, read_caption, read_scanpath, lambda said: words_said(said, "bread") or [""]):
         with contextlib.suppress(AnswerError):
             read(text)
 
@@ -498,7 +470,7 @@ def test_both_versions_of_word_association(server: bad.Misbehaving, changes: dic
     reply, _ = answered(server, stimulus("word_association", **changes))
     assert server.requests[0].body["messages"] == [{"role": "user", "content": expected}]
     assert server.requests[0].body["max_tokens"] == 10
-    assert reply.answer == WordAnswer(word="butter")
+    assert reply.answer == WordAnswer(word="butter", candidates=["butter"])
     assert reply.raw["text"] == "Butter."
 
 
@@ -576,9 +548,7 @@ def test_as_many_fixations_as_asked_for(
     assert verdicts(agent, asked, reply).keys() == noted | {"no_durations"}
 
 
-@pytest.mark.parametrize(
-    "task", ["color_estimation", "object_detection", "image_captioning", "attention_prediction", "word_association"]
-)
+@pytest.mark.parametrize("task", ["color_estimation", "object_detection", "image_captioning", "attention_prediction"])
 def test_what_is_no_answer_fails_with_the_text(server: bad.Misbehaving, task: str) -> None:
     server.acts = [bad.answer("I'm sorry, I can't assist with that."), bad.answer("", finish_reason="content_filter")]
     with pytest.raises(AnswerError) as caught:
@@ -588,6 +558,15 @@ def test_what_is_no_answer_fails_with_the_text(server: bad.Misbehaving, task: st
     with pytest.raises(AnswerError) as caught:
         answered(server, stimulus(task))
     assert caught.value.code == "filtered"
+
+
+def test_a_reply_without_a_word_is_rejected_with_its_text(server: bad.Misbehaving) -> None:
+    server.acts = [bad.answer("I'm sorry, I can't assist with that.")]
+    asked = stimulus("word_association")
+    reply, agent = answered(server, asked)
+    assert reply.answer == WordAnswer(word="", candidates=[])
+    assert reply.raw["text"] == "I'm sorry, I can't assist with that."
+    assert verdicts(agent, asked, reply) == {"no_word": True}
 
 
 def test_a_turn_is_asked_as_a_chat_between_two_friends(server: bad.Misbehaving) -> None:
@@ -729,7 +708,6 @@ FAILED = {
     "babbling": "server_bad_reply",
     "echoing400": "server_refused",
     "withholding": "filtered",
-    "sorry": "unparsable",
 }
 
 
@@ -789,6 +767,9 @@ def test_every_item_ends_as_a_record_and_the_key_in_none_of_them(tmp_path: Path)
     assert served.keys() == {row["id"] for row in rows}
     assert {name: record["error"]["code"] for name, record in served.items() if record["error"]} == FAILED
     assert served["echoing"]["status"] == "ok"
+    assert served["sorry"]["status"] == "rejected"
+    assert {one["answer"]["word"] for one in served["sorry"]["attempts"]} == {""}
+    assert {verdict["filter"] for one in served["sorry"]["attempts"] for verdict in one["verdicts"]} == {"no_word"}
     assert served["image_captioning"]["status"] == "ok"
     assert served["attention_prediction"]["answer"]["fixations"] == [[640, 400], [1021, 88], [-5, 1100]]
     assert [v["filter"] for v in served["attention_prediction"]["attempts"][0]["verdicts"]] == [

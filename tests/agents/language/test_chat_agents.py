@@ -22,7 +22,7 @@ from agents.language.chat import ChatAgent
 from agents.language.completion import CompletionAgent
 from agents.language.dialogpt import DialoGPTAgent
 from agents.language.filters.settings import CHAT, COMPLETION, MEASURE, papers_policy
-from agents.language.text_agent import TextAgent, word_answer
+from agents.language.text_agent import TextAgent
 from agents.language.truncation import TruncationSettings, draw_length, truncate
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
@@ -386,22 +386,6 @@ def test_both_versions_of_word_association_are_asked(agents: dict[str, TextAgent
     assert prompted.sampling.max_tokens == 10
 
 
-@pytest.mark.parametrize(
-    ("text", "word", "candidates", "skipped"),
-    [
-        (" Lady.", "lady", ["lady"], []),
-        ("Dame? Lady", "lady", ["dame", "lady"], ["dame"]),
-        ("Cue: dame; Guess: knight", "knight", ["knight"], []),
-        ("42!", "", [], []),
-        ("dame", "", ["dame"], []),
-    ],
-)
-def test_the_first_word_is_the_answer(text: str, word: str, candidates: list[str], skipped: list[str]) -> None:
-    answer = word_answer(_word("Dame"), text)
-    assert (answer.word, answer.candidates) == (word, candidates)
-    assert [(one.word, one.rule) for one in answer.skipped] == [(one, "cue") for one in skipped]
-
-
 def test_a_reply_without_a_word_is_asked_for_again(folders: dict[str, Path]) -> None:
     for name in PROMPT_AGENTS:
         [test] = _agent(name, folders[name]).filters
@@ -480,3 +464,21 @@ def test_the_provenance_names_what_ran(agents: dict[str, TextAgent[Any]], name: 
     assert about["random_weights"] is True
     assert about["engine"] == "transformers"
     assert about["dtype"] == "float32"
+
+
+# what the model is told
+
+
+@pytest.mark.parametrize("turns", range(4))
+@pytest.mark.parametrize("speaker", ["A", "B"])
+def test_the_instructions_are_what_the_model_is_told_before_all_messages(
+    agents: dict[str, TextAgent[Any]], speaker: str, turns: int
+) -> None:
+    stimulus, draw = _conversation(turns, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
+    chat, completion = agents["chat"], agents["completion"]
+    assert _asked(chat, stimulus, draw).messages[0].text == chat.instructions(stimulus, draw)
+    opening = completion.instructions(stimulus, draw)
+    assert opening is not None
+    assert (_asked(completion, stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening
+    for name in agents.keys() - PROMPT_AGENTS:
+        assert agents[name].instructions(stimulus, draw) is None

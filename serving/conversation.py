@@ -19,17 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
 
 from agents.answers import ConversationAnswer, Message, TurnAnswer
+from agents.contract import Draw
 from agents.language.casting import SIDES, cast
-from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
+from agents.language.filters.policies import Judgement
 from agents.language.filters.settings import FilterSettings, Policy
-from agents.stimuli import ConversationStimulus, Utterance, parse_row
+from agents.stimuli import ConversationStimulus, parse_row
+from serving import turns
 from serving.items import Item
 from serving.scheduler import Scheduler
 
 STRIDE = 10_000
+OLDER = {"status": "ok", "error": None, "raw": None}  # what a line of version 0.1 does not say
+Told = Callable[[ConversationStimulus, Draw], str | None]
 Turns = Mapping[tuple[int, int], Mapping[str, Any]]  # journal lines by (attempt at the conversation, turn)
 
 
@@ -46,8 +49,9 @@ class Rules:
 class Conversation:
     """One conversation of the pair ``name`` = (``first``, ``second``) about one stimulus.
 
-    ``turns`` are journalled turns to replay, ``on_turn`` is called with each new one's journal line. :meth:`run`
-    returns an item as the scheduler would, its answer the whole conversation.
+    ``turns`` are journalled turns to replay, ``on_turn`` is called with each new one's journal line. ``told`` are the
+    two agents' :meth:`agents.contract.Agent.instructions`. :meth:`run` returns an item as the scheduler would, its
+    answer the whole conversation.
     """
 
     name: str
@@ -59,9 +63,11 @@ class Conversation:
     rules: Rules = field(default_factory=Rules)
     turns: Turns = field(default_factory=dict)
     on_turn: Callable[[bytes], None] = lambda line: None
+    told: tuple[Told, Told] = (lambda stimulus, draw: None, lambda stimulus, draw: None)
     _messages: list[Message] = field(init=False, default_factory=list)
     _replays: bool = field(init=False, default=True)
     _batches: list[int] = field(init=False, default_factory=list)
+    _raws: list[Any] = field(init=False, default_factory=list)
 
     async def run(self, scheduler: Scheduler) -> Item:
         """Hold the conversation. Raises AgentStoppedError if one of the two stops."""
@@ -72,13 +78,15 @@ class Conversation:
         for whole.attempt in range(self.rules.attempts):
             shown = cast(stimulus, whole.draw_seed())
             self._messages.clear()
+            self._raws.clear()
             found = await self._hold(scheduler, shown, whole)
-            whole.raw = orjson.dumps({key: getattr(shown, key) for key in ("topic", "names", "personas", "who_starts")})
+            said = {"turns": self._raws} if any(self._raws) else {}
+            whole.raw = orjson.dumps({**turns.drawn(shown), **said})
             whole.answer = None
             if self._messages or whole.status != "failed":
                 whole.answer = ConversationAnswer(messages=self._messages).model_dump_json().encode()
             if found:
-                whole.attempts.append(whole.rejected_attempt([_verdict(one) for one in found]))
+                whole.attempts.append(whole.rejected_attempt([turns.verdict(one) for one in found]))
             if whole.status != "rejected":
                 break
         if whole.worker is not None and self._batches:
@@ -87,88 +95,78 @@ class Conversation:
 
     async def _hold(self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item) -> list[Judgement]:
         """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found."""
-        assert stimulus.names is not None
         assert stimulus.who_starts is not None
         starts = SIDES.index(stimulus.who_starts)
-        clock: float | None = 0.0
         whole.status = "ok"
         for turn in range(stimulus.exchanges):
             side = (starts + turn) % 2
-            done, item, rejected = await self._turn(scheduler, stimulus, whole, side, turn)
+            done, rejected = await self._turn(scheduler, stimulus, whole, side, turn)
             self._add(whole, done)
-            if item is not None and item.status != "ok":
-                whole.status, whole.error = item.status, item.error
+            if done["status"] != "ok":
+                whole.status, whole.error = done["status"], done["error"] and tuple(done["error"])
                 return []
             answer = TurnAnswer.model_validate(done["answer"])
-            clock = None if clock is None or answer.delay_s is None else clock + answer.delay_s
-            self._messages.append(
-                Message(turn=turn, speaker=stimulus.names[side], agent=self.pair[side], at=clock, **answer.model_dump())
-            )
+            self._messages.append(turns.next_message(stimulus, self._messages, side, self.pair[side], answer))
             if rejected:
                 whole.status = "rejected"
                 return rejected
-        said = [(message.speaker, message.text) for message in self._messages]
-        before = [(one.speaker, one.text) for one in stimulus.history]
-        total = len(before) + stimulus.exchanges
-        return judge_conversation(
-            [*before, *said], self.rules.policy, self.rules.thresholds, names=stimulus.names, total=total
-        )
+        prompts = [self._prompt(stimulus, side) for side in range(2)]
+        return turns.judge_whole(stimulus, self._messages, self.rules.policy, self.rules.thresholds, prompts)
 
     async def _turn(
         self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item, side: int, turn: int
-    ) -> tuple[Mapping[str, Any], Item | None, list[Judgement]]:
-        """One turn: its journal line, its item if it was asked now, and why the conversation ends with it, if it does.
+    ) -> tuple[Mapping[str, Any], list[Judgement]]:
+        """One turn: its journal line, and for which findings the conversation ends with it.
 
-        A turn that is to be sampled again is, as often as the rules allow; after that the conversation is.
+        A turn that is to be sampled again is, as often as the rules allow; after that the conversation is. What failed
+        is not journalled: it may be asked again.
         """
         if turn == 0 and stimulus.opener is not None:
-            return {"answer": TurnAnswer(text=stimulus.opener, finish="opener").model_dump(), "attempts": []}, None, []
+            opener = TurnAnswer(text=stimulus.opener, finish="opener").model_dump()
+            return {"status": "ok", "answer": opener, "attempts": [], "raw": None}, []
         known = self.turns.get((whole.attempt, turn)) if self._replays else None
         if known is not None:
-            return known, None, _again(self._judged(stimulus, side, known["answer"]["text"]))
+            said = known["answer"]["text"] if known["status"] == "ok" else None
+            return known, [] if said is None else _again(self._judged(stimulus, side, said))
         self._replays = False  # what comes after a turn that is asked anew is not what was said after the old one
         earlier: list[dict[str, Any]] = []
         number = STRIDE * whole.attempt
         for tried in range(1, self.rules.attempts + 1):
             item = await self._ask(scheduler, stimulus, side, turn, number)
-            if item.status == "ok" and (wrong := _unusable(item)) is not None:
+            if item.status == "ok" and (wrong := turns.unusable(item)) is not None:
                 item.status, item.error = "failed", ("bad_turn", wrong)
             item.attempts = [*earlier, *item.attempts]
+            found = []
             if item.status != "ok":
-                return orjson.loads(self._line(item, whole.attempt)), item, []
+                break
             found = self._judged(stimulus, side, TurnAnswer.model_validate_json(item.answer or b"").text)
             bad = [one for one in found if one.action == "resample_turn"]
             if not bad or tried == self.rules.attempts:
                 break
-            earlier = [*item.attempts, item.rejected_attempt([_verdict(one) for one in bad])]
+            earlier = [*item.attempts, item.rejected_attempt([turns.verdict(one) for one in bad])]
             number = item.first_attempt + item.attempt + 1
         line = self._line(item, whole.attempt)
-        self.on_turn(line)
-        return orjson.loads(line), item, _again(found)
+        if item.status in ("ok", "rejected"):
+            self.on_turn(line)
+        return orjson.loads(line), _again(found)
 
     def _judged(self, stimulus: ConversationStimulus, side: int, text: str) -> list[Judgement]:
         """What the filters find in a new message."""
-        assert stimulus.names is not None
-        before = [(one.speaker, one.text) for one in stimulus.history]
-        history = [*before, *((one.speaker, one.text) for one in self._messages)]
-        total = len(stimulus.history) + stimulus.exchanges
-        return judge_turn(
-            history,
-            stimulus.names[side],
-            text,
-            self.rules.policy,
-            self.rules.thresholds,
-            names=stimulus.names,
-            total=total,
-        )
+        policy, thresholds = self.rules.policy, self.rules.thresholds
+        prompt = self._prompt(stimulus, side)
+        return turns.judge_next(stimulus, self._messages, side, text, policy, thresholds, prompt)
+
+    def _prompt(self, stimulus: ConversationStimulus, side: int) -> str | None:
+        """What the agent on ``side`` was told, as it stands before its next message."""
+        draw = Draw(0, self.sample, options={"speaker": SIDES[side]})
+        return self.told[side](turns.shown(stimulus, self._messages), draw)
 
     async def _ask(
         self, scheduler: Scheduler, stimulus: ConversationStimulus, side: int, turn: int, first_attempt: int
     ) -> Item:
-        said = [Utterance(speaker=m.speaker, text=m.text, at=m.at) for m in self._messages]
         return await scheduler.answer(
             self.pair[side],
-            stimulus.model_copy(update={"history": [*stimulus.history, *said]}),
+            turns.shown(stimulus, self._messages),
             self.sample,
             seed=self.run_seed,
             turn=turn,
@@ -186,7 +184,10 @@ class Conversation:
                 "sample": item.sample,
                 "conversation_attempt": attempt,
                 "turn": item.turn,
+                "status": item.status,
+                "error": item.error,
                 "answer": None if item.answer is None else orjson.Fragment(item.answer),
+                "raw": None if item.raw is None else orjson.Fragment(item.raw),
                 "attempts": item.attempts,
                 "timing": [item.waiting, item.preparing, item.responding],
                 "worker": item.worker,
@@ -197,6 +198,7 @@ class Conversation:
     def _add(self, whole: Item, done: Mapping[str, Any]) -> None:
         """Add one turn's cost and rejected attempts to the whole."""
         whole.attempts += done["attempts"]
+        self._raws.append(done["raw"])
         waiting, preparing, responding = done.get("timing") or (0.0, 0.0, 0.0)
         whole.waiting += waiting
         whole.preparing += preparing
@@ -211,21 +213,6 @@ def _again(found: Sequence[Judgement]) -> list[Judgement]:
     return [one for one in found if one.rejected]
 
 
-def _verdict(judgement: Judgement) -> dict[str, Any]:
-    verdict = judgement.verdict()
-    return {"filter": verdict.filter, "rejected": verdict.rejected, "found": verdict.found}
-
-
-def _unusable(item: Item) -> str | None:
-    """What keeps a turn from being said to the other speaker, or None."""
-    try:
-        said = TurnAnswer.model_validate_json(item.answer or b"")
-        Utterance(speaker="A", text=said.text)
-    except ValidationError as error:
-        return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
-    return None
-
-
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Any]]:
     """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
     conversation, turn); a turn journalled twice counts once, as first said."""
@@ -233,7 +220,7 @@ def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[s
     for turn in _lines(path):
         if wanted(turn["stimulus"], turn["sample"]):
             turns = found.setdefault((turn["stimulus"], turn["sample"]), {})
-            turns.setdefault((turn["conversation_attempt"], turn["turn"]), turn)
+            turns.setdefault((turn["conversation_attempt"], turn["turn"]), {**OLDER, **turn})
     return found
 
 

@@ -7,6 +7,7 @@
 ``coco-search18``       scanpaths as that dataset has them (:mod:`serving.export_scanpaths`)
 ``pysaliency``          scanpaths and images as that package reads them (:mod:`serving.export_scanpaths`)
 ``judges``              one GIF per scanpath, blinded, with a separate key (:mod:`serving.export_judges`)
+``conversations``       beginnings of conversations, blinded, with a separate key (:mod:`serving.export_conversations`)
 ======================  ==============================================================================================
 
 What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
@@ -23,8 +24,9 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -32,14 +34,15 @@ import orjson
 
 from agents.errors import InputError
 from serving.files import replacing
-from serving.outputs import make_parent, new_folder, refuse_existing, refuse_own_files
+from serving.outputs import make_parent, new_folder, refuse_existing, refuse_other_folder, refuse_own_files
 from serving.reading import RunFolder
 from serving.report_text import count
 
 if TYPE_CHECKING:
+    from serving.export_conversations import Excerpts
     from serving.export_judges import Clips
 
-FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges")
+FORMATS = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges", "conversations")
 SCHEMA = "understudy.export/1"
 MARKER = "_export.json"
 STIMULI = "_stimuli.jsonl"
@@ -127,13 +130,15 @@ def export(
     include_control: bool = False,
     force: bool = False,
     clips: Clips | None = None,
+    excerpts: Excerpts | None = None,
 ) -> int:
     """Export the run folder ``path`` to ``out`` and print a summary. Returns 0.
 
     ``sample``: which sample of each key; None means all of them, for turingtest sample 0. ``allow_missing`` is for
     turingtest, which otherwise refuses a run with gaps and names every one; ``clips`` says how the clips of judges
-    look. Raises InputError (unknown format, ``out`` exists, gaps, pictures that are missing or changed, damaged
-    records, nothing to export), UnavailableError (pysaliency without h5py) and StorageError.
+    look, ``excerpts`` how conversations are cut. Raises InputError (unknown format, ``out`` exists, gaps, pictures that
+    are missing or changed, damaged records, nothing to export), UnavailableError (pysaliency without h5py) and
+    StorageError.
     """
     if format not in FORMATS:
         raise InputError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
@@ -141,6 +146,8 @@ def export(
         raise InputError(f"sample {sample}: samples are numbered from 0")
     if clips is not None and format != "judges":
         raise InputError(f"how clips look can be chosen for the format judges, not for {format}")
+    if excerpts is not None and format != "conversations":
+        raise InputError(f"lengths of excerpts can be chosen for the format conversations, not for {format}")
     folder, out = RunFolder(path), Path(out)
     refuse_own_files([out], folder.path)
     if out.name in ("", ".."):
@@ -152,6 +159,8 @@ def export(
         notes = _turingtest(chosen, out, allow_missing, force)
     elif format == "judges":
         notes = _judges(chosen, out, clips, force)
+    elif format == "conversations":
+        notes = _conversations(chosen, out, excerpts, force)
     else:
         notes = _one_file(chosen, format, out, force)
     _summarise(chosen, out, notes)
@@ -171,22 +180,43 @@ def _turingtest(chosen: Selection, out: Path, allow_missing: bool, force: bool) 
 
 
 def _judges(chosen: Selection, out: Path, clips: Clips | None, force: bool) -> dict[str, Any]:
-    """The folder holds clips alone, so that it can be handed on as it is: what is known of them stands beside it."""
-    from serving.export_judges import Clips, refuse_other_folder, write_clips
+    from serving.export_judges import CLIP, Clips, write_clips
 
+    refuse_other_folder(out, CLIP, "clip")
+    return _blinded(chosen, "judges", out, force, ("clip", "scanpaths"), partial(write_clips, chosen, clips or Clips()))
+
+
+def _conversations(chosen: Selection, out: Path, excerpts: Excerpts | None, force: bool) -> dict[str, Any]:
+    from serving.export_conversations import EXCERPT, Excerpts, write_conversations
+
+    refuse_other_folder(out, EXCERPT, "excerpt of a conversation")
+    write = partial(write_conversations, chosen, excerpts or Excerpts())
+    return _blinded(chosen, "conversations", out, force, ("excerpt", "conversations"), write)
+
+
+def _blinded(
+    chosen: Selection,
+    form: str,
+    out: Path,
+    force: bool,
+    called: tuple[str, str],
+    write: Callable[[Path, BinaryIO], dict[str, Any]],
+) -> dict[str, Any]:
+    """A folder that holds what judges see and nothing else, so that it can be handed on as it is: what is known of it
+    stands beside it. ``called``: one of its files, and what is exported; ``write`` fills the folder and the key."""
     key, about = (_beside(out, end) for end in ("key.csv", "export.json"))
     refuse_own_files([key, about], chosen.folder.path)
     refuse_existing([key, about], force=force)
-    refuse_other_folder(out)
     make_parent(out)
     with ExitStack() as files:
         written = [files.enter_context(replacing(key)), files.enter_context(replacing(about))]
         folder = files.enter_context(new_folder(out, marker=f"../{about.name}", force=force))
-        notes = write_clips(chosen, clips or Clips(), folder, written[0])
+        notes = write(folder, written[0])
         if not chosen.taken.total():
-            raise InputError(f"{chosen.folder.path}: there are no scanpaths to export{_left_out(chosen)}")
-        notes["remarks"] = [f"which clip is whose: {key}; keep it and {about} from the judges"]
-        written[1].write(chosen.sidecar("judges", notes))
+            raise InputError(f"{chosen.folder.path}: there are no {called[1]} to export{_left_out(chosen)}")
+        kept = f"which {called[0]} is whose: {key}; keep it and {about} from the judges"
+        notes["remarks"] = [*notes.get("remarks", ()), kept]
+        written[1].write(chosen.sidecar(form, notes))
         for file in written:
             file.flush()
     return notes

@@ -35,6 +35,7 @@ from agents.stimuli import AttentionStimulus, parse_row, sha256
 from serving.export import MALFORMED, Selection, misfit
 from serving.export_scanpaths import TASK, Record, Row, find_row, on_image, scanpaths, target_name
 from serving.lookup import Lookup
+from serving.outputs import MODIFIED
 from serving.report_text import count
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ COLUMNS = (
 )
 OUTSIDE = "of stimuli outside the set"
 WITHOUT = "without fixations"
-MODIFIED = 946_684_800  # 2000-01-01, for every clip: a time that archives of all kinds can hold
-_CLIP = re.compile(r"clip-\d{4,}\.gif")
+CLIP = re.compile(r"clip-\d{4,}\.gif")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +101,6 @@ class _Path:
     def place(self, seed: int) -> bytes:
         """What the order of the clips follows."""
         return hashlib.sha256(orjson.dumps([seed, self.agent, self.stimulus, self.sample])).digest()
-
-
-def refuse_other_folder(out: Path) -> None:
-    """Raise InputError if ``out`` is a folder that holds anything but clips: it could be somebody's."""
-    if out.is_dir():
-        others = sorted(item.name for item in out.iterdir() if not _CLIP.fullmatch(item.name))
-        if others:
-            raise InputError(f"{out} exists and holds {others[0]}, which is no clip; give another name")
 
 
 def write_clips(chosen: Selection, clips: Clips, folder: Path, key: BinaryIO) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Single files are written by :func:`serving.files.replacing`; this is the same fo
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -18,6 +19,7 @@ from serving.files import sync_folder
 
 # What a run folder holds that is nobody else's to write. The page of the report is not among it.
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", "records", "turns")
+MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
 
 
 def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
@@ -56,6 +58,15 @@ def refuse_irregular(path: Path) -> None:
     if not stat.S_ISREG(mode):
         what = "a link" if stat.S_ISLNK(mode) else "not a plain file"
         raise InputError(f"{path} is {what} and is not replaced; give another name")
+
+
+def refuse_other_folder(path: Path, ours: re.Pattern[str], kind: str) -> None:
+    """Raise InputError if ``path`` is a folder that holds anything but files named like ``ours``, each of them called
+    a ``kind``: it could be somebody's."""
+    if path.is_dir():
+        others = sorted(item.name for item in path.iterdir() if not ours.fullmatch(item.name))
+        if others:
+            raise InputError(f"{path} exists and holds {others[0]}, which is no {kind}; give another name")
 
 
 def make_parent(path: Path) -> None:

@@ -71,7 +71,12 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] 
     for entry, agent in members:
         checkpoint, revision = agent.checkpoint()
         settings = agent.settings.model_dump(mode="json")
-        identity = {"agent": entry.agent, "settings": settings, "checkpoint": checkpoint, "revision": revision}
+        identity = {
+            "agent": entry.agent,
+            "settings": agent.settings.identity(),
+            "checkpoint": checkpoint,
+            "revision": revision,
+        }
         sha256 = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()
         about.append(
             {
@@ -269,7 +274,7 @@ def _difference(begun: dict[str, Any], about: dict[str, Any]) -> str:
         for key in sorted({*was, *given})
         if was.get(key) != given.get(key)
     ]
-    return "; ".join(found) or "another implementation"
+    return "; ".join(found) or "another implementation, or a file that its settings name has changed"
 
 
 def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:

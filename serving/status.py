@@ -53,7 +53,10 @@ def status(path: Path | str) -> dict[str, Any]:
     for name in names:
         entry = meta["agents"].get(name, {})
         tasks: list[str] = entry.get("task", [])
-        asked = _by_task({kind: hashes for kind, hashes in kinds.items() if is_asked(entry, kind)})
+        its = {kind: hashes for kind, hashes in kinds.items() if is_asked(entry, kind)}
+        asked = {task: stimuli[task] for task, _ in its}
+        if sum(map(len, asked.values())) != sum(map(len, its.values())):  # of a task not all
+            asked = _by_task(its)
         samples: int = entry.get("samples", meta.get("samples", 1))
         tally = _tally(folder, name) if name in recorded else _Tally()
         agents[name] = {

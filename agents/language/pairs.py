@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.settings import FilterSettings, Policy, papers_policy
-from agents.stimuli import ConversationStimulus
+from agents.tasks import ConversationType
 
 
 class PairSettings(Settings):
@@ -25,12 +25,12 @@ class PairSettings(Settings):
     attempts: int = Field(5, ge=1, le=100)
     """How often a turn, and a whole conversation, is tried while the policy wants it sampled again."""
 
-    def policy_for(self, stimulus: ConversationStimulus, pair: Sequence[Agent[Any]]) -> Policy:
-        """The policy that holds for a conversation of ``pair``."""
+    def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
+        """The policy that holds for a conversation of the type ``kind`` between the two of ``pair``."""
         if self.policy is not None:
             return self.policy
         first, second = (agent.family for agent in pair)
-        return papers_policy(stimulus.type, first, second)
+        return papers_policy(kind, first, second)
 
 
 def make(name: str, given: Mapping[str, Any] | None) -> PairSettings:

@@ -27,8 +27,9 @@ Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
 class Scripted:
     """Answers as a scheduler does, at once; counts what it is asked."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, own: Mapping[tuple[int, int], str] | None = None) -> None:
         self.script = script
+        self.own = own or {}  # how an agent's own filters or an error end a turn, by (turn, first attempt)
         self.asked: list[tuple[int, int]] = []
         self.seen: list[tuple[str, ConversationStimulus, Mapping[str, Any]]] = []
 
@@ -42,6 +43,9 @@ class Scripted:
         item.first_attempt = first_attempt
         item.draw_seed()
         item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
+        if (turn, first_attempt) in self.own:
+            item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
+        item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
         return item
 
@@ -50,10 +54,21 @@ def row(**fields: Any) -> bytes:
     return json.dumps({"id": "c", "task": "conversation", "exchanges": 6, **fields}).encode()
 
 
-def hold(script: Script, rules: Rules, turns: Any = None, **fields: Any) -> tuple[Item, Scripted, list[dict[str, Any]]]:
-    scheduler, lines = Scripted(script), []
+def hold(
+    script: Script, rules: Rules, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
+) -> tuple[Item, Scripted, list[dict[str, Any]]]:
+    scheduler, lines = Scripted(script, own), []
     talk = Conversation(
-        "a~b", ("a", "b"), row(**fields), 0, 7, 1, rules, turns or {}, lambda line: lines.append(json.loads(line))
+        "a~b",
+        ("a", "b"),
+        row(**fields),
+        0,
+        7,
+        1,
+        rules,
+        turns or {},
+        lambda line: lines.append(json.loads(line)),
+        told or (lambda stimulus, draw: None,) * 2,
     )
     return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
 
@@ -139,16 +154,51 @@ def test_a_bad_turn_is_sampled_again_alone() -> None:
     assert [line["turn"] for line in lines] == list(range(6))
 
 
+def test_what_a_turn_says_beside_its_text_is_in_the_record() -> None:
+    item, _, _ = hold(fresh, Rules(), opener="Hello there, you two.", who_starts="A")
+    assert json.loads(item.raw or b"")["turns"] == [None, *({"tokens": 10 * turn} for turn in range(1, 6))]
+
+
+def test_a_turn_that_failed_is_not_journalled() -> None:
+    item, _, lines = hold(fresh, Rules(attempts=3), own={(3, 0): "failed"})
+    assert item.status == "failed"
+    assert len(texts(item)) == len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    "prompts", [None, "Both of them love to talk about the old lighthouse on the hill by the sea."]
+)
+def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> None:
+    """Only side B's agent is told; side A says the same words, and that is no echo."""
+    said = "Well, both of them love to talk about the old lighthouse, as you know."
+    told = (lambda stimulus, draw: None, lambda stimulus, draw: prompts if draw.options["speaker"] == "B" else "wrong")
+    item, _, _ = hold(lambda turn, attempt: said + "!" * turn, Rules(Policy()), told=told, who_starts="A")
+    found = {one["filter"]: one["found"] for attempt in item.attempts for one in attempt["verdicts"]}
+    assert ("prompt_echo" in found) == (prompts is not None)
+    turned, _, _ = hold(
+        lambda turn, attempt: said, Rules(Policy(prompt_echo="resample_turn")), told=told, who_starts="A"
+    )
+    assert turned.status == ("rejected" if prompts else "ok")
+    assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
+
+
 @settings(max_examples=60, deadline=None)
-@given(kept=st.integers(0, 40), until=st.sampled_from([0, STRIDE, 3 * STRIDE]), bad=st.integers(0, 5))
-def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(kept: int, until: int, bad: int) -> None:
+@given(
+    kept=st.integers(0, 40),
+    until=st.sampled_from([0, STRIDE, 3 * STRIDE]),
+    bad=st.integers(0, 5),
+    own=st.sampled_from([{}, {(2, 0): "rejected"}, {(0, 0): "rejected", (5, STRIDE): "rejected"}]),
+)
+def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(
+    kept: int, until: int, bad: int, own: Mapping[tuple[int, int], str]
+) -> None:
     def script(turn: int, attempt: int) -> str:
         return "" if turn == bad and attempt % STRIDE == 0 else looping(until)(turn, attempt)
 
     policy = COMPLETION.model_copy(update={"empty": "resample_turn"})
-    whole, scheduler, lines = hold(script, Rules(policy, attempts=4))
+    whole, scheduler, lines = hold(script, Rules(policy, attempts=4), own=own)
     turns = {(line["conversation_attempt"], line["turn"]): line for line in lines[:kept]}
-    again, second, more = hold(script, Rules(policy, attempts=4), turns)
+    again, second, more = hold(script, Rules(policy, attempts=4), turns, own)
     assert (again.status, again.answer, again.seed, again.raw) == (whole.status, whole.answer, whole.seed, whole.raw)
     assert orjson.dumps(again.attempts) == orjson.dumps(whole.attempts)
     assert len(more) == len(lines) - len(turns)

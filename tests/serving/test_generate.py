@@ -16,9 +16,9 @@ import pytest
 from PIL import Image as PILImage
 
 from serving.cli import main
-from serving.conversation import _unusable
 from serving.items import Item
 from serving.records import Record
+from serving.turns import unusable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -328,7 +328,7 @@ def test_a_turn_that_cannot_be_said_fails_its_conversation_alone(tmp_path: Path)
     assert found["c1"]["error"]["code"] == "told_to_fail"
     assert found["c1"]["worker"] is not None
     item = Item("null", b"", "c1", answer=b'{"text": "%b"}' % (b"x" * 100_001))
-    assert "at most 100000" in (_unusable(item) or "")
+    assert "at most 100000" in (unusable(item) or "")
 
 
 def test_a_limit_keeps_the_journal_of_the_other_conversations(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from pydantic import ConfigDict, Field
 
 from agents.contract import Settings
-from agents.tasks import Family
+from agents.tasks import ConversationType, Family
 
 FilterName = Literal[
     "repeated_sentence",
@@ -118,7 +118,7 @@ PAPERS = MappingProxyType(
 )
 
 
-def papers_policy(kind: Literal["HH", "HM", "MM"], first: Family = "other", second: Family = "other") -> Policy:
+def papers_policy(kind: ConversationType, first: Family = "other", second: Family = "other") -> Policy:
     """The papers' policy for a conversation of people ("HH"), of a machine with a person ("HM") or of two machines
     ("MM"), these by the families of the two models."""
     return PAPERS.get((first, second), MEASURE) if kind == "MM" else MEASURE

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 Kind = tuple[str, str | None]  # task, and in attention prediction the mode
 
 
@@ -15,6 +17,11 @@ def kind_of(row: Mapping[str, Any]) -> Kind:
     """The kind of a stimulus's row."""
     task = str(row.get("task"))
     return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
+
+
+def task_of(row: bytes) -> str:
+    """The task of a stimulus, from its canonical JSON."""
+    return str(orjson.loads(row)["task"])
 
 
 def is_asked(about: Mapping[str, Any], kind: Kind) -> bool:

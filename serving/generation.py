@@ -7,38 +7,33 @@ import contextlib
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
 from agents import catalogue
 from agents.contract import Agent
-from agents.errors import AgentStoppedError, InputError, Problem, UnavailableError
+from agents.errors import AgentStoppedError, InputError, Problem
 from agents.language import pairs
-from agents.stimuli import ConversationStimulus, parse_row
-from serving.asked import Kind, kind_of, named
+from agents.tasks import ConversationType
+from serving.asked import Kind, kind_of, named, task_of
 from serving.cluster import Cluster
 from serving.conversation import Conversation, Rules, read_journal
 from serving.done import FAILED, NONE, Done, Places, compact
 from serving.files import repair_tail
+from serving.fleet import Fleet
 from serving.items import Header, Item
-from serving.lane import Lane
-from serving.placement import Admission, Need, gpu_share, replicas_for
 from serving.progress import Progress
 from serving.run import Run
 from serving.scheduler import Scheduler
 from serving.store import Store
 from serving.units import Options, Unit
-from serving.worker import Spec
-from serving.workers import RemoteWorker, probe_for
+from serving.workers import probe_for
 
 CONVERSATIONS = 1024  # of one pair that advance together
-
-
-CORES = 8  # for a worker whose operations are shared among torch's threads; another fills one core
 
 
 @dataclass(slots=True)
@@ -54,10 +49,8 @@ class Generation:
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
-    admission: Admission = field(init=False)
+    fleet: Fleet = field(init=False)
     progress: Progress = field(init=False)
-    _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
-    _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
 
     def plan(self) -> int:
         """Find what is still to be answered; returns how much that is."""
@@ -124,7 +117,8 @@ class Generation:
                     listen()
                 start.result()
                 gc.freeze()  # what is imported stays: the collector need not look at it again and again
-                self._admit()
+                self.fleet = self._make_fleet()
+                self.fleet.admit([unit.members for unit in self.units], self._batches)
                 work = asyncio.create_task(self._work())
                 watch = asyncio.create_task(self.cluster.watch())
                 try:
@@ -136,8 +130,7 @@ class Generation:
                     work.cancel()
                     watch.cancel()
                     await asyncio.gather(work, watch, return_exceptions=True)
-                    await self._end_loads(*self._loads)
-                    await self.scheduler.close()
+                    await self.fleet.close()
                     await self.store.finish(writer)
                     shown.cancel()
         finally:
@@ -146,28 +139,26 @@ class Generation:
                 await self.store.finish(writer)
             await self.cluster.stop()
 
-    def _admit(self) -> None:
-        nodes = self.cluster.nodes
-        has_gpu = any(node.gpu_count for node in nodes)
-        if self.options.device == "cuda" and not has_gpu:
-            raise UnavailableError("--device cuda: Ray sees no GPU here; leave --device out to run on the CPU")
-        needs = {}
-        for name, agent in self.agents.items():
-            on_gpu = has_gpu and self.options.device != "cpu" and agent.device_memory > 0
-            device_memory = agent.device_memory if on_gpu else 0
-            need = Need(name, agent.memory, device_memory)
-            replicas = self.options.replicas
-            if replicas is None:
-                cores = CORES if agent.parallel else 1
-                replicas = replicas_for(need, cores, self._batches(name, agent), nodes)
-                if agent.continuous() and not device_memory:
-                    replicas = 1  # it has its own limit of calls at once; a server's is for all of them
-            needs[name] = replace(need, replicas=replicas)
-        self.admission = Admission(nodes, needs)
-        self.admission.check([unit.members for unit in self.units])
+    def _make_fleet(self) -> Fleet:
+        options = self.options
+        return Fleet(
+            self.cluster,
+            self.scheduler,
+            self.agents,
+            options.entries,
+            options.settings,
+            self.run.root,
+            options.device,
+            options.replicas,
+            options.batch_size,
+            options.timeout,
+            options.load_timeout,
+            probe_for(self.run.root, self._first_image()) if options.address else None,
+        )
 
-    def _batches(self, name: str, agent: Agent[Any]) -> int:
+    def _batches(self, name: str) -> int:
         """How many batches an agent has to answer, about; a conversation counts as one."""
+        agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
         return sum(
             left if unit.is_pair or agent.continuous() else -(-left // size)
@@ -186,10 +177,10 @@ class Generation:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _answer_unit(self, unit: Unit) -> None:
-        async with self.admission.admit(unit.members):
+        async with self.fleet.admission.admit(unit.members):
             try:
                 self.progress.say(f"loading {' and '.join(dict.fromkeys(unit.members))}")
-                await asyncio.gather(*(self._loaded(member) for member in dict.fromkeys(unit.members)))
+                await asyncio.gather(*(self.fleet.loaded(member) for member in dict.fromkeys(unit.members)))
                 self._note_provenance(unit)
                 self.progress.say("")
                 if unit.is_pair:
@@ -200,50 +191,8 @@ class Generation:
                 unit.error = error
                 self.progress.say(str(error))
         for member in dict.fromkeys(unit.members):
-            if not self.admission.in_use(member):
-                await self._end_loads(member)
-                if member in self.scheduler.lanes:
-                    await self.scheduler.remove(member)
-
-    async def _end_loads(self, *names: str) -> None:
-        """End what is still being loaded, before Ray ends."""
-        loads = [self._loads.pop(name) for name in names if name in self._loads]
-        for load in loads:
-            load.cancel()
-        await asyncio.gather(*loads, return_exceptions=True)
-
-    async def _loaded(self, name: str) -> None:
-        """Load an agent once, whoever needs it."""
-        if name not in self._loads:
-            self._loads[name] = asyncio.create_task(self._load(name))
-        await asyncio.shield(self._loads[name])
-
-    async def _load(self, name: str) -> None:
-        need, agent, options = self.admission.needs[name], self.agents[name], self.options
-        nodes = self.cluster.nodes
-        share = 0.0
-        if need.device_memory:
-            share = gpu_share(need, min(node.gpu_memory for node in nodes if node.gpu_count))
-        cpus = min(node.cpus for node in nodes) or 1
-        together = sum(one.replicas for one in self.admission.needs.values()) if len(nodes) == 1 else need.replicas
-        spec = Spec(
-            entry=options.entries[name],
-            settings=options.settings.get(name, {}),
-            root=self.run.root,
-            device="cuda:0" if need.device_memory else "cpu",
-            threads=max(1, cpus // max(1, min(together, cpus))),
-            memory_fraction=share or None,
-        )
-        probe = probe_for(self.run.root, self._first_image()) if options.address else None
-
-        def worker() -> RemoteWorker:
-            return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, probe)
-
-        lane = Lane(
-            agent, worker, batch_size=options.batch_size, timeout=options.timeout, load_timeout=options.load_timeout
-        )
-        self.scheduler.add(lane)
-        await lane.start(need.replicas)
+            if not self.fleet.admission.in_use(member):
+                await self.fleet.unload(member)
 
     def _first_image(self) -> str | None:
         return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)
@@ -310,6 +259,8 @@ class Generation:
     async def _converse(self, unit: Unit) -> None:
         seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
         first, second = unit.members
+        told = (self.agents[first].instructions, self.agents[second].instructions)
+        rules = self._rules(unit)
         state = unit.done.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
@@ -329,8 +280,9 @@ class Generation:
                 if place in self.run.invalid:
                     continue
                 talk = Conversation(
-                    unit.name, (first, second), row, sample, seed, place + 1, self._rules(unit, row),
-                    said.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
+                    unit.name, (first, second), row, sample, seed, place + 1,
+                    rules[orjson.loads(row).get("type", "MM")], said.pop((stimulus, sample), {}),
+                    lambda line: self.store.put(journal, line), told,
                 )  # fmt: skip
                 running.add(asyncio.create_task(hold(talk)))
                 if len(running) >= CONVERSATIONS:
@@ -343,13 +295,14 @@ class Generation:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    def _rules(self, unit: Unit, row: bytes) -> Rules:
-        """What is done about bad turns in a conversation of the pair."""
-        stimulus = parse_row(row)
-        assert isinstance(stimulus, ConversationStimulus)
+    def _rules(self, unit: Unit) -> dict[ConversationType, Rules]:
+        """What is done about bad turns in the pair's conversations, by their type."""
         chosen = pairs.make(unit.name, self.options.settings.get(unit.name))
-        policy = chosen.policy_for(stimulus, [self.agents[member] for member in unit.members])
-        return Rules(policy, chosen.thresholds, chosen.attempts)
+        members = [self.agents[member] for member in unit.members]
+        return {
+            kind: Rules(chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts)
+            for kind in get_args(ConversationType)
+        }
 
     def counts(self) -> dict[str, Counter[str]]:
         """Per unit, what is on disk: from before and since."""
@@ -389,8 +342,3 @@ async def _some(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
     for task in done:
         task.result()
     return rest
-
-
-def task_of(row: bytes) -> str:
-    """The task of a row of the set."""
-    return str(orjson.loads(row)["task"])

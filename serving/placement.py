@@ -94,12 +94,14 @@ def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
 
 
-def replicas_for(need: Need, cores: int, batches: int, nodes: Sequence[Node]) -> int:
-    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per ``cores`` cores.
+def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
+    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per core.
 
-    Never more than it has batches to answer, nor more than fit when they are alone; at least one.
+    Workers that have nothing to do with each other fill the cores better than threads that wait for each other at every
+    operation, and read the weights no more often per answer. Never more workers than the agent has batches to answer,
+    nor than fit when they are alone; at least one. Fewer workers than cores have several threads each.
     """
-    most = sum(node.gpu_count if need.device_memory else node.cpus // cores for node in nodes)
+    most = sum(node.gpu_count if need.device_memory else node.cpus for node in nodes)
     count = max(1, min(most, batches))
     while count > 1 and not fits([replace(need, replicas=count)], nodes):
         count -= 1

@@ -55,22 +55,22 @@ def test_a_share_is_a_part_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("need", "cores", "batches", "nodes", "expected"),
+    ("need", "batches", "nodes", "expected"),
     [
-        (Need("a", GIB, GIB), 8, 100, [SERVER, SERVER], 4),  # a worker for each GPU
-        (Need("a", GIB, GIB), 1, 100, [SERVER], 2),
-        (Need("a", GIB), 8, 100, [LAPTOP], 1),
-        (Need("a", GIB), 8, 100, [SERVER], 8),
-        (Need("a", GIB), 1, 100, [LAPTOP], 8),  # a worker for each core
-        (Need("a", GIB), 1, 3, [LAPTOP], 3),  # no more than there are batches
-        (Need("a", GIB), 1, 0, [LAPTOP], 1),
-        (Need("a", 3 * GIB), 1, 100, [LAPTOP], 5),  # no more than 16 GiB hold
-        (Need("a", 100 * GIB), 1, 100, [LAPTOP], 1),  # refused later, with the sizes
-        (Need("a", GIB), 8, 100, [Node("c", "small", 2, 4 * GIB)], 1),
+        (Need("a", GIB, GIB), 100, [SERVER, SERVER], 4),  # a worker for each GPU
+        (Need("a", GIB, GIB), 100, [SERVER], 2),
+        (Need("a", GIB), 100, [SERVER], 64),  # a worker for each core
+        (Need("a", GIB), 100, [LAPTOP], 8),
+        (Need("a", GIB), 100, [SERVER, LAPTOP], 72),
+        (Need("a", GIB), 3, [LAPTOP], 3),  # no more than there are batches
+        (Need("a", GIB), 0, [LAPTOP], 1),
+        (Need("a", 3 * GIB), 100, [LAPTOP], 5),  # no more than 16 GiB hold
+        (Need("a", 100 * GIB), 100, [LAPTOP], 1),  # refused later, with the sizes
+        (Need("a", GIB), 100, [Node("c", "small", 2, 4 * GIB)], 2),
     ],
 )
-def test_replicas(need: Need, cores: int, batches: int, nodes: list[Node], expected: int) -> None:
-    assert replicas_for(need, cores, batches, nodes) == expected
+def test_replicas(need: Need, batches: int, nodes: list[Node], expected: int) -> None:
+    assert replicas_for(need, batches, nodes) == expected
 
 
 def test_what_can_never_fit_is_refused_with_the_sizes() -> None:

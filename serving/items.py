@@ -41,6 +41,7 @@ class Item:
     order: int = 0
     deadline: float | None = None
     sink: Sink | None = None
+    files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
 
     # kept by the scheduler
     attempt: int = 0

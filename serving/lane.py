@@ -4,6 +4,7 @@
   at a time, so that a death has one culprit. Only such a death counts against an item; the third makes it failed.
 - Out of memory: the worker halves the batch and says so; the lane remembers. A worker that Ray ended for want of
   memory counts the same way, not as poison.
+- Turns of one conversation go to the same worker, where the engine batches by itself; see :mod:`serving.waiting`.
 - The circuit breaker: if the first :data:`FIRST` items, or :data:`IN_A_ROW` in a row, fail with one code, the agent
   stops, and the rest stays unanswered.
 """
@@ -11,7 +12,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -24,6 +24,7 @@ from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
 from serving.items import Item, now
+from serving.waiting import Waiting
 from serving.worker import Batch, Result, Work, describe
 from serving.workers import WorkerLost
 
@@ -47,9 +48,10 @@ class LaneWorker(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A worker and the batches that it has in hand."""
+    """A worker, its place, and the batches that it has in hand."""
 
     worker: LaneWorker
+    place: int
     calls: dict[int, list[Item]] = field(default_factory=dict)
     lost: bool = False
     alone: bool = False  # answers a suspect, and takes nothing beside it
@@ -102,7 +104,7 @@ class Lane:
         self.loaded: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
         self._make_worker = make_worker
-        self._queue: list[tuple[int, int, Item]] = []
+        self._queue = Waiting(sticky=self.continuous)
         self._suspects: deque[Item] = deque()
         self._slots: list[_Slot] = []
         self._breaker = Breaker()
@@ -122,7 +124,7 @@ class Lane:
 
     async def start(self, replicas: int = 1) -> None:
         """Load the agent into ``replicas`` workers. Raises AgentStoppedError if one of them cannot be loaded."""
-        spawns = [asyncio.create_task(self._spawn()) for _ in range(replicas)]
+        spawns = [asyncio.create_task(self._spawn(place)) for place in range(replicas)]
         self._tasks.update(spawns)  # so that close() ends them, too
         for spawn in spawns:
             spawn.add_done_callback(self._tasks.discard)
@@ -133,21 +135,22 @@ class Lane:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _spawn(self) -> None:
+    async def _spawn(self, place: int) -> None:
         worker = self._make_worker()
         loaded = await worker.start(self.load_timeout)
         self.loaded = self.loaded or loaded
         if self.stopped is not None:
             worker.kill()
             return
-        self._slots.append(_Slot(worker))
+        self._slots.append(_Slot(worker, place))
+        self._queue.open([slot.place for slot in self._slots])
         self.pump()
 
-    async def _replace(self) -> None:
+    async def _replace(self, place: int) -> None:
         """A new worker in place of a lost one; without any left, the agent stops."""
         for reload in range(1, RELOADS + 1):
             try:
-                await self._spawn()
+                await self._spawn(place)
             except AgentStoppedError as error:
                 if reload == RELOADS and not self._slots:
                     self.stop(error)
@@ -162,13 +165,12 @@ class Lane:
             self._put(item)
             return
         item.since = asyncio.get_running_loop().time()
-        heapq.heappush(self._queue, (item.order, next(self._ids), item))
+        self._queue.push(item)
 
     def pump(self) -> None:
         """Send what can be sent now."""
         while self.stopped is None and self._slots:
-            slots = self._slots
-            slot = slots[0] if len(slots) == 1 else min(slots, key=lambda slot: (slot.alone, len(slot.calls)))
+            slot = self._slots[0] if len(self._slots) == 1 else min(self._slots, key=self._readiness)
             if len(slot.calls) >= self.depth or slot.alone:
                 return
             if self._suspects:
@@ -179,19 +181,21 @@ class Lane:
                     slot.alone = True
                     self._send(slot, [suspect])
                 continue
-            if not self._queue:
+            if not self._queue.has(slot.place):
                 return
             if len(self._queue) < self.batch_size:
                 if slot.calls:
                     return  # the device is busy: let the batch grow
-                left = self._queue[0][2].since + LINGER - asyncio.get_running_loop().time()
+                left = self._queue.oldest(slot.place).since + LINGER - asyncio.get_running_loop().time()
                 if left > 0:
                     self._wake_in(left)
                     return
-            self._send(slot, [item for item in self._pop(self.batch_size) if not self._stale(item)])
+            self._send(slot, [item for item in self._queue.pop(self.batch_size, slot.place) if not self._stale(item)])
 
-    def _pop(self, count: int) -> list[Item]:
-        return [heapq.heappop(self._queue)[2] for _ in range(min(count, len(self._queue)))]
+    def _readiness(self, slot: _Slot) -> tuple[bool, bool, int]:
+        """The least goes first: a worker that can take something, has something to take, and is the least busy."""
+        is_full = slot.alone or len(slot.calls) >= self.depth
+        return is_full, not self._suspects and not self._queue.has(slot.place), len(slot.calls)
 
     def _stale(self, item: Item) -> bool:
         """Nobody waits for it any more, or its time is over: then it fails."""
@@ -235,7 +239,7 @@ class Lane:
         works: list[Work] = []
         for item in items:
             item.waiting += now - item.since
-            works.append((item.row, None, item.draw_seed(), item.sample, item.attempt, item.options))
+            works.append((item.row, item.files, item.draw_seed(), item.sample, item.attempt, item.options))
         # A worker answers its batches in turn: the time of those ahead is not this one's.
         ahead = 0 if self.continuous else len(slot.calls) - 1
         try:
@@ -259,6 +263,7 @@ class Lane:
             return  # another call of the same worker saw it first
         slot.lost = True
         self._slots.remove(slot)
+        self._queue.open([slot.place for slot in self._slots])
         slot.worker.kill()
         items = [item for call in slot.calls.values() for item in call]
         slot.calls.clear()
@@ -278,7 +283,7 @@ class Lane:
         else:
             self._suspects.extend(items)
         if self.stopped is None:
-            self._track(self._replace())
+            self._track(self._replace(slot.place))
             self.pump()
 
     def _deliver(self, slot: _Slot, items: list[Item], batch: Batch, crowded: bool) -> None:
@@ -352,14 +357,13 @@ class Lane:
             return
         self.stopped = error
         left = [item for slot in self._slots for call in slot.calls.values() for item in call]
-        left += [*self._suspects, *(item for _, _, item in self._queue)]
+        left += [*self._suspects, *self._queue.clear()]
         for slot in self._slots:
             slot.calls.clear()
             slot.lost = True
             slot.worker.kill()
         self._slots.clear()
         self._suspects.clear()
-        self._queue.clear()
         for item in left:
             item.status = "unanswered"
             self._put(item)

@@ -118,10 +118,12 @@ class Scheduler:
         name: str = "",
         order: int | None = None,
         first_attempt: int = 0,
+        files: Mapping[str, bytes] | None = None,
     ) -> Item:
         """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
 
-        ``first_attempt`` is the number that its first attempt has in seeds, where others came before.
+        ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
+        bytes of the images that the stimulus names, where they are not read from disk.
         ``deadline`` (seconds from now) or a cancellation takes the item out of the queue, or drops its answer. Raises
         AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
@@ -137,6 +139,7 @@ class Scheduler:
             self.next_order() if order is None else order,
         )
         item.first_attempt = first_attempt
+        item.files = files
         promise = _Promise()
         item.sink = promise
         if deadline is not None:

@@ -115,7 +115,8 @@ class Worker:
         if PICTURES.intersection(self.agent.tasks):
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
-        if device.startswith("cuda") and self.spec.memory_fraction is not None:
+        # An engine that batches by itself has its own process, and is told its share there.
+        if device.startswith("cuda") and self.spec.memory_fraction is not None and not self.agent.continuous():
             import torch
 
             torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
@@ -132,8 +133,9 @@ class Worker:
     async def answer(self, works: Sequence[Work]) -> Batch:
         """Answer a batch: one result per work, in order."""
         loop = asyncio.get_running_loop()
-        distinct: dict[tuple[bytes, bool], int] = {}
-        places = [distinct.setdefault((row, files is None), len(distinct)) for row, files, *_ in works]
+        # Images of requests have no names of their own: two rows that read the same need not show the same.
+        distinct: dict[tuple[bytes, int | None], int] = {}
+        places = [distinct.setdefault((row, id(files) if files else None), len(distinct)) for row, files, *_ in works]
         firsts: list[Work | None] = [None] * len(distinct)
         for place, work in zip(places, works, strict=True):
             firsts[place] = firsts[place] or work
@@ -318,7 +320,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """After these CUDA errors every later call of the process fails too."""
+    """After these errors every later call of the process fails too: CUDA's, and the death of vLLM's own process."""
+    if type(error).__name__ == "EngineDeadError":
+        return True
     if is_out_of_memory(error) or not isinstance(error, RuntimeError):
         return False
     return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error) or "cuDNN error" in str(error)

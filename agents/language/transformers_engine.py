@@ -5,8 +5,6 @@ beam search, greedy with one beam, is transformers' own, without any draw. Rows 
 the model goes on with its prompt and on the right where it encodes it, and masked; only prompts within a quarter of
 each other's length are padded together. What is left of the batch in float32 is rounding: sums over a padded length
 are taken in another order, which moves a logit by some 1e-6 of its size and turns a draw about as often.
-
-A prompt that is too long for the model loses its beginning; :meth:`TransformersEngine.excess` tells beforehand.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.asking import Asked, Said, Sampling
-from agents.loading import dtype_for, load_part, load_pretrained
+from agents.language.local_engine import LocalEngine
+from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from agents.language.endings import Ending
 
 CHUNK = 64  # rows of one call, beams not counted
-# What Llama's templates take for today where they are told nothing, so that a prompt is the same tomorrow.
-TODAY = "26 Jul 2024"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +53,22 @@ class Row:
     prompt: list[int]
 
 
-class TransformersEngine:
-    """One model of transformers from a local ``folder``.
-
-    ``template`` (Jinja) says how a chat is written where it is not to be the tokenizer's own. With ``beams`` a row's
-    temperature, top-k, top-p and penalties have no part, and its stops only cut the text.
-    """
+class TransformersEngine(LocalEngine):
+    """One model of transformers. With ``beams`` a row's temperature, top-k, top-p and penalties have no part, and its
+    stops only cut the text."""
 
     def __init__(
         self, folder: Path, *, precision: str = "auto", beams: Beams | None = None, template: str | None = None
     ) -> None:
-        self.folder = folder
+        super().__init__(folder, template=template)
         self._precision = precision
         self._beams = beams
-        self._template = template
         self._model: Any = None
 
     def open(self, *, chat: bool = False) -> None:
-        """Load the tokenizer. Raises UnavailableError; for ``chat`` also if nothing says how a chat is written."""
-        from transformers import AutoConfig, AutoTokenizer
-
-        config = load_part(AutoConfig, self.folder, "configuration")
-        self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
-        self._encodes = bool(config.is_encoder_decoder)
-        self._positions: int | None = getattr(config, "max_position_embeddings", None)
-        added = {token: piece for token, piece in self._tokenizer.added_tokens_decoder.items() if piece.special}
-        self._special = frozenset(added) | frozenset(self._tokenizer.all_special_ids)
-        self._marks = sorted({piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens))
+        super().open(chat=chat)
         if self._beams is not None and self._beams.no_repeat_ngram and not self._encodes:
             raise UnavailableError(f"{self.folder}: only models with an encoder take no_repeat_ngram")
-        if chat and not (self._template or self._tokenizer.chat_template):
-            raise UnavailableError(
-                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
-                "completion model, or name a checkpoint that was"
-            )
-        self._takes_system = chat and self._shows_system()
 
     def load(self, device: str) -> None:
         """Load the model. Raises UnavailableError."""
@@ -102,10 +80,7 @@ class TransformersEngine:
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
         model = load_pretrained(cls, self.folder, self._device, self._dtype)
         own = model.generation_config
-        ends = {self._tokenizer.eos_token_id, *_several(own.eos_token_id)} - {None}
-        if not ends:
-            raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
-        self._ends = sorted(ends)
+        self._ends = self._end_tokens(own.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
         pad = self._tokenizer.pad_token_id
         self._pad: int = self._ends[0] if pad is None or pad >= self._size else pad
@@ -117,10 +92,6 @@ class TransformersEngine:
             decoder_start_token_id=own.decoder_start_token_id,
         )
         self._model = model
-
-    def excess(self, asked: Asked) -> int:
-        """How many tokens the prompt has that the model has no position for (0: it fits), beside ``max_tokens``."""
-        return max(0, len(self._tokens(asked)) - self._room(asked.sampling))
 
     def generate(self, batch: Sequence[Asked], seeds: Sequence[int]) -> list[Said | Exception]:
         """One text for each; an AnswerError in its place for one that the model cannot be asked or has no answer to."""
@@ -152,87 +123,10 @@ class TransformersEngine:
         """Release the model."""
         self._model = None
 
-    # prompts
+    # batches
 
     def _row(self, place: int, asked: Asked, seed: int) -> Row:
-        tokens = self._tokens(asked)
-        if max(tokens) >= self._size:
-            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
-        room = self._room(asked.sampling)
-        if room < 1 or (self._encodes and self._positions and asked.sampling.max_tokens > self._positions):
-            raise AnswerError(
-                "no_room", f"the model has {self._positions} positions, too few for {asked.sampling.max_tokens} tokens"
-            )
-        if len(tokens) > room:
-            tokens = tokens[len(tokens) - room :]
-        return Row(place, seed, asked.sampling, tokens)
-
-    def _room(self, sampling: Sampling) -> int:
-        """How many tokens a prompt may have."""
-        if not self._positions:
-            return 1 << 31
-        return self._positions if self._encodes else self._positions - sampling.max_tokens
-
-    def _tokens(self, asked: Asked) -> list[int]:
-        """The prompt's tokens, at least one. Special ones are the template's and the tokenizer's own: what looks like
-        one in the text is taken out, as it could end a message or begin another speaker's."""
-        if asked.prompt is not None:
-            text = self._plain(asked.prompt)
-            tokens: list[int] = self._tokenizer(text, add_special_tokens=not self._encodes, verbose=False)["input_ids"]
-            if self._encodes:
-                tokens = [*tokens, self._tokenizer.eos_token_id]
-        else:
-            tokens = self._tokenizer(self._written(asked), add_special_tokens=False, verbose=False)["input_ids"]
-        if tokens:
-            return tokens
-        start = self._tokenizer.bos_token_id
-        return [self._tokenizer.eos_token_id if start is None else start]
-
-    def _written(self, asked: Asked) -> str:
-        """A chat as the template writes it, up to where the model begins."""
-        if any(message.image is not None for message in asked.messages):
-            raise AnswerError("no_images", "this engine reads no images")
-        messages = [{"role": one.role, "content": self._plain(one.text)} for one in asked.messages]
-        if not self._takes_system and len(messages) > 1 and messages[0]["role"] == "system":
-            system, first, *others = messages
-            messages = [{"role": first["role"], "content": f"{system['content']}\n\n{first['content']}"}, *others]
-        elif not self._takes_system and messages and messages[0]["role"] == "system":
-            messages[0]["role"] = "user"
-        return self._template_text(messages)
-
-    def _template_text(self, messages: list[dict[str, str]]) -> str:
-        from jinja2 import TemplateError
-
-        try:
-            text: str = self._tokenizer.apply_chat_template(
-                messages,
-                chat_template=self._template,
-                add_generation_prompt=True,
-                tokenize=False,
-                date_string=TODAY,
-            )
-        except (TemplateError, ValueError, TypeError) as error:
-            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
-        return text
-
-    def _shows_system(self) -> bool:
-        """Whether the template takes a system message and writes it."""
-        try:
-            text = self._template_text([{"role": "system", "content": "PROBE"}, {"role": "user", "content": "Hi"}])
-        except AnswerError:
-            return False
-        return "PROBE" in text
-
-    def _plain(self, text: str) -> str:
-        """The text without anything that the tokenizer would read as a special token."""
-        before = None
-        while before != text:
-            before = text
-            for mark in self._marks:
-                text = text.replace(mark, "")
-        return text
-
-    # batches
+        return Row(place, seed, asked.sampling, self._fitted(asked))
 
     def _grouped(self, rows: Iterable[Row]) -> list[list[Row]]:
         """Rows that go through the model together: of similar length, at most :data:`CHUNK`, sorted so that little is
@@ -348,14 +242,9 @@ class TransformersEngine:
         cut = first_stop(text, row.sampling.stops, ending.floor(index, tokens))
         if cut is not None:
             text, finish = text[:cut], "stop"
-        elif finish == "length":
+        else:
             text = text.rstrip("\ufffd")  # a character whose last bytes were not said
-        raw = str(self._tokenizer.decode(tokens[:length], clean_up_tokenization_spaces=False))
-        return Said(text, finish, raw, len(row.prompt), length)
-
-    def _decode(self, tokens: Sequence[int]) -> str:
-        kept = [token for token in tokens if token not in self._special]
-        return str(self._tokenizer.decode(kept, clean_up_tokenization_spaces=False))
+        return Said(text, finish, self._raw(tokens[:length]), len(row.prompt), length)
 
 
 def _warp(sampling: Sampling) -> Any:
@@ -368,9 +257,3 @@ def _warp(sampling: Sampling) -> Any:
         sampling.frequency_penalty,
         sampling.presence_penalty,
     )
-
-
-def _several(value: int | Sequence[int] | None) -> list[int]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, int) else list(value)

@@ -1,0 +1,124 @@
+"""A run of conversations on vLLM's real engine, of which first the engine's process and then the worker is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import tiny_language
+import tiny_vllm
+
+from agents.language import vllm_processes
+
+ROOT = Path(__file__).parents[2]
+COUNT, EXCHANGES = 8, 10
+
+pytestmark = [tiny_vllm.needed, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """The run, begun."""
+    checkpoint = tiny_language.llama(tmp_path / "llama", positions=2048)
+    source = tmp_path / "set.jsonl"
+    rows = [
+        {"id": f"c{at:02d}", "task": "conversation", "exchanges": EXCHANGES, "topic": "sports"} for at in range(COUNT)
+    ]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = {
+        "checkpoint": str(checkpoint),
+        "engine": "vllm",
+        "vllm": json.dumps(tiny_vllm.SMALL),
+        "min_words": "0",
+    }
+    pair = "qwen2.5-7b~qwen2.5-7b"
+    arguments = ["generate", str(source), "--agents", pair, "--out", str(tmp_path / "run"), "--device", "cpu"]
+    for name, value in chosen.items():
+        arguments += ["--set", f"qwen2.5-7b.{name}={value}"]
+    arguments += ["--set", f"{pair}.policy.too_long=flag"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "serving.cli", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **tiny_vllm.ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def engines(run: subprocess.Popen[str]) -> list[tuple[str, str]]:
+    """(worker, engine's process) of the run, of those that live."""
+    below = {process.pid for process in psutil.Process(run.pid).children(recursive=True)}
+    workers = [vllm_processes.identity(pid) for pid in below]
+    return [(worker, one) for worker in workers if worker for one in vllm_processes.owned(worker)]
+
+
+def turns(folder: Path) -> list[dict[str, object]]:
+    """The journal's whole lines."""
+    paths = list((folder / "turns").glob("*.jsonl")) if (folder / "turns").is_dir() else []
+    text = "".join(path.read_text() for path in paths)
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def kill_at(run: subprocess.Popen[str], folder: Path, count: int, *, worker: bool) -> list[str]:
+    """Kill the engine's process, or its worker, once so many turns are journalled, and wait for the next engine.
+
+    Returns the processes that were alive at once when there was more than one of them.
+    """
+    deadline = time.monotonic() + 240
+    while len(turns(folder)) < count or len(engines(run)) != 1:
+        assert run.poll() is None, run.communicate()[0]
+        assert time.monotonic() < deadline, f"{len(turns(folder))} turns, {engines(run)}"
+        time.sleep(0.05)
+    [(owner, engine)] = engines(run)
+    os.kill(int((owner if worker else engine).partition("-")[0]), signal.SIGKILL)
+    together: list[str] = []
+    while not any(found != engine for _, found in engines(run)):
+        assert run.poll() is None, run.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    if vllm_processes.lives(engine):
+        together.append(engine)
+    return together
+
+
+def test_an_engine_killed_in_the_middle_costs_nothing(command: subprocess.Popen[str], tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert kill_at(command, folder, COUNT, worker=False) == []
+    first = turns(folder)
+    # Each time the old engine was gone before the next one came.
+    assert kill_at(command, folder, len(first) + COUNT, worker=True) == []
+    second = turns(folder)
+    output, _ = command.communicate(timeout=240)
+    assert command.returncode == 0, output
+    [path] = (folder / "records").glob("*.jsonl")
+    records = {record["stimulus"]: record for record in map(json.loads, path.read_text().splitlines())}
+    assert len(path.read_text().splitlines()) == COUNT
+    assert sorted(records) == [f"c{at:02d}" for at in range(COUNT)]
+    for record in records.values():
+        assert record["status"] == "ok"
+        assert len(record["answer"]["messages"]) == EXCHANGES
+    # What was said before the deaths stands, and was asked for once.
+    assert len(first) >= COUNT
+    assert len(second) >= len(first) + COUNT
+    for turn in second:
+        assert turn["conversation_attempt"] == 0
+        message = records[turn["stimulus"]]["answer"]["messages"][turn["turn"]]
+        assert message["text"] == turn["answer"]["text"]
+    assert len({(turn["stimulus"], turn["turn"]) for turn in second}) == len(second)
+    meta = json.loads((folder / "run.json").read_text())
+    [about] = meta["agents"].values()
+    told = about["members"]["qwen2.5-7b"]
+    assert told["provenance"]["engine"] == "vllm"
+    assert told["versions"]["vllm"] == told["provenance"]["vllm"]

@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
-	$(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt --editable '.[test,bench,compare,words,openai]'
+	$(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt --editable '.[test,bench,compare,words,openai,serve,vllm]'
 	@touch $@
 
 clean:

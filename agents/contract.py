@@ -101,8 +101,9 @@ class Agent(ABC, Generic[S]):
     An agent is asked stimuli of its ``tasks``, and in attention prediction those of its ``modes`` only.
 
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
-    agent has no use for one). ``batch_size`` is what the runner tries first. ``parallel`` says whether, on the CPU, its
-    operations are large enough to be shared among torch's threads. An agent whose engine batches by itself overrides
+    agent has no use for one), or on each of its ``devices`` GPUs. ``batch_size`` is what the runner tries first.
+    ``parallel`` says whether, on the CPU, its operations are large enough to be shared among torch's threads. An agent
+    whose engine batches by itself overrides
     :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
     ``family`` is the kind of model by which the papers chose a policy for conversations.
     ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is
@@ -114,6 +115,7 @@ class Agent(ABC, Generic[S]):
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB
     device_memory: int = 0
+    devices: int = 1
     batch_size: int = 32
     parallel: bool = True
     max_in_flight: int = 0

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from agents import __version__
 from agents.errors import InputError, UnderstudyError
@@ -63,6 +63,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
+    return int(text)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = _Parser(prog="understudy", description="Answers of machine agents for Turing-like tests.")
@@ -96,6 +102,26 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
     generate.set_defaults(run=_generate)
 
+    serve = commands.add_parser("serve", help="the agents behind HTTP, for programs and a web page")
+    serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
+    serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
+    serve.add_argument("--port", type=_port, default=8000)
+    serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable UNDERSTUDY_API_KEY")
+    serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
+    serve.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    serve.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
+    serve.add_argument("--seed", type=_seed, default=0, metavar="S", help="for requests that give none (default 0)")
+    serve.add_argument("--lazy", action="store_true", help="load an agent when it is first asked")
+    serve.add_argument("--queue", type=_positive, default=256, metavar="N", help="answers of one agent at once (256)")
+    serve.add_argument("--deadline", type=_seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
+    serve.add_argument("--replicas", type=_positive, default=1, metavar="N", help="workers per agent (default 1)")
+    serve.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
+    serve.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
+    serve.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    serve.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
+    serve.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
+    serve.set_defaults(run=_serve)
+
     agents = commands.add_parser("agents", help="list the agents, or tell about one")
     agents.add_argument("name", nargs="?")
     agents.add_argument("--json", action="store_true")
@@ -119,7 +145,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     export = commands.add_parser("export", help="write a run's records in another format")
     export.add_argument("dir", type=_path)
-    formats = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges")
+    formats = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges", "conversations")
     export.add_argument("--format", required=True, choices=formats)
     export.add_argument("--out", required=True, type=_path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
@@ -132,6 +158,9 @@ def build_parser() -> argparse.ArgumentParser:
     clips.add_argument("--gap", choices=("image", "black", "grey"), help="shown for 1 s between rounds (default image)")
     clips.add_argument("--shown", type=_positive, metavar="N", help="the first N fixations (default 15)")
     clips.add_argument("--max-side", type=_positive, metavar="PX", help="longer side of a clip (default 1280)")
+    cuts = export.add_argument_group("how conversations are cut, for the format conversations")
+    cuts.add_argument("--step", type=_positive, metavar="N", help="the first N, 2 N, … exchanges (default 3)")
+    cuts.add_argument("--longest", type=_positive, metavar="N", help="at most N exchanges (default 24)")
     export.set_defaults(run=_export)
 
     importing = commands.add_parser("import", help="read published answers into the same records")
@@ -147,6 +176,12 @@ def _check(options: argparse.Namespace) -> int:
     from serving.checking import check_set, print_report
 
     return print_report(check_set(options.set, task=options.task, deep=options.deep), json=options.json)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from serving.serve import serve
+
+    return serve(options)
 
 
 def _generate(options: argparse.Namespace) -> int:
@@ -213,10 +248,14 @@ def _report(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     from serving.export import export
+    from serving.export_conversations import Excerpts
     from serving.export_judges import Clips
 
-    looks = {name: getattr(options, name) for name in ("ring_radius", "gap", "shown", "max_side")}
-    given = {name: value for name, value in looks.items() if value is not None}
+    def given(*names: str) -> dict[str, Any]:
+        values = {name: getattr(options, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    looks, cuts = given("ring_radius", "gap", "shown", "max_side"), given("step", "longest")
     export(
         options.dir,
         options.format,
@@ -226,7 +265,8 @@ def _export(options: argparse.Namespace) -> int:
         include_rejected=options.include_rejected,
         include_control=options.include_control,
         force=options.force,
-        clips=Clips(**given) if given else None,
+        clips=Clips(**looks) if looks else None,
+        excerpts=Excerpts(**cuts) if cuts else None,
     )
     return 0
 

@@ -38,6 +38,7 @@ class Fleet:
     timeout: float = 600.0
     load_timeout: float = 1800.0
     probe: tuple[str, int, int] | None = None
+    breaker: bool = True
     admission: Admission = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
@@ -54,7 +55,7 @@ class Fleet:
         for name, agent in self.agents.items():
             on_gpu = has_gpu and self.device != "cpu" and agent.device_memory > 0
             device_memory = agent.device_memory if on_gpu else 0
-            need = Need(name, agent.memory, device_memory)
+            need = Need(name, agent.memory, device_memory, devices=agent.devices if device_memory else 1)
             replicas = self.replicas
             if replicas is None:
                 replicas = replicas_for(need, batches(name), nodes)
@@ -101,12 +102,19 @@ class Fleet:
             root=self.root,
             device="cuda:0" if need.device_memory else "cpu",
             threads=max(1, cpus // max(1, min(together, cpus))),
-            memory_fraction=share or None,
+            memory_fraction=min(share, 1.0) or None,
         )
 
         def worker() -> RemoteWorker:
             return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, self.probe)
 
-        lane = Lane(agent, worker, batch_size=self.batch_size, timeout=self.timeout, load_timeout=self.load_timeout)
+        lane = Lane(
+            agent,
+            worker,
+            batch_size=self.batch_size,
+            timeout=self.timeout,
+            load_timeout=self.load_timeout,
+            breaker=self.breaker,
+        )
         self.scheduler.add(lane)
         await lane.start(need.replicas)

@@ -45,7 +45,10 @@ def raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run(main: Callable[[Callable[[], None]], Coroutine[Any, Any, T]]) -> T:
+def run(
+    main: Callable[[Callable[[], None]], Coroutine[Any, Any, T]],
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> T:
     """Run a coroutine to its end; raises Interrupted after it has ended in order because of a signal.
 
     ``main`` is called with a function that takes the signals back from a library that has taken them.
@@ -78,7 +81,8 @@ def run(main: Callable[[Callable[[], None]], Coroutine[Any, Any, T]]) -> T:
     # asyncio leaves the handlers of the signals that it had in hand at their defaults.
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        return asyncio.run(work())
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work())
     except asyncio.CancelledError:
         if not heard:
             raise

@@ -6,7 +6,7 @@
   memory counts the same way, not as poison.
 - Turns of one conversation go to the same worker, where the engine batches by itself; see :mod:`serving.waiting`.
 - The circuit breaker: if the first :data:`FIRST` items, or :data:`IN_A_ROW` in a row, fail with one code, the agent
-  stops, and the rest stays unanswered.
+  stops, and the rest stays unanswered. There is none where strangers ask: their bad stimuli would stop it for all.
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ class Lane:
         batch_size: int | None = None,
         timeout: float = 600.0,
         load_timeout: float = 1800.0,
+        breaker: bool = True,
     ) -> None:
         self.name = agent.name
         self.agent = agent
@@ -107,7 +108,7 @@ class Lane:
         self._queue = Waiting(sticky=self.continuous)
         self._suspects: deque[Item] = deque()
         self._slots: list[_Slot] = []
-        self._breaker = Breaker()
+        self._breaker = Breaker() if breaker else None
         self._ids = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -337,7 +338,7 @@ class Lane:
     def _finish(self, item: Item) -> None:
         if self.stopped is not None:
             item.status, item.answer, item.error = "unanswered", None, None
-        elif self._breaker.note(item.error[0] if item.error else None):
+        elif self._breaker is not None and self._breaker.note(item.error[0] if item.error else None):
             code, message = item.error or ("", "")
             count = f"its first {FIRST}" if self._breaker.seen == FIRST else f"{IN_A_ROW} in a row"
             self._put(item)

@@ -34,19 +34,24 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What the ``replicas`` of one agent need, each: bytes on the host and on a GPU (0: runs on the CPU)."""
+    """What the ``replicas`` of one agent need, each: bytes on the host, and on each of ``devices`` GPUs of one machine
+    (0: runs on the CPU). Of several GPUs a replica has the whole."""
 
     agent: str
     memory: int
     device_memory: int = 0
     replicas: int = 1
+    devices: int = 1
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
     """The share of a GPU (Ray's ``num_gpus``) that one replica takes: its declared memory over the GPU's.
 
-    Rounded down to Ray's 1/10,000, so that what fits together by its memory fits by its shares.
+    Rounded down to Ray's 1/10,000, so that what fits together by its memory fits by its shares. A replica on several
+    GPUs takes all of each.
     """
+    if need.devices > 1:
+        return float(need.devices)
     return min(1.0, max(1, need.device_memory * 10_000 // max(gpu_memory, 1)) / 10_000)
 
 
@@ -60,15 +65,24 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
     gpus = [[smallest] * node.gpu_count for node in nodes]
     replicas = [need for need in needs for _ in range(need.replicas)]
     return all(
-        _place(need, memory, gpus) for need in sorted(replicas, key=lambda need: (-need.device_memory, -need.memory))
+        _place(need, memory, gpus, smallest)
+        for need in sorted(replicas, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
     )
 
 
-def _place(need: Need, memory: list[int], gpus: list[list[int]]) -> bool:
+def _place(need: Need, memory: list[int], gpus: list[list[int]], size: int) -> bool:
     for index, free in enumerate(memory):
         if free < need.memory:
             continue
         if not need.device_memory:
+            memory[index] -= need.memory
+            return True
+        if need.devices > 1:
+            whole = [device for device, room in enumerate(gpus[index]) if room == size >= need.device_memory]
+            if len(whole) < need.devices:
+                continue
+            for device in whole[: need.devices]:
+                gpus[index][device] = 0
             memory[index] -= need.memory
             return True
         for device, room in enumerate(gpus[index]):
@@ -83,7 +97,7 @@ def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     """Why ``needs`` cannot fit, with the sizes, in one sentence."""
     wanted = ", ".join(
         f"{need.agent} needs {need.replicas} x {need.memory / GIB:.1f} GiB"
-        + (f" and {need.device_memory / GIB:.1f} GiB of GPU memory" if need.device_memory else "")
+        + (f" and {_times(need.devices)}{need.device_memory / GIB:.1f} GiB of GPU memory" if need.device_memory else "")
         for need in needs
     )
     there = ", ".join(
@@ -94,6 +108,10 @@ def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
 
 
+def _times(devices: int) -> str:
+    return f"{devices} x " if devices > 1 else ""
+
+
 def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
     """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per core.
 
@@ -101,7 +119,7 @@ def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
     operation, and read the weights no more often per answer. Never more workers than the agent has batches to answer,
     nor than fit when they are alone; at least one. Fewer workers than cores have several threads each.
     """
-    most = sum(node.gpu_count if need.device_memory else node.cpus for node in nodes)
+    most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
     count = max(1, min(most, batches))
     while count > 1 and not fits([replace(need, replicas=count)], nodes):
         count -= 1

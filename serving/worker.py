@@ -263,7 +263,8 @@ def _yield_to_device() -> None:
     """Give the thread that prepares a lower priority, where threads have one of their own: torch's threads wait for
     each other many times in a batch, and one that has to share its core keeps all of them waiting."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))
 
 
 def _result(reply: Reply | Exception, item: _Prepared) -> Result:

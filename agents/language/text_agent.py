@@ -91,6 +91,7 @@ class TextAgent(PretrainedAgent[T]):
             self.max_in_flight = vllm.sequences
             self.memory += vllm.cache()
             weights = max(0, self.device_memory - self.working_memory)
+            self.devices = vllm.tensor_parallel
             self.device_memory += vllm.cache() - weights + weights // vllm.tensor_parallel  # of each GPU
 
     def _vllm(self) -> VLLMSettings | None:

@@ -55,6 +55,29 @@ def test_a_share_is_a_part_of_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("needs", "expected"),
+    [
+        ([Need("a", GIB, 60 * GIB, devices=2)], True),
+        ([Need("a", GIB, 60 * GIB, devices=3)], False),  # no machine has three
+        ([Need("a", GIB, 90 * GIB, devices=2)], False),  # of each GPU
+        ([Need("a", GIB, GIB, devices=2), Need("b", GIB, GIB)], False),  # a replica on several has the whole of each
+        ([Need("a", GIB, GIB, devices=2, replicas=2)], False),
+        ([Need("b", GIB, GIB), Need("a", GIB, GIB, devices=2)], False),
+        ([Need("a", GIB, GIB, devices=2), Need("b", GIB)], True),
+    ],
+)
+def test_a_model_on_several_gpus_has_them_to_itself(needs: list[Need], expected: bool) -> None:
+    assert fits(needs, [SERVER]) == expected
+    assert fits(needs, [LAPTOP]) is False
+    if needs[0].devices > 1:
+        assert gpu_share(needs[0], 80 * GIB) == needs[0].devices
+
+
+def test_replicas_of_several_gpus_each() -> None:
+    assert replicas_for(Need("a", GIB, GIB, devices=2), 100, [SERVER, SERVER, LAPTOP]) == 2
+
+
+@pytest.mark.parametrize(
     ("need", "batches", "nodes", "expected"),
     [
         (Need("a", GIB, GIB), 100, [SERVER, SERVER], 4),  # a worker for each GPU

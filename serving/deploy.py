@@ -1,0 +1,88 @@
+"""The server on a Ray cluster, as an application of Ray Serve. ::
+
+    serve run serving.deploy:app agents=mmcq,gbvs replicas=2 hosts=gpu-node,gpu-node.example.org
+
+One replica of Ray Serve takes the requests, with the one scheduler; each agent has ``replicas`` workers wherever the
+cluster has room. A key is read from UNDERSTUDY_API_KEY where Ray was started, and needed unless ``hosts`` are this
+machine's own names: Ray Serve listens where its own options say. Settings as on the command line: ``set`` is
+"AGENT.FIELD=VALUE", several parted by newlines; ``config`` a TOML file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from ray import serve
+from ray.serve import Application
+
+from agents.errors import InputError
+
+
+class Arguments(BaseModel):
+    """What may follow ``serve run serving.deploy:app``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agents: str = Field(min_length=1)
+    """Names, parted by commas."""
+    replicas: int = Field(1, ge=1)
+    """Workers of each agent."""
+    hosts: str = ""
+    """Names under which others reach this server, parted by commas."""
+    set: str = ""
+    """Settings, one a line."""
+    config: str = ""
+    """A TOML file of settings, there for every node."""
+    seed: int = Field(0, ge=0, lt=2**53)
+    """For requests that give none."""
+    queue: int = Field(256, ge=1)
+    """Answers of one agent at once."""
+    deadline: float = Field(120.0, gt=0)
+    """Seconds for one answer."""
+    batch_size: int | None = Field(None, ge=1)
+    """Instead of each agent's own."""
+
+
+@serve.deployment(name="understudy", num_replicas=1, max_ongoing_requests=4096)
+@serve.ingress()
+class Server:
+    """The web application with its own scheduler and workers."""
+
+    async def __init__(self, given: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray Serve awaits it
+        from serving.generate import make_agents
+        from serving.http.app import create_app
+        from serving.http.guard import LOOPBACK, Rules
+        from serving.http.service import ServeOptions, Service
+        from serving.serve import read_key
+        from serving.variants import resolve
+
+        chosen = Arguments.model_validate(given)
+        names = [name for name in chosen.agents.split(",") if name]
+        config = Path(chosen.config) if chosen.config else None
+        entries, settings = resolve(names, chosen.set.splitlines(), config)
+        hosts = frozenset(name.lower() for name in chosen.hosts.split(",") if name)
+        key = read_key(None)
+        if hosts - LOOPBACK and key is None:
+            raise InputError("hosts that others reach need a key: set UNDERSTUDY_API_KEY where Ray is started")
+        options = ServeOptions(
+            entries,
+            settings,
+            seed=chosen.seed,
+            replicas=chosen.replicas,
+            batch_size=chosen.batch_size,
+            queue=chosen.queue,
+            deadline=chosen.deadline,
+        )
+        self._service = Service(options, make_agents(entries, settings))
+        self._app = create_app(self._service, Rules(LOOPBACK | hosts, key))
+        await self._service.start()
+
+    def __serve_build_asgi_app__(self) -> Any:
+        return self._app
+
+
+def app(arguments: Arguments) -> Application:
+    """The application for ``serve run`` and ``serve.run``."""
+    return Server.bind(arguments.model_dump())  # type: ignore[attr-defined, no-any-return]

@@ -1,0 +1,1 @@
+"""The agents behind HTTP: one scheduler, many clients."""

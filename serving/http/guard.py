@@ -1,0 +1,206 @@
+"""What every request passes before anything looks at what it wants: who may ask, from where, how much, how slowly.
+
+A page of another site, open in the browser of somebody on this machine, can send requests here too, and a name of
+somebody else's can be made to mean this machine (DNS rebinding). So the Host must be one of ours, a foreign Origin is
+refused, and a POST needs what a form of another page cannot send: JSON, or the header ``X-Understudy``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from serving.http.problems import ApiError
+
+log = logging.getLogger("understudy.http")
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MIB = 1024 * 1024
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+CUSTOM = b"x-understudy"  # a header that no form can set
+OPEN = frozenset({"/health", "/"})  # without a key; they hold no data
+OPEN_FOLDER = "/static/"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Who may ask and how. ``hosts`` are names without a port; ``key`` None: none is needed.
+
+    ``body_bytes`` is the largest body, ``receive_seconds`` how long it may take to arrive, ``at_once`` how many
+    requests are under way at once.
+    """
+
+    hosts: frozenset[str] = LOOPBACK
+    key: str | None = field(default=None, repr=False)
+    body_bytes: int = 32 * MIB
+    receive_seconds: float = 30.0
+    at_once: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One request that has ended, for logs and metrics: nothing of what it asked or was answered."""
+
+    request_id: str
+    method: str
+    path: str
+    route: str | None
+    status: int
+    seconds: float
+
+
+class Guard:
+    """ASGI middleware around ``app`` that keeps to ``rules``; ``on_end`` is told of each request."""
+
+    def __init__(self, app: App, rules: Rules, on_end: Callable[[Seen], None] = lambda seen: None) -> None:
+        self._app = app
+        self._rules = rules
+        self._on_end = on_end
+        self.under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        request_id = secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        began, status = time.perf_counter(), 500
+
+        async def tell(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                message = {**message, "headers": [*headers, (b"x-content-type-options", b"nosniff")]}
+            await send(message)
+
+        self.under_way += 1
+        try:
+            self._admit(scope)
+            await self._app(scope, self._counted(scope, receive), tell)
+        except ApiError as error:
+            if scope["method"] not in ("GET", "HEAD"):
+                error.headers |= CLOSE
+            await refuse(error, request_id, tell)
+        except Exception as error:  # the client has been told by then, of an internal error and no more
+            log.error("fault", extra={"about": {"request_id": request_id, "fault": _place(error)}})
+        finally:
+            self.under_way -= 1
+            route = getattr(scope.get("route"), "path", None)
+            seconds = time.perf_counter() - began
+            self._on_end(Seen(request_id, scope["method"], scope["path"], route, status, seconds))
+
+    def _admit(self, scope: Scope) -> None:
+        """Raises ApiError for a request that is not to be answered."""
+        rules = self._rules
+        if self.under_way > rules.at_once:
+            raise ApiError(503, "overloaded", "too many requests are under way", headers={"retry-after": "1"})
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or _name(hosts[0]) not in rules.hosts:
+            raise ApiError(403, "host_not_allowed", "this Host is not served here; see --allow-host")
+        origin = headers.get(b"origin")
+        if origin is not None and not _is_ours(origin, rules.hosts):
+            raise ApiError(403, "foreign_origin", "pages of other sites may not ask")
+        path = scope["path"]
+        is_open = scope["method"] in ("GET", "HEAD") and (path in OPEN or path.startswith(OPEN_FOLDER))
+        if rules.key is not None and not is_open and not _has_key(headers, rules.key):
+            wanted = "a key is needed: Authorization: Bearer KEY"
+            raise ApiError(401, "unauthorized", wanted, headers={"www-authenticate": "Bearer"})
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > rules.body_bytes:
+            raise self._too_large()
+        if scope["method"] == "POST":
+            _check_type(headers)
+
+    def _counted(self, scope: Scope, receive: Receive) -> Receive:
+        """``receive``, which counts the body's bytes and does not wait for ever."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._rules.receive_seconds
+        seen, is_whole = 0, scope["method"] in ("GET", "HEAD")
+
+        async def counted() -> Message:
+            nonlocal seen, is_whole
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise ApiError(408, "too_slow", "the request did not arrive in time", headers=CLOSE) from None
+            if message["type"] == "http.request":
+                seen += len(message.get("body", b""))
+                is_whole = not message.get("more_body", False)
+                if seen > self._rules.body_bytes:
+                    raise self._too_large()
+            return message
+
+        return counted
+
+    def _too_large(self) -> ApiError:
+        most = self._rules.body_bytes
+        return ApiError(413, "too_large", f"a request has at most {most:,} bytes", headers=CLOSE)
+
+
+CLOSE = {"connection": "close"}  # what is left of the body is not read
+
+
+async def refuse(error: ApiError, request_id: str, send: Send) -> None:
+    """Answer with an error."""
+    body = error.body(request_id)
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **error.headers}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": error.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _place(error: BaseException) -> str:
+    """An error's type and where it was raised; not its text, which may hold what somebody asked."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+def _name(host: bytes) -> str:
+    """The name in a Host header, without the port, in small letters; "" for what is none."""
+    try:
+        return (urlsplit(f"//{host.decode('ascii')}").hostname or "").lower()
+    except (ValueError, UnicodeDecodeError):
+        return ""
+
+
+def _is_ours(origin: bytes, hosts: frozenset[str]) -> bool:
+    scheme, _, rest = origin.partition(b"://")
+    return scheme in (b"http", b"https") and _name(rest) in hosts
+
+
+def _has_key(headers: dict[bytes, bytes], key: str) -> bool:
+    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+    return hmac.compare_digest(given.strip(), key.encode()) and scheme.lower() == b"bearer"
+
+
+def _check_type(headers: dict[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    if kind == b"application/json":
+        return
+    if kind == b"multipart/form-data":
+        if CUSTOM not in headers:
+            raise ApiError(403, "header_missing", "multipart needs the header X-Understudy, with any value")
+        return
+    raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")

@@ -1,0 +1,100 @@
+"""What a server counts, in Prometheus's form. Labels are routes and the served agents, so their number is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from serving.http.guard import Seen
+from serving.items import Item
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+WEIGHT = 0.1  # of the newest answer in the running mean of seconds per answer
+
+
+class Metrics:
+    """Counts of one server. ``waiting`` of :meth:`watch` is asked when the metrics are."""
+
+    def __init__(self, agents: Iterable[str]) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "understudy_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
+        )
+        self._latency = Histogram(
+            "understudy_request_seconds", "Seconds from a request's head to its answer's end.", ["route"],
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._answers = Counter("understudy_answers", "Answers by status.", ["agent", "status"], registry=self.registry)
+        self._attempts = Counter(
+            "understudy_rejections", "Attempts that a filter rejected.", ["agent"], registry=self.registry
+        )
+        self._refused = Counter(
+            "understudy_refused", "Requests refused for a full queue.", ["agent"], registry=self.registry
+        )
+        self._sizes = Histogram(
+            "understudy_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, registry=self.registry
+        )
+        self._waits = Histogram(
+            "understudy_device_wait_seconds", "Seconds that an answer waited for its device.", ["agent"],
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self._seconds = dict.fromkeys(agents, 0.0)
+        for agent in self._seconds:  # so that a scrape knows every agent from the start
+            for status in ("ok", "rejected", "failed"):
+                self._answers.labels(agent, status)
+            self._attempts.labels(agent)
+            self._refused.labels(agent)
+
+    def watch(self, waiting: Callable[[], Mapping[str, int]], ready: Callable[[], Mapping[str, bool]]) -> None:
+        """Tell of queues and readiness too."""
+        self.registry.register(_Now(waiting, ready))
+
+    def ended(self, seen: Seen) -> None:
+        """Count a request; paths that no route has are one."""
+        route = seen.route or "none"
+        method = seen.method if seen.method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH") else "other"
+        self._requests.labels(method, route, str(seen.status)).inc()
+        self._latency.labels(route).observe(seen.seconds)
+
+    def answered(self, agent: str, item: Item) -> None:
+        """Count an answer."""
+        self._answers.labels(agent, item.status).inc()
+        rejected = sum(any(verdict["rejected"] for verdict in one["verdicts"]) for one in item.attempts)
+        if rejected:
+            self._attempts.labels(agent).inc(rejected)
+        size = int(item.worker["batch_size"]) if item.worker else 1
+        self._sizes.labels(agent).observe(size)
+        self._waits.labels(agent).observe(item.waiting)
+        each = item.responding / max(size, 1)
+        self._seconds[agent] += WEIGHT * (each - self._seconds[agent])
+
+    def refused(self, agent: str) -> None:
+        """Count a request for which the queue had no place."""
+        self._refused.labels(agent).inc()
+
+    def seconds_per_answer(self, agent: str) -> float:
+        """How long the device takes for one answer, lately."""
+        return self._seconds[agent]
+
+    def text(self) -> bytes:
+        """All of it in the text form."""
+        return generate_latest(self.registry)
+
+
+class _Now:
+    """What is asked when a scrape comes."""
+
+    def __init__(self, waiting: Callable[[], Mapping[str, int]], ready: Callable[[], Mapping[str, bool]]) -> None:
+        self._waiting, self._ready = waiting, ready
+
+    def collect(self) -> Iterable[Metric]:
+        queue = GaugeMetricFamily("understudy_queue", "Answers under way or waiting.", labels=["agent"])
+        for agent, count in self._waiting().items():
+            queue.add_metric([agent], count)
+        ready = GaugeMetricFamily("understudy_agent_ready", "1 if the agent is loaded.", labels=["agent"])
+        for agent, is_ready in self._ready().items():
+            ready.add_metric([agent], float(is_ready))
+        return [queue, ready]

@@ -1,0 +1,298 @@
+"""The agents that are served: loaded, asked within bounds, and ended in order. Knows nothing of HTTP but its errors."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agents.answers import ConversationAnswer, Message, TurnAnswer
+from agents.contract import Agent
+from agents.entry import Entry
+from agents.errors import AgentStoppedError, AnswerError, UnderstudyError
+from agents.language.casting import SIDES
+from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
+from serving.asked import task_of
+from serving.cluster import Cluster
+from serving.fleet import Fleet
+from serving.http.metrics import Metrics
+from serving.http.problems import ApiError
+from serving.items import Header, Item
+from serving.placement import Device
+from serving.run import digest
+from serving.scheduler import Scheduler
+
+State = Literal["not loaded", "loading", "ready", "failed"]
+
+
+@dataclass(slots=True)
+class ServeOptions:
+    """What is served. ``queue`` is how many answers of one agent may be under way or waiting, ``deadline`` the seconds
+    that one may take, ``lazy`` whether an agent is loaded when it is first asked."""
+
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+    replicas: int | None = 1
+    batch_size: int | None = None
+    address: str | None = None
+    device: Device = "auto"
+    timeout: float = 600.0
+    load_timeout: float = 1800.0
+    queue: int = 256
+    deadline: float = 120.0
+    lazy: bool = False
+
+
+class _Counted(Scheduler):
+    """A scheduler that tells ``on_answer`` of every answer, whoever asked for it."""
+
+    def __init__(self, run_seed: int, on_answer: Callable[[str, Item], None]) -> None:
+        super().__init__(run_seed)
+        self._on_answer = on_answer
+
+    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **asked: Any) -> Item:
+        item = await super().answer(agent, stimulus, sample, **asked)
+        self._on_answer(agent, item)
+        return item
+
+
+class Service:
+    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``."""
+
+    def __init__(self, options: ServeOptions, agents: Mapping[str, Agent[Any]], metrics: Metrics | None = None) -> None:
+        self.options = options
+        self.agents = agents
+        self.metrics = metrics or Metrics(agents)
+        self.run = secrets.token_hex(6)
+        self.scheduler: Scheduler = _Counted(options.seed, self.metrics.answered)
+        self.draining = False
+        self.headers: dict[str, Header] = {}
+        self._described = {name: digest([(options.entries[name], agent)]) for name, agent in agents.items()}
+        self._active: Counter[str] = Counter()
+        self._errors: dict[str, str] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._cluster = Cluster(options.address)
+        self._root = tempfile.TemporaryDirectory(prefix="understudy-serve-")
+        self._fleet: Fleet
+        for name, about in self._described.items():
+            self.headers[name] = Header(
+                self.run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
+            )
+
+    async def start(self) -> None:
+        """Start or join Ray and, if they are not to be loaded lazily, begin to load the agents. Raises ClusterError,
+        UnavailableError and InputError."""
+        options = self.options
+        await self._cluster.start()
+        self._fleet = Fleet(
+            self._cluster, self.scheduler, self.agents, options.entries, options.settings, self._root.name,
+            options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
+        )  # fmt: skip
+        self._fleet.admit([tuple(self.agents)], lambda name: 1 << 30)
+        if not options.lazy:
+            for name in self.agents:
+                self._begin(name)
+
+    async def watch(self) -> None:
+        """Return never; raise ClusterError when Ray has died under us."""
+        await self._cluster.watch()
+
+    async def close(self) -> None:
+        """End the agents and Ray."""
+        self.draining = True
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if hasattr(self, "_fleet"):
+            await self._fleet.close()
+        await self._cluster.stop()
+        self._root.cleanup()
+
+    # loading
+
+    def _begin(self, name: str) -> asyncio.Task[None]:
+        if name not in self._tasks:
+            self._tasks[name] = asyncio.create_task(self._load(name))
+        return self._tasks[name]
+
+    async def _load(self, name: str) -> None:
+        try:
+            await self._fleet.loaded(name)
+        except UnderstudyError as error:
+            self._errors[name] = str(error)
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Of each agent ``state``, and ``error`` if it failed."""
+        return {name: self._state(name) for name in self.agents}
+
+    def _state(self, name: str) -> dict[str, Any]:
+        lane = self.scheduler.lanes.get(name)
+        error = self._errors.get(name) or (str(lane.stopped) if lane is not None and lane.stopped else None)
+        if error is not None:
+            return {"state": "failed", "error": error}
+        if lane is not None and lane.loaded is not None:
+            return {"state": "ready"}
+        return {"state": "loading" if name in self._tasks else "not loaded"}
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests may come: nothing is being loaded, and not all agents have failed."""
+        found = [about["state"] for about in self.states().values()]
+        return not self.draining and "loading" not in found and any(state != "failed" for state in found)
+
+    def waiting(self) -> dict[str, int]:
+        """By agent, how many answers are under way or waiting."""
+        return {name: self._active[name] for name in self.agents}
+
+    # answers
+
+    def agent(self, name: str) -> Agent[Any]:
+        """The agent of that name. Raises ApiError."""
+        found = self.agents.get(name)
+        if found is None:
+            raise ApiError(404, "unknown_agent", "no such agent is served here; GET /v1/agents lists them")
+        return found
+
+    def check(self, name: str, stimulus: Stimulus) -> None:
+        """Raises ApiError if the agent is not one for such a stimulus."""
+        agent = self.agent(name)
+        if stimulus.task not in agent.tasks:
+            raise ApiError(422, "wrong_task", f"agent {name} answers {', '.join(agent.tasks)}, not {stimulus.task}")
+        if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in agent.modes:
+            raise ApiError(422, "wrong_task", f"agent {name} answers mode {', '.join(agent.modes)} only")
+
+    def room(self, name: str, count: int = 1) -> None:
+        """Raises ApiError 429 where the agent's queue has no place for ``count`` more answers, 503 where nothing is to
+        be had."""
+        self.agent(name)
+        if self.draining:
+            raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
+        about = self._state(name)
+        if about["state"] == "failed":
+            raise ApiError(503, "agent_failed", f"agent {name} is not available; GET /ready says why")
+        if self._active[name] + count > self.options.queue:
+            self.metrics.refused(name)
+            later = {"retry-after": str(self._seconds_to_wait(name))}
+            raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers=later)
+
+    @contextmanager
+    def place(self, name: str, count: int = 1) -> Iterator[None]:
+        """A place in the agent's queue for ``count`` answers, for as long as the block lasts. Raises as
+        :meth:`room`."""
+        self.room(name, count)
+        self._active[name] += count
+        try:
+            yield
+        finally:
+            self._active[name] -= count
+
+    def _seconds_to_wait(self, name: str) -> int:
+        """About when half of what is waiting is answered."""
+        return min(60, max(1, math.ceil(self._active[name] * self.metrics.seconds_per_answer(name) / 2)))
+
+    async def answer(
+        self,
+        name: str,
+        stimulus: Stimulus,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        sample: int = 0,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Item:
+        """One answer, within a :meth:`place` of the agent's queue; to a conversation, the message after its history,
+        of the one who did not speak last. Raises ApiError."""
+        self.check(name, stimulus)
+        await self.loaded(name)
+        turn = None
+        if isinstance(stimulus, ConversationStimulus):
+            turn = len(stimulus.history)
+            options = {"speaker": SIDES[_next_side(stimulus)], "turn": turn, **(options or {})}
+        try:
+            return await self.scheduler.answer(
+                name,
+                stimulus,
+                sample,
+                seed=seed,
+                turn=turn,
+                files=files,
+                options=options,
+                deadline=self.options.deadline,
+            )
+        except AnswerError as error:
+            raise ApiError(504, error.code, f"agent {name} had no answer in {self.options.deadline:g} s") from None
+        except AgentStoppedError:
+            raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
+
+    async def loaded(self, name: str) -> None:
+        """Wait until the agent can be asked. Raises ApiError."""
+        if name in self.scheduler.lanes and self._state(name)["state"] != "loading":
+            return
+        try:
+            async with asyncio.timeout(self.options.deadline):
+                await asyncio.shield(self._begin(name))
+        except TimeoutError:
+            raise ApiError(503, "loading", f"agent {name} is being loaded", headers={"retry-after": "10"}) from None
+        if self._state(name)["state"] == "failed":
+            raise ApiError(503, "agent_failed", f"agent {name} could not be loaded; GET /ready says why")
+
+    def record(self, item: Item) -> bytes:
+        """The item's record, one line of JSON."""
+        task = self._task(item)
+        if task == "conversation" and item.answer is not None:
+            item = replace(item, answer=_as_conversation(item).model_dump_json().encode())
+        return self.headers[item.agent].record(item, task)
+
+    def _task(self, item: Item) -> str:
+        tasks = self.agents[item.agent].tasks
+        return tasks[0] if len(tasks) == 1 else task_of(item.row)
+
+    async def stream(
+        self, name: str, asked: Sequence[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+    ) -> AsyncIterator[Item]:
+        """Answers to many, as they are ready, within a :meth:`place`; what failed to be answered in time has a failed
+        item."""
+        tasks = {asyncio.create_task(self._or_failed(name, *one, seed)) for one in asked}
+        try:
+            while tasks:
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _or_failed(
+        self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
+    ) -> Item:
+        try:
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+        except ApiError as error:
+            item = Item(name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed)
+            item.draw_seed()
+            item.status, item.error = "failed", (error.code, error.message)
+            return item
+
+
+def _next_side(stimulus: ConversationStimulus) -> int:
+    """Whose message is asked for: of the one who did not speak last, or of who starts (A, if nobody says)."""
+    if not stimulus.history:
+        return SIDES.index(stimulus.who_starts or "A")
+    return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
+
+
+def _as_conversation(item: Item) -> ConversationAnswer:
+    """One message that was asked for, in the form that a record has of conversations."""
+    stimulus = parse_row(item.row)
+    assert isinstance(stimulus, ConversationStimulus)
+    said = TurnAnswer.model_validate_json(item.answer or b"")
+    speaker, turn = (stimulus.names or SIDES)[_next_side(stimulus)], len(stimulus.history)
+    return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=item.agent, **said.model_dump())])

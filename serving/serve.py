@@ -1,0 +1,78 @@
+"""``understudy serve``: what the command line says, checked before anything is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from agents.errors import InputError, Problem, UnavailableError
+from serving import interrupts
+from serving.generate import make_agents
+from serving.variants import resolve
+
+KEY = "UNDERSTUDY_API_KEY"
+SHORTEST = 16  # characters of a key
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until a signal ends it. Raises UnderstudyError, and Interrupted after a signal."""
+    try:
+        import uvloop
+
+        from serving.http.guard import LOOPBACK, Rules
+        from serving.http.server import Address, check_key, log_to_stderr
+        from serving.http.server import serve as run
+        from serving.http.service import ServeOptions
+    except ImportError as error:
+        raise UnavailableError(f"serving needs more packages ({error}): pip install 'understudy[serve]'") from None
+    names = [name for name in options.agents.split(",") if name]
+    pairs = [Problem("--agents", None, name, "a pair is not served; name its agents") for name in names if "~" in name]
+    if pairs or not names or len(set(names)) != len(names):
+        raise InputError("--agents: name each agent to be served once", pairs)
+    key = read_key(options.key_file)
+    check_key(options.host, key)
+    entries, settings = resolve(names, options.settings, options.config)
+    agents = make_agents(entries, settings)
+    chosen = ServeOptions(
+        entries,
+        settings,
+        seed=options.seed,
+        replicas=options.replicas,
+        batch_size=options.batch_size,
+        address=options.address,
+        device=options.device,
+        timeout=options.timeout,
+        load_timeout=options.load_timeout,
+        queue=options.queue,
+        deadline=options.deadline,
+        lazy=options.lazy,
+    )
+    hosts = LOOPBACK | {name.lower() for name in options.allow_host}
+    if options.host not in ("0.0.0.0", "::"):
+        hosts |= {options.host.lower()}
+    log_to_stderr()
+    rules = Rules(frozenset(hosts), key)
+    address = Address(options.host, options.port)
+    interrupts.run(lambda listen: run(chosen, agents, address, rules, listen, _say), uvloop.new_event_loop)
+    return 0
+
+
+def read_key(file: Path | None) -> str | None:
+    """The key of --key-file or the environment, or None. Raises InputError."""
+    key = os.environ.get(KEY)
+    where = KEY
+    if file is not None:
+        where = str(file)
+        try:
+            key = file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{where}: cannot be read as a key: {error}") from None
+    if key is not None and (len(key) < SHORTEST or not key.isascii() or not key.isprintable() or " " in key):
+        raise InputError(f"{where}: a key has at least {SHORTEST} letters, digits or signs, and no spaces")
+    return key
+
+
+_say = partial(print, file=sys.stderr, flush=True)

@@ -1,0 +1,110 @@
+"""A service whose workers are in this process, and its application: no Ray, no sockets, any agent and any limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+import openai
+
+from agents import catalogue
+from serving.http.app import create_app
+from serving.http.guard import Guard, Rules
+from serving.http.service import ServeOptions, Service
+from serving.http.talks import Limits
+from serving.lane import Lane
+from serving.worker import Batch, Spec, Work, Worker
+
+
+@dataclass
+class InProcess:
+    """A lane's worker in this process: the worker that an actor hosts, without the actor."""
+
+    worker: Worker
+    host: str = "here"
+    device: str = "cpu"
+
+    async def start(self, timeout: float) -> dict[str, Any]:
+        return await asyncio.to_thread(self.worker.load)
+
+    async def call(self, works: list[Work], timeout: float) -> Batch:
+        return await self.worker.answer(works)
+
+    def kill(self) -> None:
+        """There is no process to end."""
+
+
+@dataclass
+class Here:
+    """The service, its application and a client of it."""
+
+    service: Service
+    app: Guard
+    client: httpx2.AsyncClient
+    asked: asyncio.Event = field(default_factory=asyncio.Event)  # by who will hang up
+    leave: asyncio.Event = field(default_factory=asyncio.Event)  # when that is to be
+
+    def openai(self, **chosen: Any) -> openai.AsyncOpenAI:
+        """The package's client, unchanged."""
+        told = {"base_url": "http://localhost/v1", "api_key": "none", "max_retries": 0, **chosen}
+        return openai.AsyncOpenAI(http_client=self.client, **told)
+
+    async def post(self, path: str, content: Any) -> tuple[int, Any]:
+        """Status and body."""
+        answer = await self.client.post(path, json=content)
+        return answer.status_code, answer.json()
+
+    async def hang_up(self, path: str, body: bytes) -> list[Any]:
+        """Post, and go away once an agent is asked; what is sent to nobody."""
+        sent: list[Any] = []
+        left = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Any:
+            if left:
+                return left.pop()
+            while not any(self.service.waiting().values()):
+                await asyncio.sleep(0.001)
+            self.asked.set()
+            await self.leave.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+            "path": path, "raw_path": path.encode(), "query_string": b"", "headers": headers, "root_path": "",
+        }  # fmt: skip
+        await self.app(scope, receive, send)
+        return sent
+
+
+@asynccontextmanager
+async def serve(
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    rules: Rules | None = None,
+    limits: Limits | None = None,
+    **options: Any,
+) -> AsyncIterator[Here]:
+    """Serve the agents that ``settings`` has, with these."""
+    entries = {name: catalogue.get(name) for name in settings}
+    agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
+    service = Service(ServeOptions(entries, settings, **options), agents)
+    try:
+        for name, entry in entries.items():
+            worker = Worker(Spec(entry, settings[name], "/"))
+            lane = Lane(agents[name], lambda worker=worker: InProcess(worker))
+            service.scheduler.add(lane)
+            await lane.start()
+        app = create_app(service, rules or Rules(), limits=limits)
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
+            yield Here(service, app, client)
+    finally:
+        await service.scheduler.close()
+        await service.close()

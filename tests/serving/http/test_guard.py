@@ -1,0 +1,219 @@
+"""The guard alone, around an application that says what it was asked: nothing passes that should not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from serving.http.guard import Guard, Rules, Seen
+
+KEY = "k" * 24
+RULES = Rules(body_bytes=1000, receive_seconds=0.2, at_once=3)
+JSON = (b"content-type", b"application/json")
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Reads the body and answers with its length."""
+    size, more = 0, True
+    while more and scope["method"] == "POST":
+        message = await receive()
+        size, more = size + len(message["body"]), message["more_body"]
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+def ask(
+    rules: Rules = RULES,
+    *headers: tuple[bytes, bytes],
+    method: str = "GET",
+    path: str = "/v1/agents",
+    host: bytes | None = b"localhost:8000",
+    chunks: tuple[bytes, ...] = (b"",),
+    wait: float = 0.0,
+    app: Callable[..., Any] = echo,
+    told: list[Seen] | None = None,
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of one request."""
+    sent: list[Any] = []
+    left = list(chunks)
+
+    async def receive() -> Any:
+        await asyncio.sleep(wait)
+        chunk = left.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(left)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    own = [] if host is None else [(b"host", host)]
+    scope = {"type": "http", "method": method, "path": path, "headers": [*own, *headers]}
+    guard = Guard(app, rules, [].append if told is None else told.append)
+    asyncio.run(guard(scope, receive, send))
+    assert guard.under_way == 0
+    start, *bodies = sent
+    found = {name.decode(): value.decode() for name, value in start["headers"]}
+    assert len(found["x-request-id"]) == 16
+    return start["status"], found, b"".join(one["body"] for one in bodies)
+
+
+def code(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:
+    """Status and code of an error, which has the one shape."""
+    status, headers, body = answer
+    error = json.loads(body)["error"]
+    assert headers["content-type"] == "application/json"
+    assert error["request_id"] == headers["x-request-id"]
+    assert error.keys() == {"code", "message", "type", "request_id"}
+    return status, error["code"]
+
+
+@pytest.mark.parametrize("host", [b"localhost", b"localhost:8000", b"127.0.0.1:1", b"[::1]:8000", b"LOCALHOST"])
+def test_our_names_are_served(host: bytes) -> None:
+    assert ask(host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [None, b"", b"evil.example", b"localhost.evil.example", b"127.0.0.1.evil.example", b"[::1", b"\xff", b"a@b.c"],
+)
+def test_other_names_are_not(host: bytes | None) -> None:
+    assert code(ask(host=host)) == (403, "host_not_allowed")
+
+
+def test_two_hosts_are_none() -> None:
+    assert code(ask(RULES, (b"host", b"localhost"))) == (403, "host_not_allowed")
+
+
+@pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"file://", b"http://localhost.evil.example", b""])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_pages_of_others_may_not_ask(origin: bytes, method: str) -> None:
+    assert code(ask(RULES, (b"origin", origin), JSON, method=method)) == (403, "foreign_origin")
+
+
+@pytest.mark.parametrize("origin", [b"http://localhost:8000", b"https://127.0.0.1", b"http://[::1]:3000"])
+def test_our_own_page_may(origin: bytes) -> None:
+    assert ask(RULES, (b"origin", origin))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (b"application/json", 200),
+        (b"application/json; charset=utf-8", 200),
+        (b"APPLICATION/JSON", 200),
+        (b"text/plain", 415),
+        (b"application/x-www-form-urlencoded", 415),
+        (b"multipart/form-data; boundary=x", 403),
+        (b"", 415),
+        (None, 415),
+    ],
+)
+def test_what_a_form_of_another_page_can_send_is_refused(kind: bytes | None, expected: int) -> None:
+    headers = [] if kind is None else [(b"content-type", kind)]
+    assert ask(RULES, *headers, method="POST")[0] == expected
+    if kind is not None and kind.startswith(b"multipart"):
+        assert ask(RULES, *headers, (b"x-understudy", b""), method="POST")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (b"Bearer " + KEY.encode(), 200),
+        (b"bearer " + KEY.encode(), 200),
+        (b"Bearer " + KEY.encode()[:-1], 401),
+        (b"Bearer " + KEY.encode() + b"x", 401),
+        (b"Basic " + KEY.encode(), 401),
+        (KEY.encode(), 401),
+        (b"Bearer \xc3\xa9", 401),
+        (b"", 401),
+    ],
+)
+def test_a_key_that_is_set_is_needed(given: bytes, expected: int) -> None:
+    keyed = replace(RULES, key=KEY)
+    answer = ask(keyed, (b"authorization", given))
+    assert answer[0] == expected
+    if expected == 401:
+        assert code(answer) == (401, "unauthorized")
+        assert answer[1]["www-authenticate"] == "Bearer"
+        assert KEY.encode() not in answer[2]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/health", 200),
+        ("HEAD", "/", 200),
+        ("GET", "/static/app.js", 200),
+        ("GET", "/ready", 401),
+        ("GET", "/metrics", 401),
+        ("GET", "/openapi.json", 401),
+        ("GET", "//health", 401),
+        ("GET", "/static", 401),
+        ("DELETE", "/health", 401),
+    ],
+)
+def test_only_what_holds_no_data_is_open(method: str, path: str, expected: int) -> None:
+    assert ask(replace(RULES, key=KEY), method=method, path=path)[0] == expected
+
+
+def test_the_key_is_in_no_representation_of_the_rules() -> None:
+    assert KEY not in repr(replace(RULES, key=KEY))
+
+
+@pytest.mark.parametrize("chunks", [(b"x" * 1001,), (b"x" * 600, b"x" * 401), (b"x",) * 1001])
+def test_bytes_are_counted_as_they_arrive(chunks: tuple[bytes, ...]) -> None:
+    answer = ask(RULES, JSON, method="POST", chunks=chunks)
+    assert code(answer) == (413, "too_large")
+    assert answer[1]["connection"] == "close"
+    assert ask(RULES, JSON, method="POST", chunks=(b"x" * 500, b"x" * 500))[2] == b"1000"
+
+
+def test_what_says_that_it_is_too_large_is_refused_unread() -> None:
+    assert code(ask(RULES, JSON, (b"content-length", b"1001"), method="POST", chunks=())) == (413, "too_large")
+
+
+def test_a_slow_sender_is_not_waited_for() -> None:
+    assert code(ask(RULES, JSON, method="POST", chunks=(b"x",) * 50, wait=0.02)) == (408, "too_slow")
+
+
+def test_no_more_than_so_many_at_once() -> None:
+    async def main() -> list[int]:
+        release = asyncio.Event()
+        statuses: list[int] = []
+
+        async def waits(scope: Any, receive: Any, send: Any) -> None:
+            await release.wait()
+            await echo(scope, receive, send)
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        guard = Guard(waits, RULES)
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+        asked = [asyncio.create_task(guard(dict(scope), None, send)) for _ in range(5)]  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        assert statuses == [503, 503]
+        release.set()
+        await asyncio.gather(*asked)
+        return statuses
+
+    assert sorted(asyncio.run(main())) == [200, 200, 200, 503, 503]
+
+
+def test_what_is_told_of_a_request_holds_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails(scope: Any, receive: Any, send: Any) -> None:
+        await echo(scope, receive, send)
+        raise ValueError("a secret of the stimulus")
+
+    told: list[Seen] = []
+    ask(RULES, JSON, method="POST", chunks=(b"a secret",), app=fails, told=told)
+    [seen] = told
+    assert (seen.method, seen.path, seen.status) == ("POST", "/v1/agents", 200)
+    [logged] = caplog.records
+    assert "ValueError (test_guard.py:" in str(logged.__dict__["about"])
+    assert "secret" not in str(logged.__dict__) + repr(seen)

@@ -1,0 +1,217 @@
+"""The native routes of a real server: records as a run writes them, bad requests that harm nobody, metrics."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.records import Record
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+COLOR = {"id": "a", "task": "color_estimation"}
+VOLATILE = ("run", "timing", "worker", "created", "task")
+
+
+def ask(url: str, body: Any = None, *, kind: str = "application/json", **headers: str) -> tuple[int, Any, Any]:
+    """Status, headers, and the body as JSON."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    given = {**({"content-type": kind} if data is not None else {}), **headers}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data, given), timeout=60) as answer:
+            return answer.status, answer.headers, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, json.loads(error.read())
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    return {"id": "w1", "task": "word_association", "cue": "tea", **fields}
+
+
+def form(**parts: tuple[str, bytes]) -> tuple[bytes, str]:
+    """A multipart body, and its content type."""
+    found = b""
+    for name, (filename, data) in parts.items():
+        named = f'; filename="{filename}"' if filename else ""
+        found += f'--xyz\r\ncontent-disposition: form-data; name="{name}"{named}\r\n\r\n'.encode() + data + b"\r\n"
+    return found + b"--xyz--\r\n", "multipart/form-data; boundary=xyz"
+
+
+@pytest.mark.parametrize("agent", ["mmcq", "git-base-coco", "null"])
+def test_answers_are_those_of_a_run(served: str, tiny_captioner: Path, tmp_path: Path, agent: str) -> None:
+    task = {"mmcq": "color_estimation", "git-base-coco": "image_captioning", "null": "word_association"}[agent]
+    if agent == "null":
+        rows = [row(id=f"w{i}", cue=cue) for i, cue in enumerate(("tea", "sea", "lee"))]
+    else:
+        lines = map(json.loads, (EXAMPLES / "demo.jsonl").read_text().splitlines())
+        rows = [one for one in lines if one["task"] == "color_estimation"][:4]
+        rows = [{"id": one["id"], "task": task, "image": str(EXAMPLES / one["image"])} for one in rows]
+    source, out = tmp_path / "set.jsonl", tmp_path / "run"
+    source.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    command = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", agent, "--out", str(out)]
+    command += ["--seed", "7", "--samples", "2", "--device", "cpu"]
+    if agent == "git-base-coco":
+        command += ["--set", f"git-base-coco.checkpoint={tiny_captioner}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    written = [json.loads(line) for line in (out / "records" / f"{agent}.jsonl").read_text().splitlines()]
+    assert len(written) == 2 * len(rows)
+    for record in written:
+        [stimulus] = [one for one in rows if one["id"] == record["stimulus"]]
+        images = {}
+        if "image" in stimulus:
+            images = {"image": base64.b64encode(Path(stimulus["image"]).read_bytes()).decode()}
+        bare = {name: value for name, value in stimulus.items() if name != "image"}
+        body = {"agent": agent, "stimulus": bare, "images": images, "seed": 7, "sample": record["sample"]}
+        status, _, answered = ask(f"{served}/v1/responses", body)
+        assert status == 200
+        Record.model_validate(answered)
+        if record["error"] is not None:  # the message names the file in the one and the field in the other
+            assert answered["error"]["code"] == record["error"]["code"]
+            continue
+        for key in record.keys() - VOLATILE:
+            assert answered[key] == record[key], key
+
+
+def test_a_form_is_answered_as_json_is(served: str) -> None:
+    image = (EXAMPLES / json.loads((EXAMPLES / "demo.jsonl").read_text().splitlines()[0])["image"]).read_bytes()
+    asked = {"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}
+    _, _, as_json = ask(f"{served}/v1/responses", {**asked, "images": {"image": base64.b64encode(image).decode()}})
+    body, kind = form(request=("", json.dumps(asked).encode()), image=("a.jpg", image))
+    status, _, as_form = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Understudy": "1"})
+    assert status == 200
+    assert as_form["answer"] == as_json["answer"]
+    assert as_form["stimulus_sha256"] == as_json["stimulus_sha256"]
+
+
+def test_two_images_of_one_name_are_two(served: str) -> None:
+    """Rows that read the same, in one batch, each with its own picture."""
+    import concurrent.futures
+    import io
+
+    from PIL import Image
+
+    def color(rgb: tuple[int, int, int]) -> list[int]:
+        buffer = io.BytesIO()
+        Image.new("RGB", (32, 32), rgb).save(buffer, "PNG")
+        images = {"image": base64.b64encode(buffer.getvalue()).decode()}
+        _, _, record = ask(
+            f"{served}/v1/responses",
+            {"agent": "mmcq", "stimulus": {"id": "same", "task": "color_estimation"}, "images": images},
+        )
+        return [*record["answer"]["rgb"]]
+
+    colors = [(252, 4, 4), (4, 252, 4), (4, 4, 252), (252, 252, 4)] * 6
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        for asked, found in zip(colors, pool.map(color, colors), strict=True):
+            assert all(abs(one - other) < 16 for one, other in zip(asked, found, strict=True))
+
+
+def test_many_are_answered_as_they_are_ready(served: str) -> None:
+    items = [{"stimulus": row(id=f"w{i}", cue=f"cue {i}")} for i in range(200)]
+    data = json.dumps({"agent": "null", "items": items, "seed": 3}).encode()
+    asked = urllib.request.Request(f"{served}/v1/responses/stream", data, {"content-type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        assert answer.headers["content-type"].startswith("application/x-ndjson")
+        records = [json.loads(line) for line in answer]
+    assert sorted(record["stimulus"] for record in records) == sorted(f"w{i}" for i in range(200))
+    _, _, alone = ask(f"{served}/v1/responses", {"agent": "null", **items[7], "seed": 3})
+    assert [record["answer"] for record in records if record["stimulus"] == "w7"] == [alone["answer"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        ("/v1/responses", b"{", 400, "bad_json"),
+        ("/v1/responses", b"[" * 1000, 400, "bad_json"),
+        ("/v1/responses", [], 422, "invalid_request"),
+        ("/v1/responses", {"agent": "nobody", "stimulus": row()}, 404, "unknown_agent"),
+        ("/v1/responses", {"agent": "mmcq", "stimulus": row()}, 422, "wrong_task"),
+        ("/v1/responses", {"agent": "null", "stimulus": row(cue="")}, 422, "invalid_request"),
+        ("/v1/responses", {"agent": "null", "stimulus": row(), "extra": 1}, 422, "invalid_request"),
+        ("/v1/responses", {"agent": "null", "stimulus": row(), "seed": 2**53}, 422, "invalid_request"),
+        ("/v1/responses", {"agent": "null", "stimulus": row(), "images": {"image": "é"}}, 422, "invalid_request"),
+        ("/v1/responses", {"agent": "mmcq", "stimulus": COLOR}, 422, "invalid_request"),
+        (
+            "/v1/responses",
+            {"agent": "mmcq", "stimulus": {**COLOR, "image": "/etc/passwd"}},
+            422,
+            "invalid_request",
+        ),
+        ("/v1/responses/stream", {"agent": "null", "items": []}, 422, "invalid_request"),
+        ("/v1/responses/stream", {"agent": "null", "items": [{"stimulus": row()}] * 300}, 429, "queue_full"),
+        ("/v1/nothing", {}, 404, "not_found"),
+        ("/health", {}, 405, "method_not_allowed"),
+    ],
+)  # fmt: skip
+def test_bad_requests(served: str, path: str, body: Any, status: int, code: str) -> None:
+    found, headers, said = ask(f"{served}{path}", body)
+    assert (found, said["error"]["code"]) == (status, code)
+    assert said["error"]["request_id"] == headers["x-request-id"]
+    assert said["error"].keys() <= {"code", "message", "type", "request_id", "problems", "param"}
+    if status == 429:
+        assert 1 <= int(headers["retry-after"]) <= 60
+
+
+def test_all_problems_are_told_at_once(served: str) -> None:
+    _, _, said = ask(
+        f"{served}/v1/responses", {"agent": "null", "stimulus": {"task": "word_association", "cue": 3, "x": 1}}
+    )
+    assert {one["field"].rpartition(".")[2] for one in said["error"]["problems"]} == {"id", "cue", "x"}
+
+
+def test_how_it_is(served: str) -> None:
+    assert ask(f"{served}/health")[2]["status"] == "ok"
+    status, _, ready = ask(f"{served}/ready")
+    assert (status, ready["ready"]) == (200, True)
+    assert {about["state"] for about in ready["agents"].values()} == {"ready"}
+    _, _, listed = ask(f"{served}/v1/agents")
+    assert [one["name"] for one in listed["agents"]] == list(ready["agents"])
+
+
+def test_metrics_count_what_was_asked(served: str) -> None:
+    def counted() -> dict[str, float]:
+        with urllib.request.urlopen(f"{served}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+    name = 'understudy_answers_total{agent="null",status="ok"}'
+    before = counted()
+    for _ in range(3):
+        ask(f"{served}/v1/responses", {"agent": "null", "stimulus": row()})
+    ask(f"{served}/v1/nothing/{'x' * 50}", {})
+    after = counted()
+    assert after[name] == before[name] + 3
+    assert after['understudy_queue{agent="null"}'] == 0
+    assert after['understudy_agent_ready{agent="mmcq"}'] == 1
+    routes = {found for line in after for found in re.findall(r'route="([^"]*)"', line)}
+    assert all("xxx" not in route for route in routes)
+
+
+def test_the_document_describes_every_route_with_an_example(served: str) -> None:
+    _, _, document = ask(f"{served}/openapi.json")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"], path
+            if method == "post":
+                kinds = operation["requestBody"]["content"]
+                named = kinds["application/json"]["schema"]["$ref"].rpartition("/")[2]
+                assert document["components"]["schemas"][named]["examples"], named
+            for status, answer in operation["responses"].items():
+                assert answer["description"], (path, status)
+
+
+def test_bad_images_of_one_stop_the_agent_for_nobody(served: str) -> None:
+    broken = {"agent": "mmcq", "stimulus": COLOR, "images": {"image": base64.b64encode(b"no image").decode()}}
+    for _ in range(60):
+        status, _, record = ask(f"{served}/v1/responses", broken)
+        assert (status, record["error"]["code"]) == (200, "bad_image")
+    assert ask(f"{served}/ready")[2]["agents"]["mmcq"] == {"state": "ready"}

@@ -1,0 +1,592 @@
+"""OpenAI's interface, driven with the unchanged ``openai`` package: against a real server, and for what goes wrong
+against an application in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import socket
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+import served_here
+from PIL import Image as PILImage
+
+from agents import catalogue, seeds
+from agents.answers import TurnAnswer
+from agents.contract import Draw, Reply
+from agents.images import Image
+from agents.null import NullAgent
+from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
+from serving.http.bodies import PIXEL
+from serving.http.guard import Rules
+from serving.http.openai_bodies import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
+from serving.records import validate
+
+SEED = 7
+HELLO = [{"role": "user", "content": "I like books."}]
+NAMES = ("Ann", "Ben")
+
+
+@pytest.fixture
+def client(served: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{served}/v1", api_key="any", max_retries=0) as found:
+        yield found
+
+
+def png(width: int = 40, height: int = 30) -> bytes:
+    """A picture in which columns and rows differ."""
+    picture = PILImage.new("RGB", (width, height))
+    picture.putdata([(x * 6 % 256, y * 8 % 256, (x * y) % 256) for y in range(height) for x in range(width)])
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+def url(data: bytes, kind: str = "png") -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def look(data: bytes | str, text: str | None = None) -> list[dict[str, Any]]:
+    """Messages that show an image."""
+    shown = data if isinstance(data, str) else url(data)
+    parts: list[dict[str, Any]] = [] if text is None else [{"type": "text", "text": text}]
+    return [{"role": "user", "content": [*parts, {"type": "image_url", "image_url": {"url": shown}}]}]
+
+
+def own_reply(agent: str, stimulus: Stimulus, settings: Any = None, turn: int | None = None) -> Any:
+    """What the agent says by itself, with the seed that a run would derive."""
+    made = catalogue.get(agent).make(settings)
+    options = {} if turn is None else {"speaker": "B", "turn": turn}
+    made.open()
+    made.load("cpu")
+    draw = Draw(seeds.derive(SEED, agent, stimulus.id, 0, turn, 0), options=options)
+    [reply] = made.respond([made.prepare(stimulus)], [draw])
+    assert isinstance(reply, Reply)
+    return reply.answer
+
+
+def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
+    """What ``work`` gives, with an application in this process."""
+
+    async def main() -> Any:
+        async with served_here.serve(settings or {"null": {}}, **options) as found:
+            return await work(found)
+
+    return asyncio.run(main())
+
+
+def posted(content: Any, path: str = "/v1/chat/completions", **options: Any) -> tuple[int, Any]:
+    found: tuple[int, Any] = here(lambda one: one.post(path, content), **options)
+    return found
+
+
+# models
+
+
+def test_the_agents_are_models(client: openai.OpenAI) -> None:
+    assert [one.id for one in client.models.list()] == ["null", "eliza", "mmcq", "git-base-coco"]
+    found = client.models.retrieve("git-base-coco")
+    assert (found.id, found.object, found.owned_by) == ("git-base-coco", "model", "understudy")
+    assert found.tasks == ["image_captioning"]  # type: ignore[attr-defined]
+
+
+def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+    for ask in (
+        lambda: client.models.retrieve("gpt-4o"),
+        lambda: client.chat.completions.create(model="gpt-4o", messages=HELLO),
+        lambda: client.completions.create(model="gpt-4o", prompt="Hi"),
+    ):
+        with pytest.raises(openai.NotFoundError) as caught:
+            ask()
+        assert caught.value.code == "unknown_agent"
+
+
+def test_a_key_is_needed_where_there_is_one() -> None:
+    async def work(found: served_here.Here) -> None:
+        for key in ("wrong" * 5, "k" * 23, "k" * 25):
+            for ask in (lambda one: one.models.list(), lambda one: one.completions.create(model="null", prompt="Hi")):
+                with pytest.raises(openai.AuthenticationError) as caught:
+                    await ask(found.openai(api_key=key))
+                assert caught.value.type == "authentication_error"
+        assert [one.id async for one in found.openai(api_key="k" * 24).models.list()] == ["null"]
+
+    here(work, rules=Rules(key="k" * 24))
+
+
+# chats
+
+
+def test_a_chat_is_answered_as_the_agent_itself_answers_the_conversation(client: openai.OpenAI) -> None:
+    messages = list(HELLO)
+    history: list[Utterance] = [Utterance(speaker="Ann", text="I like books.")]
+    seen = set()
+    for text in ("I read one every week.", "My mother likes them too.", "Why?"):
+        answer = client.chat.completions.create(
+            model="eliza", messages=messages, seed=SEED, extra_body={"stimulus": {"id": "talk", "names": list(NAMES)}}
+        )
+        stimulus = ConversationStimulus(id="talk", task="conversation", names=NAMES, history=list(history))
+        turn = len(history)
+        wanted = own_reply("eliza", stimulus, turn=turn).text
+        [choice] = answer.choices
+        assert choice.message.content == wanted
+        assert (choice.message.role, choice.finish_reason, answer.usage) == ("assistant", "stop", None)
+        [record] = answer.understudy["records"]  # type: ignore[attr-defined]
+        validate(record)
+        assert record["seed"] == seeds.derive(SEED, "eliza", "talk", 0, turn, 0)
+        [message] = record["answer"]["messages"]
+        assert (message["turn"], message["speaker"], message["text"]) == (turn, "Ben", wanted)
+        seen.add(wanted)
+        # as a program would go on: with what came back, and the next message
+        messages += [choice.message.model_dump(), {"role": "user", "content": text}]
+        history += [Utterance(speaker="Ben", text=wanted), Utterance(speaker="Ann", text=text)]
+    assert len(seen) == 3
+
+
+def test_a_chat_without_an_id_is_one_conversation_in_all_its_turns() -> None:
+    async def work(found: served_here.Here) -> None:
+        made = found.openai().chat.completions
+        records = []
+        messages = [*HELLO]
+        for _ in range(2):
+            answer = await made.create(model="null", messages=messages)
+            assert answer.choices[0].message.content.startswith("B says ")
+            records += answer.understudy["records"]
+            messages += [answer.choices[0].message, {"role": "user", "content": "Go on."}]
+        assert records[0]["stimulus"] == records[1]["stimulus"]
+        assert records[0]["seed"] != records[1]["seed"]
+        speakers = {record["answer"]["messages"][0]["speaker"] for record in records}
+        assert len(speakers) == 1  # of the two names that were drawn, the agent's
+        again = await made.create(model="null", messages=HELLO)
+        assert again.understudy["records"][0]["seed"] == records[0]["seed"]
+        other = await made.create(model="null", messages=[{"role": "user", "content": "I like films."}])
+        assert other.understudy["records"][0]["seed"] != records[0]["seed"]
+
+    here(work)
+
+
+def test_content_may_be_parts_and_names_do_not_matter() -> None:
+    parts = [{"type": "text", "text": "I like"}, {"type": "text", "text": "books."}]
+    told = {"model": "eliza", "messages": [{"role": "user", "name": "Zoe", "content": parts}]}
+    status, found = posted(told, settings={"eliza": {}})
+    assert status == 200
+    assert found["understudy"]["ignored"] == ["messages.name"]
+    one_text = {"model": "eliza", "messages": [{"role": "user", "content": "I like\nbooks."}]}
+    assert posted(one_text, settings={"eliza": {}})[1]["choices"] == found["choices"]
+
+
+def test_n_is_samples_and_a_seed_is_the_runs(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(
+        model="null", messages=HELLO, n=3, seed=SEED, extra_body={"stimulus": {"id": "talk"}}
+    )
+    drawn = [seeds.derive(SEED, "null", "talk", sample, 1, 0) for sample in range(3)]
+    assert [one.message.content for one in answer.choices] == [f"B says {seed:x}." for seed in drawn]
+    assert [one.index for one in answer.choices] == [0, 1, 2]
+    assert [one["sample"] for one in answer.understudy["records"]] == [0, 1, 2]  # type: ignore[attr-defined]
+
+
+def test_n_is_no_more_than_the_agent_has() -> None:
+    async def work(found: served_here.Here) -> None:
+        found.service.agents["null"].max_samples = 2
+        assert (await found.post("/v1/chat/completions", {"model": "null", "messages": HELLO, "n": 2}))[0] == 200
+        status, body = await found.post("/v1/chat/completions", {"model": "null", "messages": HELLO, "n": 3})
+        assert (status, body["error"]["param"]) == (422, "n")
+
+    here(work)
+
+
+# streams
+
+
+@pytest.mark.parametrize("tells", [False, True])
+def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells: bool) -> None:
+    told: dict[str, Any] = {"model": "null", "messages": HELLO, "seed": SEED, "n": 2}
+    whole = client.chat.completions.create(**told)
+    more = {"stream_options": {"include_usage": True}} if tells else {}
+    chunks = list(client.chat.completions.create(**told, stream=True, **more))
+    if tells:
+        assert (chunks[-1].choices, chunks.pop().usage) == ([], None)  # this agent does not tell
+    for index in range(2):
+        pieces = [one for one in chunks if one.choices[0].index == index]
+        deltas = [one.choices[0].delta for one in pieces]
+        assert deltas[0].role == "assistant"
+        texts = [delta.content or "" for delta in deltas]
+        assert "".join(texts) == whole.choices[index].message.content
+        assert sum(map(bool, texts)) == 3  # words
+        assert [one.choices[0].finish_reason for one in pieces] == [None] * (len(pieces) - 1) + ["stop"]
+        [record] = pieces[-1].understudy["records"]
+        validate(record)
+    assert {one.object for one in chunks} == {"chat.completion.chunk"}
+    assert len({one.id for one in chunks}) == 1
+
+
+def test_a_text_of_any_spaces_is_streamed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "  two  spaces\nand a line \t "
+
+    def reply(agent: NullAgent, stimulus: Stimulus, draw: Draw) -> Reply:
+        return Reply(TurnAnswer(text=text))
+
+    monkeypatch.setattr(NullAgent, "_reply", reply)
+
+    async def work(found: served_here.Here) -> None:
+        stream = await found.openai().completions.create(model="null", prompt="Hi", stream=True)
+        pieces = [one.choices[0].text async for one in stream]
+        assert len(pieces) > 4
+        assert "".join(pieces) == text
+
+    here(work)
+
+
+# completions
+
+
+def test_a_prompt_is_a_message_that_is_answered(client: openai.OpenAI) -> None:
+    told: dict[str, Any] = {"model": "eliza", "seed": SEED, "extra_body": {"stimulus": {"id": "talk"}}}
+    chat = client.chat.completions.create(messages=HELLO, **told)
+    for prompt in ("I like books.", ["I like books."]):
+        answer = client.completions.create(prompt=prompt, max_tokens=5, **told)
+        assert answer.object == "text_completion"
+        assert [one.text for one in answer.choices] == [chat.choices[0].message.content]
+        assert answer.understudy["ignored"] == ["max_tokens"]  # type: ignore[attr-defined]
+    pieces = list(client.completions.create(prompt="I like books.", stream=True, **told))
+    assert "".join(one.choices[0].text for one in pieces) == chat.choices[0].message.content
+    assert pieces[-1].choices[0].finish_reason == "stop"
+
+
+# cues
+
+
+def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
+    async def work(found: served_here.Here) -> None:
+        found.service.agents["null"].tasks = ("word_association",)
+        wanted = f"{seeds.derive(SEED, 'null', 'tea', 0, None, 0):x}"
+        more = {"seed": SEED, "extra_body": {"stimulus": {"id": "tea"}}}
+        client = found.openai()
+        messages = [*HELLO, {"role": "assistant", "content": "page"}, {"role": "user", "content": "tea"}]
+        chat = await client.chat.completions.create(model="null", messages=messages, **more)
+        assert chat.choices[0].message.content == wanted
+        assert chat.understudy["ignored"] == ["messages"]  # those before the last
+        text = await client.completions.create(model="null", prompt="tea", **more)
+        assert text.choices[0].text == wanted
+        assert text.understudy["records"][0]["task"] == "word_association"
+
+    here(work)
+
+
+@pytest.mark.parametrize("task", ["conversation", "word_association"])
+def test_the_request_may_say_what_it_is_for(client: openai.OpenAI, task: str) -> None:
+    body = {"stimulus": {"id": "tea", "task": task}}
+    answer = client.chat.completions.create(
+        model="null", messages=[{"role": "user", "content": "tea"}], seed=SEED, extra_body=body
+    )
+    record = answer.understudy["records"][0]  # type: ignore[attr-defined]
+    assert record["task"] == task
+    assert record["seed"] == seeds.derive(SEED, "null", "tea", 0, 1 if task == "conversation" else None, 0)
+
+
+# images
+
+
+def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tiny_captioner: Path) -> None:
+    data = png()
+    answer = client.chat.completions.create(
+        model="git-base-coco",
+        messages=look(data, "What is this?"),
+        seed=SEED,
+        extra_body={"stimulus": {"id": "tulip"}},
+    )
+    stimulus = CaptionStimulus(id="tulip", task="image_captioning", image=Image("tulip", data=data))
+    wanted = own_reply("git-base-coco", stimulus, {"checkpoint": str(tiny_captioner)})
+    assert wanted.text
+    assert answer.choices[0].message.content == wanted.text
+    assert answer.choices[0].finish_reason == {"end": "stop", "length": "length"}[wanted.finish]
+    [record] = answer.understudy["records"]  # type: ignore[attr-defined]
+    validate(record)
+    assert answer.understudy["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
+
+
+def test_a_colour_is_told_by_its_word(client: openai.OpenAI) -> None:
+    file = io.BytesIO()
+    PILImage.new("RGB", (8, 8), (250, 10, 10)).save(file, "JPEG")
+    answer = client.chat.completions.create(model="mmcq", messages=look(url(file.getvalue(), "jpeg")))
+    assert answer.choices[0].message.content == "red"
+
+
+@pytest.mark.parametrize("task", ["object_detection", "attention_prediction", "color_estimation", "image_captioning"])
+def test_what_an_image_makes_an_agent_say_is_text(task: str) -> None:
+    told = {"model": "null", "messages": look(png()), "stimulus": {"id": "tulip", "task": task}, "seed": SEED}
+    status, found = posted(told)
+    assert status == 200
+    text, answer = found["choices"][0]["message"]["content"], found["understudy"]["records"][0]["answer"]
+    if task == "object_detection":
+        assert len(answer["labels"]) == 3
+        assert text.split(", ") == answer["labels"]
+    elif task == "attention_prediction":
+        assert json.loads(text) == answer["fixations"]
+    else:
+        assert text == answer["color" if task == "color_estimation" else "text"]
+
+
+def test_no_address_is_fetched(client: openai.OpenAI) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.2)
+        port = listener.getsockname()[1]
+        for address in (f"http://127.0.0.1:{port}/a.png", "file:///etc/passwd", "/etc/passwd", "data:text/html,x"):
+            with pytest.raises(openai.UnprocessableEntityError) as caught:
+                client.chat.completions.create(model="mmcq", messages=look(address))
+            assert caught.value.param == "messages.0.content.parts.0.image_url.image_url.url"
+            assert address not in str(caught.value)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+
+
+def said_to_be(width: int, height: int) -> bytes:
+    """A PNG of one pixel whose header, with a sum that is right, says that it has these sides."""
+    data = png(1, 1)
+    header = data[12:16] + width.to_bytes(4, "big") + height.to_bytes(4, "big") + data[24:29]
+    return data[:12] + header + zlib.crc32(header).to_bytes(4, "big") + data[33:]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [(b"no image at all", "bad_image"), (png()[:60], "bad_image"), (said_to_be(30_000, 30_000), "image_too_large")],
+    ids=["garbage", "cut off", "huge"],
+)
+def test_an_image_that_cannot_be_read_is_the_requests_fault(client: openai.OpenAI, data: bytes, code: str) -> None:
+    with pytest.raises(openai.UnprocessableEntityError) as caught:
+        client.chat.completions.create(model="mmcq", messages=look(data))
+    assert caught.value.code == code
+    assert client.chat.completions.create(model="mmcq", messages=look(png())).choices  # nobody else is harmed
+
+
+def test_an_image_has_a_limit() -> None:
+    big = {"model": "null", "messages": look(b"0" * (MOST_IMAGE + 10))}
+    assert posted(big)[0] == 413
+
+
+# options
+
+
+REFUSED: dict[str, tuple[list[Any], list[Any]]] = {
+    "tools": ([[{"type": "function", "function": {"name": "f"}}]], [None, []]),
+    "tool_choice": (["required", {"type": "function"}], [None, "none", "auto"]),
+    "functions": ([[{"name": "f"}]], [None, []]),
+    "function_call": ([{"name": "f"}], ["none"]),
+    "response_format": ([{"type": "json_object"}, {"type": "json_schema"}], [{"type": "text"}]),
+    "logprobs": ([True, 0, 1], [None, False]),
+    "top_logprobs": ([3], [0]),
+    "stop": (["\n", ["a"]], [None, []]),
+    "logit_bias": ([{"50256": -100}], [{}]),
+    "modalities": ([["audio"], ["text", "audio"]], [["text"]]),
+    "audio": ([{"voice": "x", "format": "wav"}], [None]),
+    "prediction": ([{"type": "content", "content": "x"}], [None]),
+    "web_search_options": ([{}], [None]),
+    "n": ([0, MOST_CHOICES + 1, 1.5, "x"], [None, 1, MOST_CHOICES]),
+    "seed": ([-1, 2**53, 0.5], [None, 0, 2**53 - 1]),
+    "surprise": ([1], []),
+}
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_an_option_that_agents_do_not_have_is_refused_by_name(option: str) -> None:
+    async def work(found: served_here.Here) -> None:
+        refused, fine = REFUSED[option]
+        made = found.openai().chat.completions
+        for value in refused:
+            with pytest.raises(openai.UnprocessableEntityError) as caught:
+                await made.create(model="null", messages=HELLO, extra_body={option: value})
+            assert caught.value.param == option, value
+            assert option in caught.value.body["message"]  # type: ignore[index]
+        for value in fine:
+            answer = await made.create(model="null", messages=HELLO, extra_body={option: value})
+            assert answer.understudy["ignored"] == []
+
+    here(work)
+
+
+@pytest.mark.parametrize(("option", "value"), [("best_of", 2), ("echo", True), ("logprobs", 0), ("suffix", "end")])
+def test_so_is_one_of_completions(option: str, value: Any) -> None:
+    told = {"model": "null", "prompt": "tea"}
+    status, body = posted({**told, option: value}, "/v1/completions")
+    assert (status, body["error"]["param"]) == (422, option)
+    assert posted({**told, option: None}, "/v1/completions")[0] == 200
+
+
+def test_options_without_effect_have_none_and_are_named(client: openai.OpenAI) -> None:
+    plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
+    tuned = client.chat.completions.create(
+        model="eliza", messages=HELLO, seed=SEED, temperature=0.2, top_p=0.5, max_tokens=1, max_completion_tokens=2,
+        frequency_penalty=1, presence_penalty=1, user="me", metadata={"a": "b"}, store=False,
+        reasoning_effort="low", service_tier="auto", parallel_tool_calls=False, verbosity="low",
+    )  # fmt: skip
+    assert tuned.choices == plain.choices
+    assert set(tuned.understudy["ignored"]) == {  # type: ignore[attr-defined]
+        "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "user",
+        "metadata", "store", "reasoning_effort", "service_tier", "parallel_tool_calls", "verbosity",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "tool", "function"])
+def test_agents_take_no_instructions(role: str) -> None:
+    status, body = posted({"model": "null", "messages": [{"role": role, "content": "Be a pirate."}, *HELLO]})
+    assert (status, body["error"]["param"]) == (422, "messages.0.role")
+    assert ("instructions" in body["error"]["message"]) == (role in ("system", "developer"))
+
+
+# what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "status", "code"),
+    [
+        ({"null": {"fail": "talk"}}, {}, 502, "told_to_fail"),
+        ({"null": {"reject": 1.0, "attempts": 2}}, {}, 422, "rejected"),
+        ({"null-one": {"delay_s": 5}}, {"deadline": 0.05}, 504, "deadline"),
+        ({"null": {}}, {"queue": 1}, 429, "queue_full"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failed_answer_is_an_error(settings: Any, options: Any, status: int, code: str, stream: bool) -> None:
+    async def work(found: served_here.Here) -> None:
+        [name] = settings
+        with pytest.raises(openai.APIStatusError) as caught:
+            await found.openai().chat.completions.create(
+                model=name, messages=HELLO, n=2, stream=stream, extra_body={"stimulus": {"id": "talk"}}
+            )
+        assert (caught.value.status_code, caught.value.code) == (status, code)
+        assert ("retry-after" in caught.value.response.headers) == (status == 429)
+        if status == 429:
+            assert isinstance(caught.value, openai.RateLimitError)
+        assert "told to fail" not in str(caught.value)  # an error's own text is not told
+        assert found.service.waiting() == {name: 0}
+
+    here(work, settings, **options)
+
+
+def test_who_hangs_up_frees_the_place() -> None:
+    async def work(found: served_here.Here) -> None:
+        body = json.dumps({"model": "null-one", "messages": HELLO, "n": 3}).encode()
+        gone = asyncio.create_task(found.hang_up("/v1/chat/completions", body))
+        await found.asked.wait()
+        assert found.service.waiting() == {"null-one": 3}
+        found.leave.set()
+        assert (await gone)[0]["status"] == 499
+        assert found.service.waiting() == {"null-one": 0}
+
+    here(work, {"null-one": {"delay_s": 30}}, queue=3)
+
+
+def test_tokens_and_ends_are_told_where_the_agent_tells_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    finishes = {0: "length; prompt cut", 1: "filtered", 2: "stop"}
+
+    def reply(agent: NullAgent, stimulus: Stimulus, draw: Draw) -> Reply:
+        raw = {"prompt_tokens": 10 + draw.sample, "tokens": 3} if stimulus.id == "told" else {"tokens": 3}
+        return Reply(TurnAnswer(text="So it is.", finish=finishes[draw.sample]), raw)
+
+    monkeypatch.setattr(NullAgent, "_reply", reply)
+
+    async def work(found: served_here.Here) -> None:
+        made = found.openai().chat.completions
+        told: dict[str, Any] = {"model": "null", "messages": HELLO, "n": 3}
+        answer = await made.create(**told, extra_body={"stimulus": {"id": "told"}})
+        assert answer.usage is not None
+        usage = (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens)
+        assert usage == (12, 9, 21)
+        assert [one.finish_reason for one in answer.choices] == ["length", "content_filter", "stop"]
+        stream = await made.create(
+            **told, stream=True, stream_options={"include_usage": True}, extra_body={"stimulus": {"id": "told"}}
+        )
+        chunks = [one async for one in stream]
+        assert chunks[-1].usage == answer.usage
+        assert {one.usage for one in chunks[:-1]} == {None}
+        assert (await made.create(**told, extra_body={"stimulus": {"id": "half"}})).usage is None
+
+    here(work)
+
+
+TEXT = [{"role": "user", "content": "x"}]
+HOSTILE: dict[str, tuple[Any, int, str | None]] = {
+    "no model": ({"messages": TEXT}, 422, "model"),
+    "no messages": ({"model": "null", "messages": []}, 422, "messages"),
+    "the assistant is last": ({"model": "null", "messages": [*TEXT, {"role": "assistant", "content": "y"}]}, 422, None),
+    "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content.text"),
+    "no parts": ({"model": "null", "messages": [{"role": "user", "content": []}]}, 422, "messages.0.content.parts"),
+    "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
+    "a long text": ({"model": "null", "messages": [{"role": "user", "content": "x" * (MOST_TEXT + 1)}]}, 422, None),
+    "much text": (
+        {"model": "null", "messages": [{"role": "user", "content": "x" * MOST_TEXT}] * (MOST_ALL // MOST_TEXT + 1)},
+        422, "messages",
+    ),
+    "two images": (
+        {"model": "null", "messages": [{"role": "user", "content": look(png())[0]["content"] * 2}]}, 422, "messages"
+    ),
+    "an image before": ({"model": "null", "messages": [*look(png()), *TEXT]}, 422, "messages"),
+    "no base64": ({"model": "null", "messages": look("data:image/png;base64,%%%")}, 422, None),
+    "an image in a chat": (
+        {"model": "null", "messages": look(png()), "stimulus": {"task": "conversation"}}, 422, "messages"
+    ),
+    "an image for eliza": ({"model": "eliza", "messages": look(png())}, 422, None),
+    "a text for mmcq": ({"model": "mmcq", "messages": TEXT}, 422, None),
+    "no image for mmcq": (
+        {"model": "mmcq", "messages": TEXT, "stimulus": {"task": "color_estimation"}}, 422, "messages"
+    ),
+    "a task of others": ({"model": "eliza", "messages": TEXT, "stimulus": {"task": "word_association"}}, 422, None),
+    "a long cue": (
+        {"model": "null", "messages": [{"role": "user", "content": "x" * 201}],
+         "stimulus": {"task": "word_association"}}, 422, "messages",
+    ),
+    "one name": ({"model": "null", "messages": TEXT, "stimulus": {"names": ["Ann", "Ann"]}}, 422, None),
+    "a field of another task": ({"model": "null", "messages": look(png()), "stimulus": {"topic": "art"}}, 422, None),
+    "an id that is a path": ({"model": "null", "messages": TEXT, "stimulus": {"id": "../x"}}, 422, None),
+    "a path for an image": ({"model": "null", "messages": TEXT, "stimulus": {"image": "/etc/passwd"}}, 422, None),
+    "called tools": (
+        {"model": "null", "messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "x"}]}, *TEXT]},
+        422, "messages.0.tool_calls",
+    ),
+    "a list": ([], 422, None),
+    "a number": (7, 422, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_cannot_be_answered_is_refused(case: str) -> None:
+    content, status, param = HOSTILE[case]
+    found, body = posted(content, settings={"null": {}, "eliza": {}, "mmcq": {}})
+    assert found == status, body
+    assert param is None or body["error"]["param"] == param
+    assert "pydantic" not in json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b'{"model": "null", "messages": [{"role": "user", "content": "\\ud800"}]}', 400),
+        (b'{"model": "null", "messages": ' + b"[" * 1000 + b"]" * 1000 + b"}", 400),
+        (b'{"model": "null", "seed": ' + b"9" * 5000 + b', "messages": [{"role": "user", "content": "x"}]}', 400),
+        (b'{"model": "null", "seed": NaN, "messages": [{"role": "user", "content": "x"}]}', 422),
+        (b'{"model": "null", "user": NaN, "messages": [{"role": "user", "content": "\\u0000\\n"}]}', 200),
+        (b'{"model": "\xff"}', 400),
+    ],
+)
+def test_odd_bytes_are_no_fault_of_the_servers(body: bytes, status: int) -> None:
+    async def work(found: served_here.Here) -> None:
+        for path in ("/v1/chat/completions", "/v1/completions"):
+            headers = {"content-type": "application/json"}
+            answer = await found.client.post(path, content=body, headers=headers)
+            assert answer.status_code == (422 if status == 200 and path == "/v1/completions" else status), answer.text
+
+    here(work)
+
+
+def test_the_pixel_of_the_examples_is_an_image() -> None:
+    status, found = posted({"model": "mmcq", "messages": look(f"data:image/png;base64,{PIXEL}")}, settings={"mmcq": {}})
+    assert status == 200
+    assert found["choices"][0]["message"]["content"] == "green"

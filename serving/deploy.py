@@ -83,6 +83,7 @@ class Server:
         return self._app
 
 
-def app(arguments: Arguments) -> Application:
-    """The application for ``serve run`` and ``serve.run``."""
-    return Server.bind(arguments.model_dump())  # type: ignore[attr-defined, no-any-return]
+def app(arguments: dict[str, Any]) -> Application:
+    """The application for ``serve run`` and ``serve.run``, with :class:`Arguments` by their names. Raises pydantic's
+    ValidationError."""
+    return Server.bind(Arguments.model_validate(arguments).model_dump())  # type: ignore[attr-defined, no-any-return]

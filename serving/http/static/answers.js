@@ -37,7 +37,8 @@ export function card(record, line, stimulus, picture) {
   } else if (record.status === "rejected") {
     shown.push(el("p", null, badge("rejected", "warn"), " No attempt passed the filters; this is the last."));
   }
-  if (record.status !== "failed" && record.answer !== null) shown.push(...DRAW[record.task](record.answer, stimulus, picture));
+  if (record.status !== "failed" && record.answer !== null)
+    shown.push(...DRAW[record.task](record.answer, stimulus, picture));
   if (record.status === "failed" && picture?.url) shown.push(photograph(picture));
   if (record.attempts.length) shown.push(attempts(record.attempts));
   if (record.raw !== null) shown.push(folded("What the model said", json(record.raw, "What the model said")));
@@ -51,14 +52,15 @@ export function card(record, line, stimulus, picture) {
 export function summary(record) {
   const answer = record.answer;
   if (record.status === "failed") return `${record.agent} gave no answer: ${record.error.message}`;
-  const said_ = {
+  const words = {
     color_estimation: () => answer.color,
     object_detection: () => answer.labels.slice(0, 3).join(", ") || "no object",
     attention_prediction: () => `a path of ${count(answer.fixations.length, "fixation")}`,
     image_captioning: () => answer.text,
     word_association: () => answer.word,
   }[record.task]();
-  return `${record.agent} ${record.status === "rejected" ? "had only rejected answers; the last" : "answered"}: ${said_}`;
+  const how = record.status === "rejected" ? "had only rejected answers; the last" : "answered";
+  return `${record.agent} ${how}: ${words}`;
 }
 
 const hex = (rgb) => `#${rgb.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
@@ -70,7 +72,9 @@ function swatch(color_) {
 }
 
 function photograph(picture) {
-  return picture?.url ? el("img", { class: "photograph", src: picture.url, alt: "The picture that was asked about" }) : null;
+  return picture?.url
+    ? el("img", { class: "photograph", src: picture.url, alt: "The picture that was asked about" })
+    : null;
 }
 
 function color(answer, stimulus, picture) {
@@ -104,13 +108,25 @@ function palette(answer) {
   const rows = full.map((entry) => {
     const named = answer.rgb && hex(entry.rgb) === hex(answer.rgb);
     const name = [answer.css_name, answer.color].filter((one) => one).join(", ");
-    return el("li", null, swatch(hex(entry.rgb)), code(hex(entry.rgb)), ` ${share(entry)}`, named ? [" ", el("strong", null, name)] : null);
+    return el(
+      "li",
+      null,
+      swatch(hex(entry.rgb)),
+      code(hex(entry.rgb)),
+      ` ${share(entry)}`,
+      named ? [" ", el("strong", null, name)] : null,
+    );
   });
   const biggest = full.reduce((most, entry) => (entry.population > most.population ? entry : most));
   const shown = [bar, el("ol", { class: "legend" }, ...rows)];
   if (biggest.population > full[0].population) {
     shown.push(
-      note("By population alone the first colour would be ", swatch(hex(biggest.rgb)), code(hex(biggest.rgb)), `: ${share(biggest)} of the pixels.`),
+      note(
+        "By population alone the first colour would be ",
+        swatch(hex(biggest.rgb)),
+        code(hex(biggest.rgb)),
+        `: ${share(biggest)} of the pixels.`,
+      ),
     );
   }
   return shown;
@@ -135,7 +151,16 @@ function objects(answer, stimulus, picture) {
         width: coordinate(Math.max(width, 0)),
         height: coordinate(Math.max(height, 0)),
       }),
-      svg("text", { class: "tag", x: coordinate(x + size / 4), y: coordinate(Math.max(y, 0) + size), "font-size": coordinate(size) }, text),
+      svg(
+        "text",
+        {
+          class: "tag",
+          x: coordinate(x + size / 4),
+          y: coordinate(Math.max(y, 0) + size),
+          "font-size": coordinate(size),
+        },
+        text,
+      ),
     ];
   });
   const label = `The picture with boxes around: ${answer.labels.slice(0, 10).join(", ")}`;
@@ -163,14 +188,24 @@ function word(answer) {
   }
   if (answer.skipped.length) {
     const rows = answer.skipped.slice(0, LISTED).map((one) => el("li", null, said(one.word), " ", small(one.rule)));
-    shown.push(el("p", { class: "small" }, "Passed over, and the rule that said so"), el("ul", { class: "words" }, ...rows));
+    shown.push(
+      el("p", { class: "small" }, "Passed over, and the rule that said so"),
+      el("ul", { class: "words" }, ...rows),
+    );
   }
   return shown;
 }
 
 function attempts(found) {
   const rows = found.slice(0, 20).map((attempt) => {
-    const verdicts = attempt.verdicts.flatMap((one) => [badge(one.rejected ? "rejected" : "noted", one.rejected ? "warn" : ""), " ", code(one.filter), ": ", said(one.found), " "]);
+    const verdicts = attempt.verdicts.flatMap((one) => [
+      badge(one.rejected ? "rejected" : "noted", one.rejected ? "warn" : ""),
+      " ",
+      code(one.filter),
+      ": ",
+      said(one.found),
+      " ",
+    ]);
     return el("li", null, ...verdicts, json(attempt.answer, "The attempt's answer"));
   });
   return folded(`${count(found.length, "attempt")} that filters spoke of`, el("ol", null, ...rows));
@@ -200,7 +235,13 @@ export function recorded(record, line) {
     const copied = await copy(line);
     told.textContent = copied ? "Copied, as one line." : "The browser does not allow it; select the text instead.";
   });
-  return el("section", { class: "record", "aria-label": "Record" }, el("h3", null, "Record"), el("div", { class: "line" }, button, told), block);
+  return el(
+    "section",
+    { class: "record", "aria-label": "Record" },
+    el("h3", null, "Record"),
+    el("div", { class: "line" }, button, told),
+    block,
+  );
 }
 
 async function copy(text) {

@@ -60,7 +60,8 @@ function listAgents() {
 
 const chosen = () => state.agents.find((agent) => agent.name === byId("agent").value);
 const task = () => byId("task").value;
-const searches = () => task() === "attention_prediction" && document.querySelector("input[name=mode]:checked").value === "search";
+const searches = () =>
+  task() === "attention_prediction" && document.querySelector("input[name=mode]:checked").value === "search";
 
 function chooseAgent(same = false) {
   const agent = chosen();
@@ -98,7 +99,8 @@ function chooseTask() {
   const looks = name === "attention_prediction";
   byId("image-field").hidden = !PICTURED.includes(name);
   byId("mode-field").hidden = !looks || agent.modes.length < 2;
-  if (looks && agent.modes.length === 1) document.querySelector(`input[name=mode][value=${agent.modes[0]}]`).checked = true;
+  if (looks && agent.modes.length === 1)
+    document.querySelector(`input[name=mode][value=${agent.modes[0]}]`).checked = true;
   byId("target-field").hidden = !searches();
   byId("cue-field").hidden = name !== "word_association";
   byId("talk-fields").hidden = name !== "conversation";
@@ -109,8 +111,12 @@ function chooseTask() {
 
 /** The stimulus's id where none is given: of what is asked, in plain signs. */
 function ownId() {
-  const from = task() === "word_association" ? byId("cue").value : fields.image.file?.name ?? "";
-  const plain = from.normalize("NFC").replace(/[^\p{L}\p{N} ._-]/gu, "_").trim().slice(0, 100);
+  const from = task() === "word_association" ? byId("cue").value : (fields.image.file?.name ?? "");
+  const plain = from
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{N} ._-]/gu, "_")
+    .trim()
+    .slice(0, 100);
   return `page/${/^\.*$/.test(plain) ? "stimulus" : plain}`;
 }
 
@@ -127,6 +133,7 @@ async function ask(event) {
   const agent = chosen();
   if (agent === undefined || state.asking !== null) return;
   right();
+  byId("errors").replaceChildren();
   let asked;
   try {
     asked = task() === "conversation" ? talkAsked(agent) : stimulusAsked(agent);
@@ -201,7 +208,8 @@ function whole(id, name) {
   const text = byId(id).value.trim();
   if (text === "") return null;
   const number = Number(text);
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number)) throw new Wrong(byId(id), `${name} is a whole number, 0 or above.`);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number))
+    throw new Wrong(byId(id), `${name} is a whole number, 0 or above.`);
   return number;
 }
 
@@ -219,11 +227,15 @@ function talkAsked(agent) {
 
 function stimulusAsked(agent) {
   const stimulus = { id: byId("stimulus-id").value || ownId(), task: task(), ...extra() };
-  if (PICTURED.includes(task()) && fields.image.file === null) throw new Wrong(fields.image.input, "Choose a picture first.");
+  if (PICTURED.includes(task()) && fields.image.file === null)
+    throw new Wrong(fields.image.input, "Choose a picture first.");
   if (searches()) {
     stimulus.mode = "search";
     if (fields.target.file === null && stimulus.target_box === undefined) {
-      throw new Wrong(fields.target.input, "A search needs a picture of its target, or target_box among the other fields.");
+      throw new Wrong(
+        fields.target.input,
+        "A search needs a picture of its target, or target_box among the other fields.",
+      );
     }
   }
   if (task() === "word_association") {
@@ -281,7 +293,9 @@ function busy(is) {
 function refused(error, what) {
   if (!(error instanceof Refusal)) {
     tell("");
-    byId("errors").replaceChildren(el("p", { class: "box-notice bad" }, "This page has a fault: it cannot show what the server replied."));
+    byId("errors").replaceChildren(
+      el("p", { class: "box-notice bad" }, "This page has a fault: it cannot show what the server replied."),
+    );
     throw error;
   }
   if (error.status === 401) {

@@ -46,7 +46,11 @@ export function json(value, label) {
 
 /** A list of (name, part). */
 export function pairs(rows) {
-  return el("dl", null, ...rows.map(([name, part]) => el("div", null, el("dt", null, name), " ", el("dd", null, part))));
+  return el(
+    "dl",
+    null,
+    ...rows.map(([name, part]) => el("div", null, el("dt", null, name), " ", el("dd", null, part))),
+  );
 }
 
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;

@@ -18,7 +18,12 @@ export function canvas(picture, [width, height], label, ...shapes) {
   const under = picture?.url
     ? svg("image", { href: picture.url, width, height, preserveAspectRatio: "none" })
     : svg("rect", { class: "nothing", width: "100%", height: "100%" });
-  const drawn = svg("svg", { class: "canvas", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, under, ...shapes);
+  const drawn = svg(
+    "svg",
+    { class: "canvas", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },
+    under,
+    ...shapes,
+  );
   drawn.style.setProperty("--w", `${Math.max(width, height) / 220}px`);
   return drawn;
 }
@@ -31,7 +36,9 @@ export function scanpath(answer, stimulus, picture) {
   return [
     drawn ? play(answer, stimulus, picture) : note("There is nothing to draw."),
     fixations.length > DRAWN ? note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`) : null,
-    outside.length ? note(`Outside the frame: ${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}.`) : null,
+    outside.length
+      ? note(`Outside the frame: ${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}.`)
+      : null,
     pairs(facts(answer)),
     listed(answer),
   ];
@@ -44,7 +51,8 @@ function facts(answer) {
     const place = answer.found && answer.found_at !== null ? ` at fixation ${answer.found_at + 1}` : "";
     rows.push(["target", answer.found ? `found${place}` : "not found"]);
   }
-  if (answer.window) rows.push(["inhibition window", `${coordinate(answer.window)} px (dashed square around the first fixation)`]);
+  if (answer.window)
+    rows.push(["inhibition window", `${coordinate(answer.window)} px (dashed square around the first fixation)`]);
   if (answer.forced_first) rows.push(["first fixation", "forced to where every path starts; it is not a prediction"]);
   if (answer.selection) rows.push(["selection", said(answer.selection)]);
   rows.push(["frame", `${answer.frame[0]} × ${answer.frame[1]} px`]);
@@ -54,7 +62,11 @@ function facts(answer) {
 function listed(answer) {
   const rows = answer.fixations.slice(0, LISTED).map(([x, y], at) => {
     const lasts = answer.durations_ms?.[at];
-    return el("li", null, `(${coordinate(x)}, ${coordinate(y)})${lasts === undefined ? "" : `, ${Math.round(lasts)} ms`}`);
+    return el(
+      "li",
+      null,
+      `(${coordinate(x)}, ${coordinate(y)})${lasts === undefined ? "" : `, ${Math.round(lasts)} ms`}`,
+    );
   });
   const rest = answer.fixations.length - rows.length;
   return folded(
@@ -72,7 +84,9 @@ function play(answer, stimulus, picture) {
   const shapes = [...targetBox(stimulus, frame, picture)];
   if (answer.window) {
     const [x, y] = points[0].map((value) => coordinate(value - answer.window / 2));
-    shapes.push(svg("rect", { class: "window", x, y, width: coordinate(answer.window), height: coordinate(answer.window) }));
+    shapes.push(
+      svg("rect", { class: "window", x, y, width: coordinate(answer.window), height: coordinate(answer.window) }),
+    );
   }
   const line = points.map((point) => point.map(coordinate).join(",")).join(" ");
   shapes.push(svg("polyline", { class: "under", points: line }), svg("polyline", { class: "path", points: line }));
@@ -88,7 +102,13 @@ function play(answer, stimulus, picture) {
     );
   });
   const ring = svg("circle", { class: "ring", r: coordinate(radius * 1.7) });
-  const drawing = canvas(picture, frame, `Scanpath of ${count(points.length, "fixation")} drawn on the picture`, ...shapes, ring);
+  const drawing = canvas(
+    picture,
+    frame,
+    `Scanpath of ${count(points.length, "fixation")} drawn on the picture`,
+    ...shapes,
+    ring,
+  );
   return el("figure", { class: "path" }, drawing, controls(drawing, ring, fixations));
 }
 
@@ -105,7 +125,11 @@ function controls(drawing, ring, fixations) {
   const last = fixations.length;
   let at = 0; // 0: the whole path, without a ring
   let timer = null;
-  const button = el("button", { type: "button", class: "quiet", click: () => (timer === null ? start() : pause()) }, "Play");
+  const button = el(
+    "button",
+    { type: "button", class: "quiet", click: () => (timer === null ? start() : pause()) },
+    "Play",
+  );
   const slider = el("input", { type: "range", min: 0, max: last, value: 0, "aria-label": "Fixation" });
   const where = el("output", { class: "where" });
   const calm = note("The system asks for reduced motion, so the path stays still; the slider goes through it.");

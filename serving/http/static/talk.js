@@ -9,7 +9,12 @@ const MOST = 5000; // characters of a message that the server takes
 export class Talk {
   /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
   constructor(begun, page) {
-    Object.assign(this, { agent: begun.agent, path: `v1/conversations/${encodeURIComponent(begun.id)}`, page, sending: false });
+    Object.assign(this, {
+      agent: begun.agent,
+      path: `v1/conversations/${encodeURIComponent(begun.id)}`,
+      page,
+      sending: false,
+    });
     this.names = { A: begun.names[0], B: begun.names[1] };
     this.mine = begun.person;
     this.other = begun.person === "A" ? "B" : "A";
@@ -17,16 +22,29 @@ export class Talk {
     this.end = note("The conversation is over: all its messages have been said.");
     this.write();
     this.record = el("div");
-    this.recordButton = el("button", { type: "button", class: "quiet", click: () => this.showRecord() }, "Show the record");
+    this.recordButton = el(
+      "button",
+      { type: "button", class: "quiet", click: () => this.showRecord() },
+      "Show the record",
+    );
     const about = note(
-      "Topic ", said(begun.topic), `; ${count(begun.exchanges, "message")} in all. You are ${begun.person}, `,
-      said(this.names[this.mine]), "; the agent is ", said(this.names[this.other]), ".",
+      "Topic ",
+      said(begun.topic),
+      `; ${count(begun.exchanges, "message")} in all. You are ${begun.person}, `,
+      said(this.names[this.mine]),
+      "; the agent is ",
+      said(this.names[this.other]),
+      ".",
     );
     this.parts = [
       el(
         "article",
         { class: "card" },
-        el("h3", null, begun.agent, " ", small("Conversation")), about, this.list, this.end, this.form,
+        el("h3", null, begun.agent, " ", small("Conversation")),
+        about,
+        this.list,
+        this.end,
+        this.form,
       ),
       el("div", { class: "record" }, this.recordButton),
       this.record,
@@ -41,7 +59,9 @@ export class Talk {
     this.form = el(
       "form",
       { class: "write", autocomplete: "off" },
-      el("label", { for: "message" }, "Your message"), this.text, el("div", { class: "line" }, this.button, hint),
+      el("label", { for: "message" }, "Your message"),
+      this.text,
+      el("div", { class: "line" }, this.button, hint),
     );
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -83,7 +103,11 @@ export class Talk {
   hear({ messages, ended }) {
     for (const message of messages) {
       const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
-      row.append(...message.flags.map((flag) => el("span", { class: "flag" }, badge(flag.filter, "warn"), " ", said(flag.found))));
+      row.append(
+        ...message.flags.map((flag) =>
+          el("span", { class: "flag" }, badge(flag.filter, "warn"), " ", said(flag.found)),
+        ),
+      );
     }
     this.end.hidden = !ended;
     this.form.hidden = ended;
@@ -93,7 +117,12 @@ export class Talk {
   bubble(speaker, text) {
     const mine = speaker === this.mine;
     const who = el("span", { class: "who" }, mine ? "you" : this.agent, " (", said(this.names[speaker]), ")");
-    const row = el("li", { class: mine ? "right" : "left" }, who, el("p", { class: "bubble", dir: "auto" }, said(text)));
+    const row = el(
+      "li",
+      { class: mine ? "right" : "left" },
+      who,
+      el("p", { class: "bubble", dir: "auto" }, said(text)),
+    );
     this.list.append(row);
     this.list.scrollTop = this.list.scrollHeight;
     return row;

@@ -150,6 +150,12 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
+def served(browser: Browser, served: str) -> str:
+    """The server of this folder's tests, which is not started where there is no browser for it."""
+    return served
+
+
+@pytest.fixture(scope="session")
 def keyed(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that wants KEY, of agents that need no weights, loaded when they are first asked."""
     with socket.create_server(("127.0.0.1", 0)) as found:

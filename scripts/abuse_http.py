@@ -154,7 +154,7 @@ async def kill_workers(server: psutil.Process, end: float, seen: Seen) -> None:
         await asyncio.sleep(5)
         workers = [one for one in server.children(recursive=True) if "ray::Host" in " ".join(one.cmdline())]
         if workers:
-            workers[len(seen.get("killed", ())) % len(workers)].kill()
+            workers[seen.get("killed", Counter()).total() % len(workers)].kill()
             seen.setdefault("killed", Counter())["worker"] += 1
 
 

@@ -3,9 +3,9 @@
     serve run serving.deploy:app agents=mmcq,gbvs replicas=2 hosts=gpu-node,gpu-node.example.org
 
 One replica of Ray Serve takes the requests, with the one scheduler; each agent has ``replicas`` workers wherever the
-cluster has room. A key is read from UNDERSTUDY_API_KEY where Ray was started, and needed unless ``hosts`` are this
-machine's own names: Ray Serve listens where its own options say. Settings as on the command line: ``set`` is
-"AGENT.FIELD=VALUE", several parted by newlines; ``config`` a TOML file.
+cluster has room. The key is read from UNDERSTUDY_API_KEY where Ray was started, and always needed: Ray Serve listens
+where its own options say. The limits on connections and on slow heads are Ray Serve's. Settings as on the command line:
+``set`` is "AGENT.FIELD=VALUE", several parted by newlines; ``config`` a TOML file.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Server:
         entries, settings = resolve(names, chosen.set.splitlines(), config)
         hosts = frozenset(name.lower() for name in chosen.hosts.split(",") if name)
         key = read_key(None)
-        if hosts - LOOPBACK and key is None:
-            raise InputError("hosts that others reach need a key: set UNDERSTUDY_API_KEY where Ray is started")
+        if key is None:  # Ray Serve listens where its own options say, which is not known here
+            raise InputError("a server on Ray Serve needs a key: set UNDERSTUDY_API_KEY where Ray is started")
         options = ServeOptions(
             entries,
             settings,

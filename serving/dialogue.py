@@ -229,6 +229,7 @@ class Dialogue:
                 first_attempt=self._tried,
                 deadline=deadline,
             )
+            item.row, item.sink = b"", None  # it holds all that was said before, which is kept here once
             self._answered.append(item)
             fresh.append(self._heard(fresh, self._usable(item)))
             raws.append(None if item.raw is None else orjson.loads(item.raw))

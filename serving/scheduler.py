@@ -154,7 +154,7 @@ class Scheduler:
         except TimeoutError:
             raise AnswerError("deadline", f"no answer within {deadline:g} s") from None
         finally:
-            item.dropped = True
+            item.dropped, item.files = True, None  # what nobody waits for may stay in the queue, but not its images
         if done.status == "unanswered":
             raise self._lane(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
         return done

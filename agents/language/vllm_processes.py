@@ -39,7 +39,8 @@ def identity(pid: int) -> str | None:
 
 def lives(name: str) -> bool:
     """Whether that process runs."""
-    return identity(int(name.partition("-")[0])) == name
+    pid = name.partition("-")[0]
+    return pid.isdecimal() and identity(int(pid)) == name
 
 
 def register() -> None:

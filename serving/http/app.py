@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from agents import __version__
 from serving.http import bodies, native, openai_bodies, openai_routes, page, talks
@@ -17,7 +17,6 @@ from serving.http.guard import Guard, Rules, Seen
 from serving.http.problems import ApiError
 from serving.http.service import Service
 
-log = logging.getLogger("understudy.http")
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed"}
 ERROR_STATUS = {
     400: "The body is no JSON.",
@@ -66,7 +65,9 @@ def create_app(
     limits: talks.Limits | None = None,
 ) -> Guard:
     """The application for one service, which its caller starts and closes."""
-    app = FastAPI(title="Understudy", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="Understudy", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
     app.include_router(talks.router(service, limits))
@@ -74,6 +75,7 @@ def create_app(
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(native.ClientGone, _gone)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _fault)
     document = openapi(app)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -113,9 +114,10 @@ def router(service: Service) -> APIRouter:
         service.room(asked.agent, len(each))
 
         async def lines() -> AsyncIterator[bytes]:
-            with service.place(asked.agent, len(each)):
-                async for item in service.stream(asked.agent, each, asked.seed):
-                    yield service.record(item)
+            with service.held(asked.agent, len(each)):
+                async with aclosing(service.stream(asked.agent, each, asked.seed)) as items:
+                    async for item in items:
+                        yield service.record(item)
 
         return StreamingResponse(lines(), media_type=NDJSON)
 

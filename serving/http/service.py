@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,7 +28,9 @@ from serving.items import Header, Item
 from serving.placement import Device
 from serving.run import digest
 from serving.scheduler import Scheduler
+from serving.worker import describe
 
+log = logging.getLogger("understudy.http")
 State = Literal["not loaded", "loading", "ready", "failed"]
 
 
@@ -125,8 +128,9 @@ class Service:
     async def _load(self, name: str) -> None:
         try:
             await self._fleet.loaded(name)
-        except UnderstudyError as error:
-            self._errors[name] = str(error)
+        except Exception as error:
+            self._errors[name] = str(error) if isinstance(error, UnderstudyError) else describe(error)
+            log.error("agent", extra={"about": {"agent": name, "failed": self._errors[name]}})
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Of each agent ``state``, and ``error`` if it failed."""
@@ -187,6 +191,12 @@ class Service:
         """A place in the agent's queue for ``count`` answers, for as long as the block lasts. Raises as
         :meth:`room`."""
         self.room(name, count)
+        with self.held(name, count):
+            yield
+
+    @contextmanager
+    def held(self, name: str, count: int) -> Iterator[None]:
+        """The same where :meth:`room` has been asked already, and the head of an answer has been sent since."""
         self._active[name] += count
         try:
             yield
@@ -256,7 +266,7 @@ class Service:
 
     async def stream(
         self, name: str, asked: Sequence[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
-    ) -> AsyncIterator[Item]:
+    ) -> AsyncGenerator[Item, None]:
         """Answers to many, as they are ready, within a :meth:`place`; what failed to be answered in time has a failed
         item."""
         tasks = {asyncio.create_task(self._or_failed(name, *one, seed)) for one in asked}

@@ -1,15 +1,18 @@
 """Every attention agent beside a plain version of it: images and fixations per second, on the CPU, in one run.
 
-Ours takes eight images in a batch, from decoded pixels to fixations; the plain version takes one after the other, with
-loops over pixels, cells, positions and past fixations, and looks at the whole view anew wherever the method says that
-the model looks again. The plain versions are those that the tests compare with (of DeepGaze III: its authors' model,
-asked anew for each fixation). Both have the same images, settings, weights (random, at VGG16's real size) and one
-thread. For an agent that is dominated by VGG16 the convolutions of both are the same multiplications: there the ratio
-says how little else it costs. Sizes are reduced so that the plain versions come to an end, and printed.
+Ours takes eight images in a batch, from files to fixations. Beside it stand two versions that take one image after the
+other, with loops over pixels, cells, positions and past fixations, and that look at the whole view anew wherever the
+method says that the model looks again:
 
-    python scripts/bench_attention.py [--only gbvs,ivsn] [--images 8] [--plain-images 1] [--fixations 15]
+"plain" is the reference that the tests compare with, plain all the way: numpy in float64, the network's convolutions
+too, as a loop over a kernel's taps with a sum over channels. Of DeepGaze III it is its authors' model, asked anew for
+each fixation, with each of its convolutions replaced by that one.
 
-prints a table and, as the last line, one JSON object.
+"torch" is the same with torch's convolutions, in float32. An agent's own are torch's too, so what is left to gain
+there is what is around them, and what need not be computed twice. gbvs has no network, and no such version.
+
+All have the same images, settings, weights (random, at the networks' real sizes) and threads. Sizes are reduced so
+that the plain versions come to an end, and printed. A table, and as the last line one JSON object.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers"), str(ROOT / "tests" / "agents" / "attention")]
 
 HEIGHT, WIDTH, WINDOW = 256, 320, 50
+Convolve = Callable[..., Any]  # as plain_convolution.convolved is called
 Plain = Callable[[Any, Any], int]  # an image and a target -> the number of fixations
 CASES: dict[str, dict[str, Any]] = {
     "gbvs": {},
@@ -55,7 +61,7 @@ def pictures(count: int) -> list[Any]:
     return found
 
 
-def plain_gbvs(agent: Any, weights: str, most: int) -> Plain:
+def plain_gbvs(agent: Any, weights: str, most: int, convolve: Convolve) -> Plain:
     import cv2
     import gbvs_reference
     import ivsn_reference
@@ -67,10 +73,10 @@ def plain_gbvs(agent: Any, weights: str, most: int) -> Plain:
     return look
 
 
-def plain_ivsn(agent: Any, weights: str, most: int) -> Plain:
+def plain_ivsn(agent: Any, weights: str, most: int, convolve: Convolve) -> Plain:
     import ivsn_reference
 
-    features, block = ivsn_reference.Features(weights), int(agent.settings.target_layer[-1])
+    features, block = ivsn_reference.Features(weights, convolve), int(agent.settings.target_layer[-1])
     bottom_up = {"relu4_3": 4, "relu5_3": 5}[agent.settings.bottom_up] if agent._ways.bottom_up else None
 
     def look(image: Any, target: Any) -> int:
@@ -80,20 +86,20 @@ def plain_ivsn(agent: Any, weights: str, most: int) -> Plain:
     return look
 
 
-def plain_return(agent: Any, weights: str, most: int) -> Plain:
+def plain_return(agent: Any, weights: str, most: int, convolve: Convolve) -> Plain:
     import return_reference
 
     def look(image: Any, target: Any) -> int:
-        plane = return_reference.saliency(image, weights, agent.settings.sizes, agent.settings.border)
+        plane = return_reference.saliency(image, weights, agent.settings.sizes, agent.settings.border, convolve)
         return len(return_reference.choose(plane, agent._prior.tolist(), 0.02, 0.5, most)[0])
 
     return look
 
 
-def plain_eccnet(agent: Any, weights: str, most: int) -> Plain:
+def plain_eccnet(agent: Any, weights: str, most: int, convolve: Convolve) -> Plain:
     import eccnet_reference
 
-    model = eccnet_reference.EccNet(weights, agent.settings)
+    model = eccnet_reference.EccNet(weights, agent.settings, convolve)
 
     def look(image: Any, target: Any) -> int:
         from agents.stimuli import AttentionStimulus  # only to resize image and target as the agent does
@@ -104,11 +110,31 @@ def plain_eccnet(agent: Any, weights: str, most: int) -> Plain:
     return look
 
 
-def plain_deepgaze(agent: Any, weights: str, most: int) -> Plain:
-    import numpy as np
+def with_convolutions(model: Any, convolve: Convolve) -> Any:
+    """A DeepGaze III of the same weights, each of whose ``nn.Conv2d`` calls ``convolve`` on its one image."""
     import torch
 
-    model = agent._model
+    from agents.attention import deepgaze_model
+
+    def forward(own: torch.nn.Conv2d, maps: torch.Tensor) -> torch.Tensor:
+        bias = None if own.bias is None else own.bias.numpy()
+        found = convolve(maps[0].numpy(), own.weight.numpy(), bias, own.stride[0], own.padding[0])
+        return torch.from_numpy(found)[None].float()
+
+    other = deepgaze_model.build()
+    other.load_state_dict(model.state_dict())
+    for part in other.eval().requires_grad_(False).modules():
+        if isinstance(part, torch.nn.Conv2d):
+            part.forward = partial(forward, part)  # type: ignore[method-assign]
+    return other
+
+
+def plain_deepgaze(agent: Any, weights: str, most: int, convolve: Convolve) -> Plain:
+    import numpy as np
+    import plain_convolution
+    import torch
+
+    model = with_convolutions(agent._model, convolve) if convolve is plain_convolution.convolved else agent._model
 
     def look(image: Any, target: Any) -> int:
         planes = torch.from_numpy(image).permute(2, 0, 1)[None].float()
@@ -129,7 +155,7 @@ def plain_deepgaze(agent: Any, weights: str, most: int) -> Plain:
     return look
 
 
-PLAIN: dict[str, Callable[[Any, str, int], Plain]] = {
+PLAIN: dict[str, Callable[[Any, str, int, Convolve], Plain]] = {
     "gbvs": plain_gbvs,
     "return-fixations": plain_return,
     "eccnet": plain_eccnet,
@@ -186,29 +212,67 @@ def weights_for(name: str, folder: Path) -> str | None:
     return str(folder / "deepgaze.safetensors")
 
 
+def timed(look: Plain, images: Sequence[Any], targets: Sequence[Any]) -> tuple[float, int]:
+    """Seconds and fixations of a version that takes one image after the other."""
+    began = time.perf_counter()
+    count = sum(look(image, target) for image, target in zip(images, targets, strict=True))
+    return time.perf_counter() - began, count
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
+    return int(text)
+
+
+def names(text: str) -> list[str]:
+    found = text.split(",")
+    if unknown := [name for name in found if name not in CASES]:
+        raise argparse.ArgumentTypeError(f"there is no {unknown[0]!r} here; there are {', '.join(CASES)}")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(CASES))
-    parser.add_argument("--images", type=int, default=8)
-    parser.add_argument("--plain-images", type=int, default=1)
-    parser.add_argument("--fixations", type=int, default=15)
+    add = parser.add_argument
+    add("--only", type=names, default=list(CASES), metavar="NAMES", help=f"of {','.join(CASES)} (default: all)")
+    add("--images", type=positive, default=8, metavar="N", help="in the agent's batch (default 8)")
+    add("--plain-images", type=positive, default=1, metavar="N", help="for the other two versions (default 1)")
+    add("--fixations", type=positive, default=15, metavar="N", help="most of a path (default 15)")
+    add("--threads", type=positive, default=1, metavar="N", help="of torch and of numpy's products (default 1)")
     options = parser.parse_args()
+    for library in ("OMP", "OPENBLAS", "MKL"):  # read when numpy and torch are imported
+        os.environ[f"{library}_NUM_THREADS"] = str(options.threads)
+    import plain_convolution
     import torch
 
     from agents import catalogue
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     images = pictures(options.images)
     targets = [image[100:132, 100:132].copy() for image in images]
-    found: dict[str, Any] = {"images": options.images, "frame": [WIDTH, HEIGHT], "fixations": options.fixations}
-    print(f"{'agent':18} {'images/s':>9} {'plain':>9} {'fixations/s':>12} {'plain':>9} {'ratio':>7}  settings")
+    some = min(options.plain_images, options.images)
+    found: dict[str, Any] = {
+        "images": options.images,
+        "plain_images": some,
+        "threads": options.threads,
+        "frame": [WIDTH, HEIGHT],
+        "fixations": options.fixations,
+    }
+    print(
+        f"a batch of {options.images} images of {WIDTH} x {HEIGHT} (the other two versions: {some}, one by one), "
+        f"at most {options.fixations} fixations each"
+    )
+    print(f"{'':18}{'images/s':^29} {'fixations/s':^26} {'times as fast as':^15}")
+    heads = ("agent", "ours", "plain", "torch", "ours", "plain", "torch", "plain", "torch")
+    print("{:18}{:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>7} {:>7}  settings".format(*heads))
     with tempfile.TemporaryDirectory(prefix="attention-") as name:
         global FOLDER
         FOLDER = Path(name)
-        for agent_name in options.only.split(","):
+        for agent_name in options.only:
             weights = weights_for(agent_name, FOLDER)
             if weights is None:
-                print(f"{agent_name:18} left out: its package is not installed")
+                print(f"{agent_name:18}left out: its package is not installed")
                 continue
             agent = catalogue.get(agent_name).make(
                 {**CASES[agent_name], **({"checkpoint": weights} if weights else {})}
@@ -216,22 +280,27 @@ def main() -> None:
             agent.open()
             agent.load("cpu")
             seconds, count = ours(agent, images, targets, options.fixations)
-            look = PLAIN.get(agent_name, plain_ivsn)(agent, weights, options.fixations)
-            began, plain_count = time.perf_counter(), 0
-            for image, target in list(zip(images, targets, strict=True))[: options.plain_images]:
-                plain_count += look(image, target)
-            plain_seconds = time.perf_counter() - began
-            rates = [options.images / seconds, options.plain_images / plain_seconds]
-            rates += [count / seconds, plain_count / plain_seconds]
-            ratio = rates[2] / rates[3]
-            print(
-                f"{agent_name:18} {rates[0]:9.3f} {rates[1]:9.3f} {rates[2]:12.2f} {rates[3]:9.2f} {ratio:7.1f}  "
-                f"{CASES[agent_name] or ''}",
-                flush=True,
-            )
-            found[agent_name] = [round(rate, 4) for rate in rates]
+            rates = {"ours": [options.images / seconds, count / seconds]}
+            ways = {"plain": plain_convolution.convolved, "torch": plain_convolution.by_torch()}
+            for way, convolve in list(ways.items())[: 1 if agent_name == "gbvs" else 2]:
+                look = PLAIN.get(agent_name, plain_ivsn)(agent, weights, options.fixations, convolve)
+                seconds, count = timed(look, images[:some], targets[:some])
+                rates[way] = [some / seconds, count / seconds]
+            show(agent_name, rates)
+            found[agent_name] = {
+                way: {"images_per_s": round(per[0], 4), "fixations_per_s": round(per[1], 4)}
+                for way, per in rates.items()
+            }
             agent.close()
     print(json.dumps(found))
+
+
+def show(name: str, rates: dict[str, list[float]]) -> None:
+    """One line of the table; ``rates`` are images and fixations per second by version."""
+    cells = [f"{rates[way][0]:9.3f}" if way in rates else f"{'-':>9}" for way in ("ours", "plain", "torch")]
+    cells += [f"{rates[way][1]:8.2f}" if way in rates else f"{'-':>8}" for way in ("ours", "plain", "torch")]
+    cells += [f"{rates['ours'][1] / rates[way][1]:7.1f}" if way in rates else f"{'-':>7}" for way in ("plain", "torch")]
+    print(f"{name:18}{' '.join(cells)}  {CASES[name] or ''}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
         [--plain-images 2] [--variant tiled] [--threads 1] [--device cpu]
 
 Both start from decoded pixels and end with fixations, on the same images with the same weights; the plain version
-stands in the tests. Their convolutions of VGG16 are the same multiplications, so that the stages are shown apart:
+stands in the tests, here with torch's convolutions. So those of VGG16 are the same multiplications in both, and the
+stages are shown apart:
 ``images`` (cutting and scaling of search image and target), ``features`` (VGG16), ``modulation``, ``map`` (resizing,
 pasting, bringing to 0..1) and ``fixations``. Weights are random, which changes no time but the number of fixations;
 no target is ever found. Every figure is the best of the rounds, which take the two in turn. Both have one thread
@@ -153,6 +154,7 @@ def main() -> None:
     from agents.attention.ivsn import IVSNAgent
 
     torch.set_num_threads(options.threads)
+    sys.path.append(str(ROOT / "tests" / "helpers"))
     reference = load(ROOT / "tests" / "agents" / "attention" / "ivsn_reference.py")
     images = pictures(options.batch_size, options.height, options.width)
     targets = [image[: max(1, options.height // 8), : max(1, options.width // 10)] for image in images[::-1]]
@@ -168,7 +170,7 @@ def main() -> None:
         )
         agent.open()
         agent.load(options.device)
-        features = reference.Features(weights, options.device)
+        features = reference.Features(weights, reference.plain_convolution.by_torch(options.device))
         run_batch(agent, [images[0][:224, :224]], targets[:1], wait)  # to warm both up
         run_plain(reference, features, agent, [images[0][:224, :224]], targets[:1])
         for _ in range(options.rounds):

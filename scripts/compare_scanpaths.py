@@ -80,7 +80,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--out", required=True, type=Path, metavar="FOLDER", help="a new folder for comparison.json and the plots")
     add("--force", action="store_true", help="replace an earlier comparison in FOLDER")
     add("--frame", action="append", default=[], type=sides, metavar="WxH",
-        help="the frame of files that do not say it; once for all sets, or once for each")  # fmt: skip
+        help="the frame of files that do not say it and have no side-car; once for all sets, or for each")  # fmt: skip
     add("--pairs", type=whole(1, 100_000), default=default.pairs, metavar="N",
         help=f"most pairs of paths per stimulus (default {default.pairs})")  # fmt: skip
     add("--grid", type=sides, default=default.grid, metavar="CxR", help="ScanMatch's grid (default 12x8)")
@@ -121,6 +121,20 @@ def read_sets(texts: Sequence[str], frames: Sequence[Size]) -> list[Read]:
     if errors:
         raise InputError("; ".join(map(str, errors)), [problem for error in errors for problem in error.problems])
     return found
+
+
+def overruled(texts: Sequence[str], sets: Sequence[Read], frames: Sequence[Size]) -> list[str]:
+    """Of each set that states other frames than ``--frame`` does, a line that says so."""
+    lines = []
+    for place, (text, read) in enumerate(zip(texts, sets, strict=True)):
+        frame = frames[place % len(frames)] if frames else None
+        stated = sum(path.frame != frame for path in read.paths) if frame else 0
+        if frame and stated:
+            lines.append(
+                f"{text}: {count(stated, 'path')} stay in the frame that the set or its side-car states; "
+                f"--frame {frame[0]}x{frame[1]} is for paths without one"
+            )
+    return lines
 
 
 def called(texts: Sequence[str]) -> dict[str, str]:
@@ -266,6 +280,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         refuse_own_files([options.out], split(text)[0])
     with new_folder(options.out, marker=RESULT, force=options.force) as folder:
         sets = read_sets(options.sets, options.frame)
+        for line in overruled(options.sets, sets, options.frame):
+            print(line, file=sys.stderr)
         comparison = Comparison(sets[0].paths, sets[1].paths if len(sets) > 1 else None, choices)
         notes = matched(comparison, sets, options.sets)
         print("\n".join(notes), end="\n\n", flush=True)

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError, Problem
-from serving.asked import is_asked, kind_of
+from serving.asked import Kind, is_asked, kind_of
 from serving.export import MALFORMED, Selection, misfit
 
 FILES: dict[str, str] = {
@@ -28,6 +28,10 @@ FILES: dict[str, str] = {
     "color_estimation": "color.json",
     "object_detection": "object.json",
     "attention_prediction": "fv.json",
+}
+ELSEWHERE: dict[Kind, str] = {
+    ("attention_prediction", "search"): "visual search (use coco-search18, pysaliency, jsonl or judges)",
+    ("conversation", None): "conversations (use conversations or jsonl)",
 }
 WIDTH, HEIGHT, FIXATIONS, LABELS = 1280, 1024, 15, 3
 
@@ -67,8 +71,16 @@ def write_turingtest(chosen: Selection, out: Path, allow_missing: bool) -> dict[
     if gaps and not allow_missing:
         raise InputError(f"{len(gaps):,} answers are missing (--allow-missing exports the others)", gaps)
     if not chosen.taken.total():
-        raise InputError(f"{chosen.folder.path}: there is nothing to export in this format")
+        raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{_without_place(chosen)}")
     return notes
+
+
+def _without_place(chosen: Selection) -> str:
+    """What the exported agents were asked that this benchmark does not have, and the formats that do; maybe nothing."""
+    agents = [chosen.folder.meta["agents"].get(name, {}) for name in chosen.machines()]
+    kinds = {kind_of(row) for _, row in chosen.folder.stimuli()}
+    asked = [what for kind, what in ELSEWHERE.items() if kind in kinds and any(is_asked(a, kind) for a in agents)]
+    return f", which has no place for {' and '.join(asked)}" if asked else ""
 
 
 def _ids(chosen: Selection) -> dict[str, Ids]:

@@ -238,6 +238,18 @@ def test_options_of_no_form(script, run, option):
     assert ended.value.code == 2
 
 
+def test_a_frame_that_is_not_used_is_said(script, run, people, tmp_path, capsys):
+    export(run, "coco-search18", tmp_path / "scan.json")
+    sets = [f"{tmp_path / 'scan.json'}:gbvs", str(people)]
+    out = ["--out", str(tmp_path / "out"), "--resamples", "100", "--force"]
+    said = f"{sets[0]}: 3 paths stay in the frame that the set or its side-car states; --frame 320x240 is for"
+    for given, expected in ((["320x240"], [said]), (["640x480", "320x240"], [])):
+        frames = [word for frame in given for word in ("--frame", frame)]
+        assert script.main([*sets, *out, *frames]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert [line[: len(said)] for line in lines if "--frame" in line] == expected
+
+
 # Sets
 
 

@@ -50,9 +50,9 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         long_side: Annotated[int, Field(ge=32, le=4096)] = 896
         """Pixels of the longer side of the image as it is shown to the network."""
         radius: Annotated[int, Field(ge=16, le=4096)] = 736
-        """How far from the fixation, along either side, the next one can be: pixels of the resized image."""
+        """How far from the fixation, along either side, the next can be: pixels of the resized image; see margin."""
         margin: Annotated[int, Field(ge=0, le=1024)] = 64
-        """What the view has beyond the radius on every side, in the same pixels; nothing is chosen there."""
+        """Pixels seen beyond the radius, never chosen; 2 (radius + margin) is a multiple of 16 and at least 48."""
         target_side: Annotated[int, Field(ge=32, le=512, multiple_of=32)] = 32
         """Pixels of the sides of the target as it is shown to the network."""
         slopes: tuple[Slope, Slope, Slope, Slope, Slope] = (0.0, 0.0, 0.07, 0.16, 0.32)

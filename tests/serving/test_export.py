@@ -351,6 +351,19 @@ def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_pat
         export(run, "turingtest", tmp_path / "two")
 
 
+def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
+    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search"), stimulus("d1", "conversation", topic="books")]
+    records = {"hunter": [record("g2", GAZE, "hunter")]}
+    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}}
+    run = write_run(tmp_path / "run", stimuli, records, agents)
+    said = r"in this format, which has no place for visual search \(use coco-search18, pysaliency, jsonl or judges\)"
+    with pytest.raises(InputError, match=rf"run: there is nothing to export {said}$"):
+        export(run, "turingtest", tmp_path / "out")
+    write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})
+    with pytest.raises(InputError, match=rf"{said} and conversations \(use conversations or jsonl\)$"):
+        export(tmp_path / "both", "turingtest", tmp_path / "out", allow_missing=True)
+
+
 def test_two_stimuli_of_one_id_are_refused(tmp_path: Path) -> None:
     stimuli = [stimulus("come", WORD), stimulus("come/prompted", WORD, benchmark_id="come", version="prompted")]
     run = write_run(tmp_path / "run", stimuli, {"all": []}, {"all": agent_entry(WORD)})

@@ -1,17 +1,15 @@
 """EccNet for one image, slow and plain: a whole view for every fixation, loops over the outputs of its pools; no code
 of the package.
 
-Features are convolutions called one by one with the weights of a file, in torch's fp32; everything else is numpy in
-float64. Written from the description in Gupta et al. (2021) and from what TensorFlow and OpenCV document of "same"
-padding, Gaussian blurs and their borders.
+All of it is numpy in float64, VGG16's convolutions too. Written from the description in Gupta et al. (2021) and from
+what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their borders.
 """
 
 import math
 
 import numpy as np
-import torch
-from safetensors.torch import load_file
-from torch.nn import functional
+import plain_convolution
+from safetensors.numpy import load_file
 
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
 
@@ -58,9 +56,10 @@ def halved(features):
 class EccNet:
     """The model with the settings of an agent."""
 
-    def __init__(self, path, settings):
+    def __init__(self, path, settings, convolve=plain_convolution.convolved):
         self.weights = load_file(path)
         self.settings = settings
+        self.convolve = convolve
 
     def taken(self, image):
         """Pixels [height, width, 3] in 0..255 as the network takes them, [3, height, width]."""
@@ -75,11 +74,7 @@ class EccNet:
         """Features before and after the pool of each block, of pixels as the network takes them."""
         chosen = self.settings
         for convolutions, slope, deg2px in zip(BLOCKS, chosen.slopes, chosen.deg2px, strict=True):
-            x = torch.tensor(values[None].copy(), dtype=torch.float32)
-            for index in convolutions:
-                weight, bias = (self.weights[f"features.{index}.{part}"] for part in ("weight", "bias"))
-                x = functional.relu(functional.conv2d(x, weight, bias, padding=1))
-            before = x[0].numpy()
+            before = plain_convolution.block(values, self.weights, convolutions, self.convolve)
             values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
             yield before, values
 

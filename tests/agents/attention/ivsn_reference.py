@@ -1,49 +1,49 @@
 """IVSN for one image, slow and plain: loops over tiles, positions, pixels, fixations; no code of the package.
 
-Features are convolutions called one by one with the weights of a file, in torch's fp32; everything else is numpy in
-float64. Written from the description in Zhang et al. (2018) and from what Torch7's image.scale and Matlab's imresize
-are said to do.
+All of it is numpy in float64, VGG16's convolutions too. Written from the description in Zhang et al. (2018) and from
+what Torch7's image.scale and Matlab's imresize are said to do.
 """
 
 import math
 
 import numpy as np
-import torch
+import plain_convolution
 from PIL import Image
-from safetensors.torch import load_file
-from torch.nn import functional
+from safetensors.numpy import load_file
 
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
 TILE = 224
 
 
 class Features:
-    """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time."""
+    """VGG16 from a file of weights, on one image [height, width, 3] of numbers in 0..255 at a time.
 
-    def __init__(self, path, device="cpu"):
-        self.weights = load_file(path, device)
+    The attribute ``preprocessing`` says what becomes of the pixels first: "caffe": blue, green, red minus their means;
+    "imagenet": torchvision's way.
+    """
+
+    def __init__(self, path, convolve=plain_convolution.convolved):
+        self.weights = load_file(path)
         self.preprocessing = "imagenet"
-        self.device = device
+        self.convolve = convolve
 
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
+        ``caffe``: pools that round up."""
+        planes = self.convolved(np.asarray(image, np.float64), block, caffe)
+        return plain_convolution.pooled(planes, caffe) if pooled else planes
 
-        ``caffe``: pools that round up. The attribute ``preprocessing`` says what becomes of the pixels first: "caffe":
-        blue, green, red minus their means; "imagenet": torchvision's way.
-        """
-        image = np.asarray(image, np.float64)
-        if self.preprocessing == "caffe":
-            values = image[..., ::-1] - np.array([103.939, 116.779, 123.68])
+    def convolved(self, image, block, caffe):
+        if block > 1:
+            planes = plain_convolution.pooled(self.convolved(image, block - 1, caffe), caffe)
         else:
-            values = (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
-        x = torch.tensor(values.transpose(2, 0, 1)[None].copy(), dtype=torch.float32, device=self.device)
-        for number, convolutions in enumerate(BLOCKS[:block], 1):
-            for index in convolutions:
-                weight, bias = (self.weights[f"features.{index}.{part}"] for part in ("weight", "bias"))
-                x = functional.relu(functional.conv2d(x, weight, bias, padding=1))
-            if number < block or pooled:
-                x = functional.max_pool2d(x, 2, 2, ceil_mode=caffe)
-        return x[0].cpu().numpy()
+            planes = self.taken(image).transpose(2, 0, 1)
+        return plain_convolution.block(planes, self.weights, BLOCKS[block - 1], self.convolve)
+
+    def taken(self, image):
+        if self.preprocessing == "caffe":
+            return image[..., ::-1] - np.array([103.939, 116.779, 123.68])
+        return (image / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
 
 
 def scale_line(line, length):

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import plain_convolution
 from PIL import Image as PILImage
 from safetensors.numpy import load_file
 
@@ -49,7 +50,7 @@ def pixel(cell, width, height):
     return int((column + 0.5) * width / 64), int((row + 0.5) * height / 64)
 
 
-def features(pixels, weights):
+def features(pixels, weights, convolve):
     """relu4_3 of VGG16 [512, height / 8, width / 8] in float64; pixels uint8 [height, width, 3]."""
     planes = np.stack(
         [
@@ -59,21 +60,8 @@ def features(pixels, weights):
     )
     for group, indices in enumerate(CONVOLUTIONS):
         if group:
-            _, height, width = planes.shape
-            planes = planes[:, : height // 2 * 2, : width // 2 * 2]
-            planes = np.maximum(
-                np.maximum(planes[:, ::2, ::2], planes[:, 1::2, ::2]),
-                np.maximum(planes[:, ::2, 1::2], planes[:, 1::2, 1::2]),
-            )
-        for index in indices:
-            kernel = weights[f"features.{index}.weight"].astype(np.float64)
-            padded = np.pad(planes, ((0, 0), (1, 1), (1, 1)))
-            _, height, width = planes.shape
-            total = np.zeros((len(kernel), height, width))
-            for y in range(3):
-                for x in range(3):
-                    total += np.tensordot(kernel[:, :, y, x], padded[:, y : y + height, x : x + width], 1)
-            planes = np.maximum(total + weights[f"features.{index}.bias"][:, None, None], 0)
+            planes = plain_convolution.pooled(planes)
+        planes = plain_convolution.block(planes, weights, indices, convolve)
     return planes
 
 
@@ -98,14 +86,14 @@ def unit(plane):
     return (plane - plane.min()) / np.ptp(plane)
 
 
-def saliency(pixels, file, sizes, border=25):
+def saliency(pixels, file, sizes, border=25, convolve=plain_convolution.convolved):
     """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
     weights = load_file(file)
     largest = PILImage.fromarray(pixels).resize((max(sizes),) * 2, PILImage.Resampling.BILINEAR)
     total = np.zeros((1024, 1280))
     for side in sizes:
         small = np.asarray(largest.resize((side, side), PILImage.Resampling.BILINEAR))
-        plane = unit(features(small, weights).sum(0))
+        plane = unit(features(small, weights, convolve).sum(0, dtype=np.float64))
         total += enlarging(len(plane), 1024) @ plane @ enlarging(len(plane), 1280).T
     total = unit(total)
     for y in range(1024):

@@ -31,7 +31,7 @@ spec.loader.exec_module(reference)
 
 SIZES = [(224, 224), (1, 1), (150, 300), (230, 60), (60, 90), (225, 226)]  # height, width; the last has four tiles
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-NEAR = 3e-6  # of a map's range: fp32 in another order; most seen was 9e-7
+NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}
 NO_TARGET = {"modulation": "none"}
 CASES = {
@@ -52,9 +52,26 @@ def weights(tmp_path_factory):
     return tiny_vgg.weights(tmp_path_factory.mktemp("vgg"))
 
 
+class Remembered(reference.Features):
+    """The same, which says again what it said of the latest pictures: most cases show one picture."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.said = {}
+
+    def convolved(self, image, block, caffe):
+        key = image.tobytes(), image.shape, block, caffe, self.preprocessing
+        if key not in self.said:
+            found = super().convolved(image, block, caffe)
+            if len(self.said) >= 20:  # as many as two tiles and a target have in two ways of pooling
+                del self.said[next(iter(self.said))]
+            self.said[key] = found
+        return self.said[key]
+
+
 @pytest.fixture(scope="module")
 def plain_features(weights):
-    return reference.Features(weights)
+    return Remembered(weights)
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,14 @@ import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from agents import __version__
-from agents.errors import InputError, UnderstudyError
-from agents.tasks import TASKS
+from agents.errors import InputError, Problem, UnderstudyError
+from agents.tasks import MODES, TASKS
 from serving.interrupts import Interrupted
 
+BATCH_SIZE = "instead of each agent's own; auto: the best that `understudy bench` found here"
 SHOWN = 50  # problems on a terminal; --json has them all
 
 
@@ -45,6 +46,14 @@ def _path(text: str) -> Path:
 
 def _replicas(text: str) -> int | None:
     return None if text == "auto" else _positive(text)
+
+
+def _batch_size(text: str) -> int | Literal["auto"]:
+    return "auto" if text == "auto" else _positive(text)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({_positive(part) for part in text.split(",")}))
 
 
 def _seconds(text: str) -> float:
@@ -92,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
     generate.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
     generate.add_argument("--replicas", type=_replicas, metavar="N|auto", help="workers per agent (default auto)")
-    generate.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
+    generate.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
@@ -115,12 +124,26 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--queue", type=_positive, default=256, metavar="N", help="answers of one agent at once (256)")
     serve.add_argument("--deadline", type=_seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
     serve.add_argument("--replicas", type=_positive, default=1, metavar="N", help="workers per agent (default 1)")
-    serve.add_argument("--batch-size", type=_positive, metavar="N", help="instead of each agent's own")
+    serve.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
     serve.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
     serve.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     serve.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
     serve.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
     serve.set_defaults(run=_serve)
+
+    bench = commands.add_parser("bench", help="how fast agents are on this machine, and what limits them")
+    bench.add_argument("agents", nargs="+", metavar="AGENT")
+    bench.add_argument("--batch-sizes", type=_sizes, metavar="1,2,4", help="default: doubling while it brings anything")
+    bench.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="measured for each size (default 5)")
+    bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    bench.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    bench.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
+    bench.add_argument("--task", choices=TASKS, help="of agents with several (default: an agent's first)")
+    bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
+    bench.add_argument("--out", type=_path, metavar="DIR", help="write bench.json and bench.png there")
+    bench.add_argument("--compare", type=_path, metavar="OLD.json", help="show ratios to an earlier result")
+    bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
+    bench.set_defaults(run=_bench)
 
     agents = commands.add_parser("agents", help="list the agents, or tell about one")
     agents.add_argument("name", nargs="?")
@@ -206,7 +229,8 @@ def _generate(options: argparse.Namespace) -> int:
         seed=options.seed,
         settings=settings,
         replicas=options.replicas,
-        batch_size=options.batch_size,
+        batch_size=None if options.batch_size == "auto" else options.batch_size,
+        auto_batch=options.batch_size == "auto",
         retry_failed=options.retry_failed,
         skip_invalid=options.skip_invalid,
         address=options.address,
@@ -216,6 +240,32 @@ def _generate(options: argparse.Namespace) -> int:
         load_timeout=options.load_timeout,
     )
     return generate(given, print)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from serving.bench.command import Options, bench
+    from serving.variants import resolve
+
+    names = [name for given in options.agents for name in given.split(",") if name]
+    if not names or len(set(names)) != len(names):
+        raise InputError("bench: name each agent to be measured once")
+    pairs = [Problem("bench", None, name, "a pair is not measured; name its agents") for name in names if "~" in name]
+    if pairs:
+        raise InputError("the agents cannot be used as asked", pairs)
+    entries, settings = resolve(names, options.settings, options.config)
+    given = Options(
+        entries=entries,
+        settings=settings,
+        sizes=options.batch_sizes,
+        seconds=options.seconds,
+        device=options.device,
+        task=options.task,
+        mode=options.mode,
+        out=options.out,
+        compare=options.compare,
+        bare=options.bare,
+    )
+    return bench(given)
 
 
 def _agents(options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from agents.errors import InputError, Problem, StorageError, UnavailableError
 from agents.language import pairs
 from serving import interrupts
 from serving.asked import named
+from serving.bench import remembered
 from serving.files import lock
 from serving.generation import Generation
 from serving.run import digest, open_run
@@ -72,6 +73,8 @@ def generate(options: Options, say: Callable[[str], None]) -> int:
     check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
     check_samples(options.samples, made)
+    if options.auto_batch:
+        remembered.use(made, options.entries, device=options.device, address=options.address, say=_warn)
     described = {}
     for name in options.agents:
         members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
@@ -138,3 +141,7 @@ def summarize(generation: Generation, say: Callable[[str], None]) -> None:
     if generation.run.skipped:
         say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
     say(f"records: {generation.options.out / 'records'}")
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

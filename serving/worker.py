@@ -103,7 +103,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=_yield_to_device)
+        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
@@ -259,7 +259,7 @@ class Worker:
             return [], AnswerError("respond_failed", describe(error))
 
 
-def _yield_to_device() -> None:
+def yield_to_device() -> None:
     """Give the thread that prepares a lower priority, where threads have one of their own: torch's threads wait for
     each other many times in a batch, and one that has to share its core keeps all of them waiting."""
     if sys.platform == "linux":

@@ -1,0 +1,83 @@
+"""A process of its own for each thing that is measured: a fresh interpreter, and what it does to itself stays there.
+
+So loading is measured from the beginning, one agent's memory is not another's, and a process that the system ends for
+want of memory, or whose GPU is in no state to go on, ends that one measurement alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from multiprocessing.connection import Connection
+from typing import Any
+
+from agents.errors import AgentStoppedError, UnderstudyError
+from serving.worker import describe
+
+Send = Callable[[Any], None]
+PATIENCE = 10.0  # seconds in which a process that has said its last may end
+
+
+class DiedError(AgentStoppedError):
+    """The process ended before it was done. ``killed`` says that the system, or somebody, killed it."""
+
+    def __init__(self, message: str, killed: bool) -> None:
+        super().__init__(message)
+        self.killed = killed
+
+
+def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, None]:
+    """Call ``function(send, *arguments)`` in a new process; yields what it sends, as it does.
+
+    Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
+    stderr. A process that is not wanted any more (the iterator is closed) is killed.
+    """
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_main, args=(function, arguments, writer))
+    process.start()
+    writer.close()
+    try:
+        while True:
+            try:
+                kind, value = reader.recv()
+            except EOFError:
+                process.join()
+                raise _died(process.exitcode or 0) from None
+            if kind == "error":
+                raise AgentStoppedError(value)
+            if kind == "end":
+                process.join(PATIENCE)
+                return
+            yield value
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join()
+        process.close()
+        reader.close()
+
+
+def _died(code: int) -> DiedError:
+    if code >= 0:
+        return DiedError(f"its process ended with code {code} and said nothing", False)
+    name = signal.Signals(-code).name
+    hint = ", as the system does where memory runs out" if code == -signal.SIGKILL else ""
+    return DiedError(f"its process was ended by {name}{hint}", code == -signal.SIGKILL)
+
+
+def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends this process
+    os.dup2(sys.stderr.fileno(), 1)  # stdout is the command's result alone
+    try:
+        function(lambda value: writer.send(("value", value)), *arguments)
+        writer.send(("end", None))
+    except BrokenPipeError:
+        return  # nobody listens any more
+    except UnderstudyError as error:
+        writer.send(("error", str(error)))
+    except Exception as error:
+        writer.send(("error", describe(error)))

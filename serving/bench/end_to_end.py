@@ -1,0 +1,348 @@
+"""The same agents behind the whole machinery: scheduler, Ray workers, records on disk.
+
+It is done as ``generate`` does it, over a set without an end: items are made from its rows, answered by the workers of
+a fleet, and written into a store as records. What is measured is the steady state, from the delivery of one batch to
+that of a later one; starting Ray, loading, each worker's first batch and the end of the set are left out. Of agents
+that converse single turns are asked, with the histories that the bare agent is given.
+
+All of it runs in a process of its own (:mod:`serving.bench.apart`), the only one that imports Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import stimuli as canon
+from agents.contract import Agent
+from agents.entry import Entry
+from agents.errors import AgentStoppedError, UnderstudyError
+from agents.stimuli import ConversationStimulus, Stimulus
+from agents.tasks import Mode, Task
+from serving.bench import apart, stimuli
+from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
+from serving.items import Header, Item
+from serving.placement import Device, Need, Node, fits
+from serving.worker import describe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from serving.cluster import Cluster
+    from serving.fleet import Fleet
+    from serving.scheduler import Scheduler
+    from serving.store import Store
+
+REPLICAS = (1, 2, 4)
+STIMULI = 1024  # of each kind; then the set begins anew
+WARM = 0.2  # of the measured seconds, and each worker's first batch at the least
+BATCHES = 2  # of each worker that are measured at the least, however long they take
+LOOK = 0.02  # seconds between two looks at whether it is enough
+SETTLING, QUIET = 0.5, 0.1  # Ray has started once its processes use less than this share of a core for so many seconds
+PATIENCE = 30.0  # seconds for that at most,
+HURRY = 10.0  # and so many times the measured seconds
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is measured: agents as they were measured bare, in ``folder``, which may be filled."""
+
+    measured: tuple[Measured, ...]
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]]
+    folder: Path
+    seconds: float
+    device: Device
+
+
+@dataclass
+class Found:
+    """What was found: by agent one figure for each number of workers; what could not be measured is in ``failed``."""
+
+    runs: dict[str, tuple[EndToEnd, ...]] = field(default_factory=dict)
+    packed: Packed | None = None
+    failed: list[Failed] = field(default_factory=list)
+
+
+def measure(
+    measured: Sequence[Measured],
+    entries: Mapping[str, Entry],
+    settings: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+    *,
+    seconds: float,
+    device: Device,
+    say: Callable[[str], None],
+) -> Found:
+    """Measure each agent at its best batch size with 1, 2 and 4 workers, as far as there are cores or GPUs for them,
+    and, of several agents, all together with one worker each.
+
+    The ratio is to the bare agent at the same batch size. Raises AgentStoppedError if Ray cannot be started.
+    """
+    found = Found()
+    job = Job(tuple(one for one in measured if one.best), entries, settings, folder, seconds, device)
+    with closing(apart.run(run, job)) as messages:
+        for message in messages:
+            match message:
+                case Packed():
+                    found.packed = message
+                    say("; ".join(f"{name}: packed: {rate:.4g} stimuli/s" for name, rate in message.stimuli_s.items()))
+                case Failed():
+                    found.failed.append(message)
+                    say(f"{message.agent}: {message.message}")
+                case (str(name), EndToEnd() as one):
+                    found.runs[name] = (*found.runs.get(name, ()), one)
+                    workers = f"{one.replicas} worker{'s' * (one.replicas > 1)}"
+                    say(f"{name}: end to end, {workers}: {one.stimuli_s:.4g} stimuli/s, {one.ratio:.2f} of the bare")
+    return found
+
+
+def run(send: Callable[[object], None], job: Job) -> None:
+    """Measure in this process, which must be a fresh one: sends (name, EndToEnd), Packed and Failed, as it goes on."""
+    asyncio.run(_Run(send, job).execute())
+
+
+@dataclass
+class Delivered:
+    """When an agent's batches came back, and how many answers each had.
+
+    An attempt that a filter rejected counts, too: the bare agent, whose answers nobody filters, has no further ones.
+    """
+
+    times: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    _worker: object = None
+
+    def add(self, item: Item) -> None:
+        """Note an item. All of a batch come one after the other and have the same object as ``worker``."""
+        if not self.times or item.worker is not self._worker:
+            self._worker = item.worker
+            self.times.append(time.perf_counter())
+            self.sizes.append(0)
+        if item.status != "failed":
+            rejected = sum(any(verdict["rejected"] for verdict in one["verdicts"]) for one in item.attempts)
+            self.sizes[-1] += rejected + (item.status == "ok")
+
+    def warm(self, replicas: int, seconds: float) -> float | None:
+        """When the steady state begins: after the first batch of each worker and so many seconds; None: not yet."""
+        after = self.times[0] + seconds if self.times else 0.0
+        place = max(replicas, bisect_left(self.times, after))
+        return self.times[place] if place < len(self.times) else None
+
+    def rate(self, begin: float, least: int, seconds: float) -> float | None:
+        """Answers per second since ``begin``, from one batch to another; None while that are fewer than ``least``
+        batches or ``seconds``. The last batch is left out: more of it may be on the way."""
+        first = bisect_left(self.times, begin)
+        last = len(self.times) - 2
+        if last - first < least or self.times[last] - self.times[first] < seconds:
+            return None
+        return sum(self.sizes[first + 1 : last + 1]) / (self.times[last] - self.times[first])
+
+
+@dataclass
+class _Run:
+    """The process that measures."""
+
+    send: Callable[[object], None]
+    job: Job
+    _alone: dict[str, float] = field(default_factory=dict)
+    _shown: dict[tuple[Task, Mode | None], list[Stimulus]] = field(default_factory=dict)
+
+    async def execute(self) -> None:
+        from serving.cluster import Cluster
+
+        cluster = Cluster()
+        await cluster.start()
+        gc.freeze()
+        try:
+            for one in self.job.measured:
+                await self._noted(one.agent, "end_to_end", self._by_itself(cluster, one))
+            if len(self.job.measured) > 1:
+                together = ", ".join(one.agent for one in self.job.measured)
+                await self._noted(together, "packed", self._packed(cluster))
+        finally:
+            await cluster.stop()
+
+    async def _noted(self, name: str, part: Part, work: Any) -> None:
+        """What fails is one sentence, and the rest goes on."""
+        try:
+            await work
+        except UnderstudyError as error:
+            self.send(Failed(name, part, str(error)))
+        except Exception as error:
+            self.send(Failed(name, part, describe(error)))
+
+    async def _by_itself(self, cluster: Cluster, one: Measured) -> None:
+        need = self._fleet(cluster, [one], 1)[0].admission.needs[one.agent]
+        for replicas in possible(need, cluster.nodes, continuous=one.continuous):
+            rate = (await self._drive(cluster, [one], replicas))[one.agent]
+            if replicas == 1:
+                self._alone[one.agent] = rate
+            size, bare = _base(one, self._agent(one).max_in_flight)
+            self.send((one.agent, EndToEnd(replicas, size, rate, rate / bare)))
+
+    async def _packed(self, cluster: Cluster) -> None:
+        """All agents at once, one worker each."""
+        those = [one for one in self.job.measured if one.agent in self._alone]
+        if len(those) < 2:
+            raise AgentStoppedError("fewer than two agents could be measured alone")
+        rates = await self._drive(cluster, those, 1)
+        self.send(Packed(tuple(rates), rates, {name: self._alone[name] for name in rates}))
+
+    def _agent(self, one: Measured) -> Agent[Any]:
+        """The agent with the batch size that was found best, as ``--batch-size auto`` has it."""
+        agent = self.job.entries[one.agent].make(self.job.settings.get(one.agent))
+        assert one.best is not None
+        agent.batch_size = one.best.batch_size
+        return agent
+
+    def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[Fleet, Scheduler]:
+        """A fleet that has admitted the agents together; nothing is loaded. Raises InputError if they cannot fit."""
+        from serving.fleet import Fleet
+        from serving.scheduler import Scheduler
+
+        job, scheduler, names = self.job, Scheduler(), [one.agent for one in those]
+        fleet = Fleet(
+            cluster,
+            scheduler,
+            {one.agent: self._agent(one) for one in those},
+            job.entries,
+            job.settings,
+            str(job.folder),
+            job.device,
+            replicas,
+        )
+        fleet.admit([names], lambda name: replicas)
+        return fleet, scheduler
+
+    @asynccontextmanager
+    async def _loaded(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> AsyncIterator[Scheduler]:
+        fleet, scheduler = self._fleet(cluster, those, replicas)
+        try:
+            await asyncio.gather(*(fleet.loaded(one.agent) for one in those))
+            await settled(min(PATIENCE, HURRY * self.job.seconds))
+            yield scheduler
+        finally:
+            await fleet.close()
+
+    async def _drive(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> dict[str, float]:
+        """Answers per second of each agent while all are at work, with so many workers each."""
+        from serving.store import Store
+
+        store, delivered = Store(), {one.agent: Delivered() for one in those}
+        async with self._loaded(cluster, those, replicas) as scheduler:
+            for name in delivered:
+                store.open(self.job.folder / f"{name}.records")
+            writer = asyncio.create_task(store.run())
+            work = [asyncio.create_task(self._answer(scheduler, store, one, delivered[one.agent])) for one in those]
+            try:
+                return await self._until_enough([writer, *work], delivered, replicas)
+            finally:
+                for task in work:
+                    task.cancel()
+                await asyncio.gather(*work, return_exceptions=True)
+                await store.finish(writer)
+                for name in delivered:
+                    (self.job.folder / f"{name}.records").unlink()
+
+    async def _until_enough(
+        self, tasks: Sequence[asyncio.Task[None]], delivered: Mapping[str, Delivered], replicas: int
+    ) -> dict[str, float]:
+        """Wait for the steady state, and for so much of it; raises what a task raises."""
+        seconds = self.job.seconds
+        while True:
+            done, _ = await asyncio.wait(tasks, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            begins = [one.warm(replicas, WARM * seconds) for one in delivered.values()]
+            begun = [begin for begin in begins if begin is not None]
+            if len(begun) < len(begins):
+                continue
+            rates = {name: one.rate(max(begun), BATCHES * replicas, seconds) for name, one in delivered.items()}
+            found = {name: rate for name, rate in rates.items() if rate is not None}
+            if len(found) == len(rates):
+                return found
+
+    async def _answer(self, scheduler: Scheduler, store: Store, one: Measured, delivered: Delivered) -> None:
+        """Answer the set again and again, as ``generate`` answers one."""
+        path, header = self.job.folder / f"{one.agent}.records", Header("0" * 12, "machine", one.digest, None, None)
+        async with aclosing(scheduler.stream(items(one.agent, self._stimuli(one)))) as stream:
+            async for item in stream:
+                delivered.add(item)
+                store.put(path, header.record(item, one.task), item.status)
+                await store.room()
+
+    def _stimuli(self, one: Measured) -> list[Stimulus]:
+        kind = one.task, one.mode
+        if kind not in self._shown:
+            self._shown[kind] = stimuli.read(stimuli.write(self.job.folder, *kind, STIMULI))
+        return self._shown[kind]
+
+
+async def settled(patience: float) -> None:
+    """Wait until Ray has started: its own processes, and those that it keeps in hand for the next worker, go on for
+    some seconds with importing what they need, on cores that the agents then lack. For ``patience`` seconds at most."""
+    before, until = _used(os.getpid()), time.perf_counter() + patience
+    while time.perf_counter() < until:
+        await asyncio.sleep(SETTLING)
+        now = _used(os.getpid())
+        if now - before < QUIET * SETTLING:
+            return
+        before = now
+
+
+def _used(root: int) -> float:
+    """Seconds of processor time that the processes begun by ``root``, and those begun by them, have used so far; 0
+    where the system does not tell."""
+    parents: dict[int, int] = {}
+    seconds: dict[int, float] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        parents[int(path.parent.name)] = int(fields[1])
+        seconds[int(path.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    found, fresh = {root}, {root}
+    while fresh := {process for process, parent in parents.items() if parent in fresh} - found:
+        found |= fresh
+    return sum(seconds.get(process, 0.0) for process in found - {root})
+
+
+def items(agent: str, shown: Iterable[Stimulus]) -> Iterator[Item]:
+    """Items for the stimuli in turn, without an end; of conversations for one turn each."""
+    asked = []
+    for stimulus in shown:
+        turn = len(stimulus.history) if isinstance(stimulus, ConversationStimulus) else None
+        asked.append((canon.canonical(stimulus), stimulus.id, turn, stimuli.options(stimulus) or None))
+    for order, (row, name, turn, options) in enumerate(itertools.cycle(asked), start=1):
+        yield Item(agent, row, name, 0, 0, agent, turn, options, order)
+
+
+def possible(need: Need, nodes: Sequence[Node], *, continuous: bool) -> list[int]:
+    """The numbers of workers that there are cores or GPUs, and memory, for; one in any case. What has its own limit of
+    calls at once has it for all its workers together, so that more of them mean nothing, unless each has a GPU."""
+    if continuous and not need.device_memory:
+        return [1]
+    most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
+    return [
+        count for count in REPLICAS if count == 1 or (count <= most and fits([replace(need, replicas=count)], nodes))
+    ]
+
+
+def _base(one: Measured, calls: int) -> tuple[int, float]:
+    """(batch size, stimuli per second) of the bare agent that the whole is held against: its best; or for an engine
+    that batches by itself as many calls as the scheduler keeps under way, if that was measured."""
+    assert one.best is not None
+    if one.continuous and (size := one.at(calls)) is not None:
+        return size.batch_size, size.stimuli_s
+    return one.best.batch_size, one.best.stimuli_s

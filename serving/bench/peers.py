@@ -1,0 +1,86 @@
+"""Other programs that do the same, beside an agent: as many stimuli per second as they answer, and how ours compares.
+
+Each runs in a process of its own with the same weights, the same stimuli and the same choices of decoding, on the same
+device, and only where it is installed:
+
+- ``transformers``: the plain loop of its documentation for captioners and for DETR, file by file or a batch at a time
+  (:mod:`serving.bench.peers_transformers`);
+- ``torchvision``: its detection model as its documentation calls it;
+- ``vllm``: the offline engine, ``LLM.generate``, for agents whose engine is vLLM (:mod:`serving.bench.peers_vllm`);
+- ``ray-data``: ``map_batches`` over the same agent, which is a peer of the scheduler rather than of the agent
+  (:mod:`serving.bench.peers_ray`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from agents.contract import Agent
+from agents.entry import Entry
+from agents.errors import AgentStoppedError, UnderstudyError
+from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli
+from serving.bench.peer_job import Job, Program
+from serving.bench.results import Measured, Peer
+
+STIMULI = 256
+
+
+def measure(
+    one: Measured,
+    entry: Entry,
+    settings: Mapping[str, Any],
+    folder: Path,
+    *,
+    seconds: float,
+    say: Callable[[str], None],
+) -> tuple[Peer, ...]:
+    """Measure every peer that there is for an agent and that is installed: at the agent's best batch size, and plain
+    loops one stimulus at a time, too, if the agent was measured so. ``folder`` is for stimuli.
+
+    A peer that fails is said, and the others go on.
+    """
+    assert one.best is not None
+    chosen = programs(entry.make(settings))
+    if not chosen:
+        return ()
+    source = stimuli.write(folder, one.task, one.mode, STIMULI)
+    best = one.best.batch_size
+    found = []
+    for name, program in chosen.items():
+        plain = name in ("transformers", "torchvision")
+        for size in dict.fromkeys((1, best) if plain and one.at(1) is not None else (best,)):
+            ours = one.at(size)
+            assert ours is not None
+            try:
+                rate = _rate(program, Job(entry, settings, one, source, size, seconds))
+            except UnderstudyError as error:
+                say(f"{one.agent}: {name}: {error}")
+                continue
+            found.append(Peer(name, size, rate, ours.stimuli_s / rate))
+            say(f"{one.agent}: {name}, batch {size}: {rate:.4g} stimuli/s; we {ours.stimuli_s / rate:.2f} times that")
+    return tuple(found)
+
+
+def _rate(program: Program, job: Job) -> float:
+    with closing(apart.run(program, job)) as messages:
+        for rate in messages:
+            return float(rate)
+    raise AgentStoppedError("it ended without a figure")
+
+
+def programs(agent: Agent[Any]) -> dict[str, Program]:
+    """The peers of an agent that are installed here, by name."""
+    found: dict[str, Program] = {}
+    kind = peers_transformers.kind(agent)
+    if kind is not None:
+        found[kind] = peers_transformers.run
+    if agent.continuous():
+        if peers_vllm.is_one(agent):
+            found["vllm"] = peers_vllm.run
+    elif all(importlib.util.find_spec(name) is not None for name in ("ray", "pandas", "pyarrow")):
+        found["ray-data"] = peers_ray.run
+    return found

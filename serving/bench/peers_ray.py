@@ -1,0 +1,85 @@
+"""Ray Data beside the scheduler: ``map_batches`` over the same agent in one actor, answers written as JSON lines.
+
+It prepares and answers a batch after the other, without attempts or records that survive a crash; what it is given
+and gives back is a set's rows and an answer for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.contract import Reply
+from agents.entry import Entry
+from agents.errors import AgentStoppedError
+from agents.stimuli import parse_row
+from serving.bench.loop import draw_for
+from serving.bench.peer_job import Job, Send
+from serving.cluster import Cluster
+
+MOST = 20_000  # rows
+
+
+class Answerer:
+    """The agent in an actor of Ray Data's."""
+
+    def __init__(self, entry: Entry, settings: Mapping[str, Any], device: str, root: str) -> None:
+        self.agent = entry.make(settings)
+        self.agent.open()
+        self.agent.load(device)
+        self.root = root
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        shown = [parse_row(row, root=self.root) for row in batch["row"]]
+        prepared = [self.agent.prepare(stimulus) for stimulus in shown]
+        replies = self.agent.respond(prepared, [draw_for(self.agent, stimulus) for stimulus in shown])
+        said = [one.answer.model_dump_json() if isinstance(one, Reply) else "null" for one in replies]
+        return {"id": [stimulus.id for stimulus in shown], "answer": said, "at": [time.time()] * len(said)}
+
+
+def run(send: Send, job: Job) -> None:
+    """Sends stimuli per second, from the end of the first batch to that of the last; in a process of its own."""
+    cluster = Cluster()
+    asyncio.run(cluster.start())
+    try:
+        send(_measure(job, job.measured.device.startswith("cuda")))
+    finally:
+        asyncio.run(cluster.stop())
+
+
+def _measure(job: Job, on_gpu: bool) -> float:
+    import ray.data
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    ours = job.measured.at(job.batch_size)
+    assert ours is not None
+    size = job.batch_size
+    count = min(MOST, max(6 * size, int(job.seconds * ours.stimuli_s)))
+    lines = job.source.read_text().splitlines()
+    rows = ray.data.from_items([{"row": lines[at % len(lines)]} for at in range(count)])
+    arguments = (job.entry, dict(job.settings), job.measured.device, str(job.source.parent))
+    answered = rows.map_batches(
+        Answerer,
+        fn_constructor_args=arguments,
+        batch_size=size,
+        compute=ray.data.ActorPoolStrategy(size=1),
+        num_gpus=1 if on_gpu else 0,
+    )
+    with tempfile.TemporaryDirectory(prefix="understudy-ray-data-") as folder:
+        answered.write_json(folder)
+        times = sorted(
+            orjson.loads(line)["at"] for path in Path(folder).glob("*.json") for line in path.read_bytes().splitlines()
+        )
+    begin = times[size - 1]
+    later = sum(at > begin for at in times)
+    if not later:
+        raise AgentStoppedError("Ray Data answered everything in one batch")
+    return float(later / (times[-1] - begin))

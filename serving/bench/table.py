@@ -1,0 +1,145 @@
+"""What was measured as a table for people, and beside what was measured before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from agents.contract import GIB, MIB
+from serving.bench.results import Measured, Result, Size
+
+HEAD = ("stimuli/s", "tokens/s", "fix/s", "p50", "p95", "busy", "waiting", "FLOP", "bytes", "host", "device")
+
+
+def lines(result: Result) -> Iterator[str]:
+    """The table, a line at a time."""
+    host, device, limits = result.host, result.device, result.limits
+    yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Understudy {result.version}"
+    copy = "-" if limits.copy_bytes_s is None else f"{limits.copy_bytes_s / 1e9:.4g} GB/s copied"
+    matrix = "-" if limits.matrix_flop_s is None else f"{limits.matrix_flop_s / 1e9:.4g} GFLOP/s {limits.precision}"
+    yield f"{device.name}, {device.memory / GIB:.0f} GiB: {copy}, {matrix}"
+    for one in result.agents:
+        yield ""
+        yield from _agent(one)
+    if result.packed is not None:
+        yield ""
+        yield "together on one device, and alone:"
+        for name in result.packed.agents:
+            both, alone = result.packed.stimuli_s[name], result.packed.alone[name]
+            yield f"  {name}: {both:.4g} and {alone:.4g} stimuli/s ({_ratio(both, alone)})"
+    if result.failed:
+        yield ""
+        for failed in result.failed:
+            yield f"{failed.agent} failed ({failed.part.replace('_', ' ')}): {failed.message}"
+    if not result.complete:
+        yield ""
+        yield "ended before everything was measured"
+
+
+def _agent(one: Measured) -> Iterator[str]:
+    kind = one.task if one.mode is None else f"{one.task}, {one.mode}"
+    random = ", random weights" if one.random_weights else ""
+    yield f"{one.agent} ({kind}; {one.device}{random}): loaded in {_seconds(one.load_s)}, first answer after " + (
+        _seconds(one.first_answer_s)
+    )
+    unit = "calls" if one.continuous else "batch"
+    chosen = one.best.batch_size if one.best is not None else None
+    rows = [(unit, *HEAD), *(_row(size, size.batch_size == chosen) for size in one.sizes)]
+    yield from columns(rows)
+    if one.stopped is not None:
+        yield f"  {one.stopped.message}"
+    if one.best is not None:
+        yield f"  best: {one.best.batch_size}, {one.best.stimuli_s:.4g} stimuli/s"
+    if one.differing is not None:
+        found = one.differing
+        yield f"  {found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
+    for whole in one.end_to_end:
+        workers = f"{whole.replicas} worker{'s' * (whole.replicas > 1)}"
+        yield f"  end to end, {workers}: {whole.stimuli_s:.4g} stimuli/s, {whole.ratio:.2f} of the bare agent"
+    for peer in one.peers:
+        yield f"  {peer.name}, batch {peer.batch_size}: {peer.stimuli_s:.4g} stimuli/s; we {peer.ratio:.2f} times that"
+
+
+def _row(size: Size, is_best: bool) -> tuple[str, ...]:
+    busy = _share(size.busy)
+    if size.device_busy is not None:
+        busy += f" ({_share(size.device_busy)})"
+    return (
+        f"{size.batch_size}{'*' * is_best}",
+        f"{size.stimuli_s:.4g}",
+        _number(size.tokens_s),
+        _number(size.fixations_s),
+        _seconds(size.p50_s),
+        _seconds(size.p95_s),
+        busy,
+        _share(size.waiting),
+        _share(size.flop_share),
+        _share(size.byte_share),
+        _memory(size.peak_host_bytes),
+        _memory(size.peak_device_bytes),
+    )
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows whose columns end at the same places."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+
+
+def comparison(new: Result, old: Result) -> Iterator[str]:
+    """The new figures over the old ones: above 1 is faster; for latencies, memory and loading below 1 is better."""
+    yield f"beside {old.created}, {old.device.name}, Understudy {old.version}: new / old"
+    if (old.device.name, old.host.name) != (new.device.name, new.host.name):
+        yield f"  that was another machine or device: {old.host.name}, {old.device.name}"
+    before = {(one.agent, one.task, one.mode): one for one in old.agents}
+    for one in new.agents:
+        other = before.get((one.agent, one.task, one.mode))
+        if other is None:
+            yield f"{one.agent}: was not measured then"
+            continue
+        note = "" if one.digest == other.digest else " (other settings or another checkpoint then)"
+        yield f"{one.agent}{note}: load {_ratio(one.load_s, other.load_s)}" + (
+            f", best {_ratio(one.best.stimuli_s, other.best.stimuli_s)} "
+            f"(batch {other.best.batch_size} then, {one.best.batch_size} now)"
+            if one.best is not None and other.best is not None
+            else ""
+        )
+        both = [(size, then) for size in one.sizes if (then := other.at(size.batch_size)) is not None]
+        if both:
+            heads = ("calls" if one.continuous else "batch", "stimuli/s", "p50", "p95", "host", "device")
+            yield from columns([heads, *(_compared(size, then) for size, then in both)])
+
+
+def _compared(now: Size, then: Size) -> tuple[str, ...]:
+    ratios: list[Callable[[Size], float | None]] = [
+        lambda size: size.stimuli_s,
+        lambda size: size.p50_s,
+        lambda size: size.p95_s,
+        lambda size: size.peak_host_bytes,
+        lambda size: size.peak_device_bytes,
+    ]
+    return str(now.batch_size), *(_ratio(of(now), of(then)) for of in ratios)
+
+
+def _ratio(new: float | None, old: float | None) -> str:
+    return "-" if new is None or not old else f"{new / old:.3g}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _share(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.0f} %" if value >= 0.1 or value == 0 else f"{100 * value:.2g} %"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+
+
+def _memory(value: int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.0f} MiB"

@@ -1,0 +1,90 @@
+"""Agents that show what a measurement has to notice."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agents.answers import WordAnswer
+from agents.contract import Agent, Draw, Reply, Settings
+from agents.entry import Entry
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import Stimulus
+from serving.bench import machine
+from serving.bench.results import Limits
+
+
+class Nothing(Settings):
+    """Nothing to choose."""
+
+
+class _Words(Agent[Nothing]):
+    tasks = ("word_association",)
+    Settings = Nothing
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [self.reply(stimulus, len(batch)) for stimulus in batch]
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        return Reply(WordAnswer(word="word"))
+
+
+class Crowded(_Words):
+    """Its answer to every fourth stimulus depends on how many there are in the batch."""
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        fourth = int(stimulus.id.rpartition("/")[2]) % 4 == 0
+        return Reply(WordAnswer(word=f"of {size}" if fourth else "word"))
+
+
+class Killed(_Words):
+    """Ends as a process does for which the system has no memory, in batches of more than two."""
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        if size > 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().reply(stimulus, size)
+
+
+class Unanswering(_Words):
+    """Has no answer to anything."""
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        return AnswerError("no_word", "no word comes to mind")
+
+
+class Raising(_Words):
+    """Raises for batches of more than two."""
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        if size > 2:
+            raise ValueError("two is company")
+        return super().reply(stimulus, size)
+
+
+class Unloadable(_Words):
+    """Cannot be loaded."""
+
+    def load(self, device: str) -> None:
+        raise UnavailableError("the weights have gone")
+
+
+class Missing(_Words):
+    """Lacks something on every machine."""
+
+    def missing(self) -> str | None:
+        return "there are no weights: fetch them"
+
+
+def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
+    """What the command finds out about its device, without measuring it: that needs torch, and seconds."""
+    send(machine.cpu())
+    send(Limits(None, None))
+
+
+ENTRIES = {
+    cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "")
+    for cls in (Crowded, Killed, Unanswering, Raising, Unloadable, Missing)
+}

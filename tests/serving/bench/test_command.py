@@ -1,0 +1,272 @@
+"""``understudy bench`` from the command line's entry point, and what ``--batch-size auto`` makes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured_agents import ENTRIES, look
+
+from agents import catalogue
+from agents.tasks import TASKS
+from serving.bench import command, machine, remembered, results, stimuli, table
+from serving.bench.command import Options, bench
+from serving.bench.results import Device, Result
+from serving.checking import check_set
+from serving.cli import main
+
+WORDS = ("--task", "word_association")  # no pictures need be made
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device's limits are not measured."""
+    monkeypatch.setattr(command, "look", look)
+
+
+def last(capsys: pytest.CaptureFixture[str]) -> Result:
+    """The result on the last line of stdout, after which there is nothing."""
+    out = capsys.readouterr().out
+    assert out.endswith("}\n")
+    return results.from_json(out.splitlines()[-1])
+
+
+def measure(*more: str) -> int:
+    return main(["bench", *more, "--bare", "--seconds", "0.02", "--device", "cpu"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_last_line_is_the_result_which_can_be_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "STIMULI", 4)
+    out = tmp_path / "out"
+    asked = ("null", "--batch-sizes", "2,1,2", "--task", "attention_prediction", "--mode", "search")
+    assert measure(*asked, "--out", str(out)) == 0
+    found = last(capsys)
+    assert results.read(out / "bench.json") == found
+    assert found.complete
+    [one] = found.agents
+    assert (one.agent, one.task, one.mode) == ("null", "attention_prediction", "search")
+    assert [size.batch_size for size in one.sizes] == [1, 2]
+    for size in one.sizes:  # null's scanpaths have three fixations each
+        assert size.fixations_s == pytest.approx(3 * size.stimuli_s)
+        assert size.tokens_s is None
+    assert measure(*asked, "--compare", str(out / "bench.json")) == 0
+    text = capsys.readouterr().out
+    assert f"beside {found.created}" in text
+    results.from_json(text.splitlines()[-1])
+
+
+@pytest.mark.usefixtures("quick")
+def test_ratios_are_new_over_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert measure("null", "--batch-sizes", "1,4", *WORDS) == 0
+    new = last(capsys)
+    [one] = new.agents
+    slower = tuple(
+        replace(size, stimuli_s=size.stimuli_s / 2, p50_s=size.p50_s * 4, p95_s=size.p95_s * 5) for size in one.sizes
+    )
+    old = replace(new, agents=(replace(one, sizes=slower[1:]),))
+    rows = [line.split() for line in table.comparison(new, old)]
+    assert ["4", "2", "0.25", "0.2", "1", "-"] in rows
+    assert not [row for row in rows if row[:1] == ["1"]]  # was not measured then
+    other = replace(old, device=Device("another", "cpu", 1))
+    assert any("another machine or device" in line for line in table.comparison(new, other))
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_fails_is_a_sentence_and_the_rest_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("missing", "unloadable", "raising")
+    entries = {name: ENTRIES[name] for name in names} | {"null": catalogue.get("null")}
+    asked = Options(entries, {}, sizes=(1, 4), seconds=0.02, device="cpu", task="word_association", bare=True)
+    assert bench(asked) == 3
+    found = last(capsys)
+    assert [one.agent for one in found.agents] == ["raising", "null"]
+    said = {one.agent: one.message for one in found.failed}
+    assert said["missing"] == "there are no weights: fetch them"
+    assert said["unloadable"] == "the weights have gone"
+    assert "two is company" in said["raising"]
+    assert len(said) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["nul"], "there is no agent 'nul': did you mean null"),
+        (["eliza~eliza"], "a pair is not measured"),
+        (["null,null"], "name each agent to be measured once"),
+        (["null", "--set", "null.delay=1"], "null.delay: no such setting"),
+        (["mmcq", "--task", "conversation"], "mmcq answers color_estimation"),
+        (["ivsn", "--mode", "free"], "ivsn answers search"),
+        (["null", "--compare", "nothing.json"], "nothing.json: cannot be read"),
+        (["null", "--compare", __file__], "not a result of `understudy bench`"),
+        (["null", "--out", __file__], "cannot write to"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_measured(
+    asked: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert measure(*asked) in (2, 4)
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("sizes", ["0", "1,x", "", "1,,2", "-1"])
+def test_bad_sizes_are_refused(sizes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        measure("null", f"--batch-sizes={sizes}")
+    assert ended.value.code == 2
+    assert "must be a number" in capsys.readouterr().err
+
+
+def started(tmp_path: Path, *more: str) -> subprocess.Popen[str]:
+    """The command in a process in which, and in whose children, there is no Ray."""
+    (tmp_path / "ray.py").write_text('raise ImportError("Ray was asked for")\n')
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    words = [
+        sys.executable,
+        "-m",
+        "serving.cli",
+        "bench",
+        "null",
+        "null-one",
+        "--bare",
+        "--device",
+        "cpu",
+        *WORDS,
+        *more,
+    ]
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_bare_agents_need_no_ray(tmp_path: Path) -> None:
+    with started(tmp_path, "--seconds", "0.02", "--batch-sizes", "2") as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    found = results.from_json(out.splitlines()[-1])
+    assert [one.agent for one in found.agents] == ["null", "null-one"]
+    assert found.limits.copy_bytes_s is not None
+    assert found.limits.matrix_flop_s is not None
+
+
+def test_after_ctrl_c_what_was_measured_is_told(tmp_path: Path) -> None:
+    with started(tmp_path, "--seconds", "0.5", "--out", str(tmp_path / "out")) as process:
+        assert process.stderr is not None
+        while "batch size 1:" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 130, err
+    found = results.from_json(out.splitlines()[-1])
+    assert not found.complete
+    [one] = found.agents
+    assert one.sizes[0].batch_size == 1
+    assert one.sizes[-1].batch_size < 1024
+    assert results.read(tmp_path / "out" / "bench.json") == found
+
+
+def run(tmp_path: Path, name: str, *more: str) -> list[int]:
+    """The batch sizes that ``generate --batch-size auto`` had for 12 stimuli."""
+    source, out = tmp_path / "set.jsonl", tmp_path / name
+    rows = [{"id": f"w{number}", "task": "word_association", "cue": f"cue{number}"} for number in range(12)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["generate", str(source), "--agents", "null", "--out", str(out), "--device", "cpu", "--replicas", "1"]
+    assert main([*asked, "--batch-size", "auto", *more]) == 0
+    lines = (out / "records" / "null.jsonl").read_text().splitlines()
+    return [json.loads(line)["worker"]["batch_size"] for line in lines]
+
+
+@pytest.mark.usefixtures("ray_address", "quick")
+def test_generate_uses_the_best_size_of_the_same_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hint = "`understudy bench null`"
+    assert measure("null", "--batch-sizes", "3", *WORDS) == 0
+    capsys.readouterr()
+    assert run(tmp_path, "same") == [3] * 12
+    assert hint not in capsys.readouterr().err
+    assert run(tmp_path, "settings", "--set", "null.prepare_s=0.0001") == [12] * 12
+    err = capsys.readouterr().err
+    assert err.count(hint) == 1
+    assert "null runs with its own, 512" in err
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_remembered_holds_for_one_device_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"null": catalogue.get("null")}
+
+    def size() -> int:
+        said: list[str] = []
+        agents: dict[str, Any] = {"null": entries["null"].make()}
+        remembered.use(agents, entries, device="cpu", address=None, say=said.append)
+        assert len(said) == (agents["null"].batch_size == 512)  # its own
+        return int(agents["null"].batch_size)
+
+    assert measure("null", "--batch-sizes", "3", *WORDS) == 0
+    assert size() == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "cpu", lambda: Device("another", "cpu", 1))
+        assert size() == 512
+    with monkeypatch.context() as patch:
+        patch.setattr(remembered, "__version__", "0.0.0")
+        assert size() == 512
+    assert size() == 3
+    remembered.path().write_text("{")  # damaged: as if nothing were remembered
+    assert size() == 512
+
+
+@pytest.mark.usefixtures("quick")
+def test_remembering_keeps_other_agents_and_replaces_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    agents: dict[str, Any] = {name: catalogue.get(name).make() for name in ("null", "null-one")}
+    entries = {name: catalogue.get(name) for name in agents}
+    for asked in (["null", "--batch-sizes", "3"], ["null-one", "--batch-sizes", "2"], ["null", "--batch-sizes", "5"]):
+        assert measure(*asked, *WORDS) == 0
+    said: list[str] = []
+    remembered.use(agents, entries, device="cpu", address=None, say=said.append)
+    assert (agents["null"].batch_size, agents["null-one"].max_in_flight) == (5, 2)
+    assert said == []
+    remembered.use(agents, entries, device="cpu", address="elsewhere:6379", say=said.append)
+    assert len(said) == 2
+
+
+def test_a_size_brings_the_device_memory_that_it_took() -> None:
+    agent = catalogue.get("null").make()
+    remembered.fit(agent, 8, 1000)
+    assert agent.device_memory == 0  # it has no use for a device
+    agent.device_memory = 500
+    remembered.fit(agent, 8, 1000)
+    assert agent.device_memory == 1100
+    remembered.fit(agent, 8, 100)
+    assert agent.device_memory == 1100
+
+
+@pytest.mark.parametrize(
+    ("task", "mode"),
+    [(task, None) for task in TASKS if task != "attention_prediction"]
+    + [("attention_prediction", "free"), ("attention_prediction", "search")],
+)
+def test_generated_stimuli_are_sound_and_always_the_same(task: Any, mode: Any, tmp_path: Path) -> None:
+    written = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        path = stimuli.write(tmp_path / name, task, mode, 9)
+        written.append({file.name: file.read_bytes() for file in (tmp_path / name).rglob("*.*")})
+    assert written[0] == written[1]
+    checked = check_set(path, deep=True)
+    assert list(checked.problems) == []
+    found = stimuli.read(path)
+    assert len({stimulus.id for stimulus in found}) == 9
+    sizes = {(image.header().width, image.header().height) for one in found for image in one.images()[:1]}
+    assert len(sizes) == (4 if found[0].images() else 0)
+    assert stimuli.options(found[1]) == ({"speaker": "B", "turn": 3} if task == "conversation" else {})

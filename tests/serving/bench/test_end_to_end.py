@@ -1,0 +1,128 @@
+"""How fast the whole is, from what it delivered and when; and what is asked of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from agents import catalogue
+from agents.contract import GIB
+from serving.bench import end_to_end, stimuli
+from serving.bench.end_to_end import Delivered, items, possible
+from serving.bench.results import Best, Measured, Size
+from serving.items import Item
+from serving.placement import Need, Node
+
+
+def rejected(*verdicts: bool) -> dict[str, Any]:
+    return {"verdicts": [{"filter": "f", "rejected": one, "found": ""} for one in verdicts]}
+
+
+def item(worker: object, status: Any = "ok", *attempts: dict[str, Any]) -> Item:
+    made = Item("null", b"{}", "s")
+    made.worker, made.status, made.attempts = worker, status, list(attempts)  # type: ignore[assignment]
+    return made
+
+
+def test_answers_are_counted_by_batch_and_attempts_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(100.0)
+    monkeypatch.setattr(end_to_end.time, "perf_counter", lambda: next(clock))
+    first, second, third = {"batch_size": 2}, {"batch_size": 2}, {"batch_size": 2}
+    found = Delivered()
+    for one in [
+        item(first),
+        item(first),
+        item(second, "failed"),
+        item(second, "ok", rejected(False), rejected(True, False), rejected(True)),
+        item(third, "rejected", rejected(True), rejected(True)),
+    ]:
+        found.add(one)
+    assert found.times == [100.0, 101.0, 102.0]
+    assert found.sizes == [2, 3, 2]  # one that failed; two tries rejected and one that was not; two rejected
+
+
+def test_the_rate_is_from_batch_to_batch() -> None:
+    found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [8, 8, 6, 8, 8, 1])
+    assert found.rate(0.5, 1, 0.0) == (6 + 8 + 8) / (6.0 - 1.0)  # what began it is not in it, what is under way neither
+    assert found.rate(0.0, 4, 6.0) == (8 + 6 + 8 + 8) / 6.0
+    assert found.rate(0.0, 5, 0.0) is None  # too few batches
+    assert found.rate(0.5, 1, 5.5) is None  # too short
+    assert found.rate(9.0, 1, 0.0) is None
+    assert Delivered().rate(0.0, 1, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "seconds", "begin"), [(1, 0.0, 1.0), (2, 0.0, 3.0), (1, 2.5, 3.0), (6, 0.0, None), (1, 9.0, None)]
+)
+def test_the_first_batch_of_each_worker_is_left_out(replicas: int, seconds: float, begin: float | None) -> None:
+    found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [1] * 6)
+    assert found.warm(replicas, seconds) == begin
+    assert Delivered().warm(replicas, seconds) is None
+
+
+@pytest.mark.parametrize(
+    ("need", "nodes", "continuous", "counts"),
+    [
+        (Need("a", GIB), [Node("n", "h", 8, 64 * GIB)], False, [1, 2, 4]),
+        (Need("a", GIB), [Node("n", "h", 3, 64 * GIB)], False, [1, 2]),
+        (Need("a", GIB), [Node("n", "h", 8, 3 * GIB)], False, [1, 2]),
+        (Need("a", GIB), [Node("n", "h", 8, 64 * GIB)], True, [1]),
+        (Need("a", GIB, 6 * GIB), [Node("n", "h", 8, 64 * GIB, 2, 80 * GIB)], False, [1, 2]),
+        (Need("a", GIB, 6 * GIB), [Node("n", "h", 8, 64 * GIB, 2, 80 * GIB)] * 2, True, [1, 2, 4]),
+        (Need("a", GIB, 60 * GIB, devices=2), [Node("n", "h", 8, 64 * GIB, 4, 80 * GIB)], False, [1, 2]),
+        (Need("a", 9 * GIB), [Node("n", "h", 1, GIB)], False, [1]),  # which is then refused with the sizes
+    ],
+)
+def test_as_many_workers_as_there_is_room_for(
+    need: Need, nodes: list[Node], continuous: bool, counts: list[int]
+) -> None:
+    assert possible(need, nodes, continuous=continuous) == counts
+
+
+def test_the_set_has_no_end_and_a_conversation_is_one_turn(tmp_path: Path) -> None:
+    shown = stimuli.read(stimuli.write(tmp_path, "conversation", None, 3))
+    asked = list(itertools.islice(items("eliza", shown), 7))
+    assert [one.stimulus for one in asked] == [shown[at % 3].id for at in range(7)]
+    assert [one.order for one in asked] == list(range(1, 8))
+    for one, stimulus in zip(asked, [*shown, *shown, shown[0]], strict=True):
+        turn = len(orjson.loads(one.row)["history"])
+        assert one.turn == turn
+        assert one.options == {"speaker": "AB"[turn % 2], "turn": turn} == stimuli.options(stimulus)
+    words = stimuli.read(stimuli.write(tmp_path, "word_association", None, 3))
+    assert {(one.turn, one.options) for one in itertools.islice(items("null", words), 4)} == {(None, None)}
+
+
+def test_agents_are_measured_alone_with_more_workers_and_together(tmp_path: Path) -> None:
+    null = catalogue.get("null")
+    entries = {name: replace(null, name=name) for name in ("one", "two", "broken")}
+    settings = {"one": {"delay_s": 0.02}, "two": {"delay_s": 0.01}, "broken": {"fail_load": True}}
+    said: list[str] = []
+    found = end_to_end.measure(
+        [measured(name, 4, 100.0) for name in entries], entries, settings, tmp_path,
+        seconds=0.1, device="cpu", say=said.append,
+    )  # fmt: skip
+    assert [(one.agent, one.part) for one in found.failed] == [("broken", "end_to_end")]
+    assert set(found.runs) == {"one", "two"}
+    for name, delay in (("one", 0.02), ("two", 0.01)):
+        assert found.runs[name][0].replicas == 1
+        for run in found.runs[name]:
+            assert 0 < run.stimuli_s <= 1.05 * run.replicas * 4 / delay  # a call of four takes as long
+            assert run.ratio == run.stimuli_s / 100.0
+    assert found.packed is not None
+    assert found.packed.agents == ("one", "two")
+    assert found.packed.alone == {name: found.runs[name][0].stimuli_s for name in ("one", "two")}
+    assert found.packed.stimuli_s["one"] <= 1.05 * 4 / 0.02
+    assert not list(tmp_path.glob("*.records"))
+
+
+def measured(name: str, batch_size: int, rate: float) -> Measured:
+    size = Size(batch_size, rate, None, None, 1.0, 1.0, 1, None, 1.0, 0.0, None, None, None, None, None, 1.0, 1)
+    return Measured(
+        name, "word_association", None, "0" * 64, {}, "cpu", False, False, 1.0, 1.0, (size,), None,
+        Best(batch_size, rate),
+    )  # fmt: skip

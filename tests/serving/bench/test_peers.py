@@ -1,0 +1,148 @@
+"""The plain loops of peers: they do the work of the agent that they stand beside, and are counted rightly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_vision
+import torch
+from PIL import Image
+
+from agents import catalogue
+from agents.contract import Draw, Reply
+from agents.errors import AgentStoppedError
+from serving.bench import peer_job, peers, peers_ray, peers_transformers, stimuli
+from serving.bench.results import Best, Measured, Size
+
+GREEDY = {"decoding": "sample", "temperature": 0}  # the likeliest token each time
+ONE = {"reject": [], "attempts": 1, "max_tokens": 12}
+
+
+def pictures(shown: list[Any]) -> list[Any]:
+    return [Image.open(one.image.path).convert("RGB") for one in shown]
+
+
+def said(name: str, settings: dict[str, Any], shown: list[Any]) -> tuple[list[Any], Any]:
+    agent = catalogue.get(name).make(settings)
+    agent.open()
+    agent.load("cpu")
+    replies = agent.respond([agent.prepare(one) for one in shown], [Draw(0)] * len(shown))
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    return list(replies), agent
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("git-large-coco", {"positions": "transformers", "max_tokens": 14}),
+        ("blip-large", {}),
+        ("blip2-opt-2.7b", {"max_tokens": 12}),
+        ("llava-v1.6-mistral-7b", {**GREEDY, **ONE}),
+    ],
+)
+def test_the_plain_loop_says_what_the_captioner_says(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    chosen = {**tiny_vision.make(tmp_path / "checkpoint", catalogue.get(name)), **settings}
+    shown = stimuli.read(stimuli.write(tmp_path, "image_captioning", None, 3))
+    replies, agent = said(name, chosen, shown)
+    answer = peers_transformers._captioner(agent, torch.device("cpu"), False)
+    with torch.inference_mode():
+        plain = answer(pictures(shown))
+    for text, reply in zip(plain, replies, strict=True):  # type: ignore[call-overload]
+        raw = reply.raw if isinstance(reply.raw, str) else reply.raw["text"]
+        said_alone = bare(raw, agent._tokenizer.all_special_tokens)
+        assert said_alone
+        assert bare(text, []).endswith(said_alone)  # after the prompt
+
+
+def bare(text: str, special: list[str]) -> str:
+    """A text without special tokens, spaces, and the marks of a word's further pieces: a piece that stands first is
+    decoded in another way."""
+    for token in (*special, "##"):
+        text = text.replace(token, "")
+    return "".join(text.split())
+
+
+def test_random_texts_have_the_length_of_the_agents() -> None:
+    settings = catalogue.get("blip-large").make({"max_tokens": 9, "min_tokens": 2, "count_prompt": False}).settings
+    assert peers_transformers._options(settings, True)["min_new_tokens"] == 9
+    assert peers_transformers._options(settings, False)["min_new_tokens"] == 2
+
+
+@pytest.mark.parametrize("name", ["detr-resnet-50", "torchvision-maskrcnn"])
+def test_the_plain_loop_finds_what_the_detector_finds(name: str, tmp_path: Path) -> None:
+    chosen = tiny_vision.make(tmp_path / "checkpoint", catalogue.get(name))
+    shown = stimuli.read(stimuli.write(tmp_path, "object_detection", None, 1))
+    [reply], agent = said(name, chosen, shown)
+    make = peers_transformers._detr if name.startswith("detr") else peers_transformers._torchvision
+    answer = make(agent, torch.device("cpu"), True)
+    with torch.inference_mode():
+        [found] = answer(pictures(shown))  # type: ignore[misc]
+    scores = found["scores"] if isinstance(found, dict) else found[1]
+    assert reply.answer.scores
+    assert max(scores) == pytest.approx(reply.answer.scores[0], abs=2e-4)
+
+
+def test_a_loop_is_counted_after_its_first_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [0.0], []
+    monkeypatch.setattr(peer_job.time, "perf_counter", lambda: now[0])
+
+    def answer(batch: Any) -> None:
+        asked.append(list(batch))
+        now[0] += 9.0 if len(asked) == 1 else 0.5
+
+    assert peer_job.loop(answer, ["a", "b", "c"], 2, 1.2) == 2 / 0.5  # type: ignore[list-item]
+    assert asked == [["a", "b"], ["c", "a"], ["b", "c"], ["a", "b"]]  # one to warm up, then 1.5 seconds
+
+
+def test_ray_datas_actor_gives_an_answer_for_each_row(tmp_path: Path) -> None:
+    source = stimuli.write(tmp_path, "word_association", None, 3)
+    actor = peers_ray.Answerer(catalogue.get("null"), {}, "cpu", str(tmp_path))
+    rows = source.read_text().splitlines()
+    found = actor({"row": rows})
+    assert found["id"] == [one.id for one in stimuli.read(source)]
+    assert len({*found["answer"]}) == 3
+    assert len(found["at"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "kinds"),
+    [
+        ("mmcq", {}, {"ray-data"}),
+        ("blip-large", {}, {"transformers", "ray-data"}),
+        ("ofa-base-pretrained", {}, {"ray-data"}),
+        ("torchvision-maskrcnn", {}, {"torchvision", "ray-data"}),
+        ("openai-chat", {}, set()),
+    ],
+)
+def test_each_agent_has_its_peers(name: str, settings: dict[str, Any], kinds: set[str]) -> None:
+    assert set(peers.programs(catalogue.get(name).make(settings))) == kinds
+
+
+def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def size(batch_size: int, rate: float) -> Size:
+        return Size(batch_size, rate, *[None] * 2, 1.0, 1.0, 1, None, 1.0, 0.0, *[None] * 5, 1.0, 1)  # type: ignore[arg-type]
+
+    measured = Measured(
+        "null", "word_association", None, "0" * 64, {}, "cpu", False, False, 1.0, 1.0,
+        (size(1, 10.0), size(8, 60.0)), None, Best(8, 60.0),
+    )  # fmt: skip
+    asked = []
+
+    def rate(program: Any, job: peer_job.Job) -> float:
+        asked.append((program, job.batch_size))
+        if program == "broken":
+            raise AgentStoppedError("it broke")
+        return 5.0 * job.batch_size
+
+    monkeypatch.setattr(peers, "_rate", rate)
+    monkeypatch.setattr(peers, "programs", lambda agent: {"ray-data": "broken", "transformers": "plain"})
+    said: list[str] = []
+    found = peers.measure(measured, catalogue.get("null"), {}, tmp_path, seconds=1.0, say=said.append)
+    assert asked == [("broken", 8), ("plain", 1), ("plain", 8)]
+    assert [(one.name, one.batch_size, one.stimuli_s, one.ratio) for one in found] == [
+        ("transformers", 1, 5.0, 2.0),
+        ("transformers", 8, 40.0, 1.5),
+    ]
+    assert said[0] == "null: ray-data: it broke"

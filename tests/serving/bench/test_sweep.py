@@ -1,0 +1,208 @@
+"""The bare agent over batch sizes: what is counted, where it stops, and what is said of agents that fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from measured_agents import ENTRIES
+
+from agents import catalogue, seeds
+from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AgentStoppedError
+from serving.bench import machine, stimuli
+from serving.bench.device_time import covered
+from serving.bench.loop import Batches, Window, tokens_of
+from serving.bench.results import Limits, Measured, Size, Stopped
+from serving.bench.sweep import Job, Meter, Sweep, best
+
+LIMITS = Limits(None, None)
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stimuli.write(tmp_path_factory.mktemp("set"), "word_association", None, 96)
+
+
+def job(name: str, source: Path, sizes: tuple[int, ...] | None, settings: dict[str, Any], seconds: float = 0.02) -> Job:
+    entry = ENTRIES.get(name) or catalogue.get(name)
+    return Job(entry, settings, "cpu", "word_association", None, source, seconds, sizes, LIMITS)
+
+
+def swept(asked: Job) -> tuple[Measured, str | None]:
+    sweep = Sweep(asked)
+    sweep.run(lambda text: None)
+    found = sweep.measured()
+    assert found is not None
+    return found, sweep.problem
+
+
+@pytest.mark.parametrize(("agent", "unit"), [("null", "batch size"), ("null-one", "calls at once")])
+def test_the_sweep_ends_where_memory_does_and_says_so(agent: str, unit: str, words: Path) -> None:
+    delay = 0.01
+    found, problem = swept(job(agent, words, None, {"batch_limit": 5, "delay_s": delay}))
+    assert problem is None
+    assert [size.batch_size for size in found.sizes] == [1, 2, 4]
+    assert found.stopped is not None
+    assert (found.stopped.batch_size, found.stopped.why) == (8, "out_of_memory")
+    assert found.stopped.message.startswith(f"{unit} 8: out of memory")
+    for size in found.sizes:
+        assert size.stimuli == pytest.approx(size.stimuli_s * size.seconds)
+        # A call takes its delay at the least, whatever else this machine does; calls under way at the edges count too.
+        assert size.p95_s >= size.p50_s >= delay
+        assert size.stimuli <= size.batch_size * (size.seconds / delay + 1)
+        assert 0 < size.busy <= 1
+        assert 0 <= size.waiting <= 1
+        assert size.failed == 0
+    assert found.best is not None
+    highest = max(size.stimuli_s for size in found.sizes)
+    good = [size.batch_size for size in found.sizes if size.stimuli_s >= 0.97 * highest]
+    assert found.best.batch_size in good
+    assert found.first_answer_s >= found.load_s + delay
+
+
+def test_answers_that_depend_on_the_batch_are_counted(words: Path) -> None:
+    found, _ = swept(job("crowded", words, (4,), {}))
+    assert found.differing is not None
+    assert found.differing.batch_size == 4
+    assert found.differing.count * 4 == found.differing.of > 0
+    assert found.differing.share == 0.25
+    steady, _ = swept(job("null", words, (4,), {}))
+    assert steady.differing is not None
+    assert steady.differing.count == 0
+
+
+def test_a_process_that_the_system_kills_has_had_too_little_memory(words: Path) -> None:
+    found, problem = swept(job("killed", words, (1, 2, 4), {}))
+    assert problem is None
+    assert [size.batch_size for size in found.sizes] == [1, 2]
+    assert found.stopped is not None
+    assert (found.stopped.batch_size, found.stopped.why) == (4, "out_of_memory")
+    assert "SIGKILL" in found.stopped.message
+
+
+def test_an_error_ends_the_sweep_and_is_a_problem(words: Path) -> None:
+    found, problem = swept(job("raising", words, (1, 2, 4), {}))
+    assert [size.batch_size for size in found.sizes] == [1, 2]
+    assert found.stopped is not None
+    assert (found.stopped.batch_size, found.stopped.why) == (4, "error")
+    assert "two is company" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("agent", "says"),
+    [("unanswering", "no_word: no word comes to mind"), ("unloadable", "the weights have gone")],
+)
+def test_an_agent_that_answers_nothing_is_one_sentence(agent: str, says: str, words: Path) -> None:
+    sweep = Sweep(job(agent, words, (1, 2), {}))
+    with pytest.raises(AgentStoppedError, match=says):
+        sweep.run(lambda text: None)
+    assert sweep.measured() is None
+
+
+@dataclass
+class Scripted(Batches):
+    """A loop whose throughput is written down, by size."""
+
+    rates: dict[int, float] = field(default_factory=dict)
+    batch_s: float = 0.1  # of a batch of one; the others take as much longer as they are larger
+
+    def measure(self, size: int, seconds: float) -> Window:
+        return Window(1.0, round(self.rates[size]), latencies=[self.batch_s * size], responding=0.5, waiting=0.5)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(3) as threads:
+        yield threads
+
+
+def meter(words: Path, pool: ThreadPoolExecutor, rates: dict[int, float], batch_s: float = 0.1) -> Meter:
+    asked = job("null", words, None, {})
+    agent = asked.entry.make()
+    return Meter(asked, agent, Scripted(agent, stimuli.read(words), pool, 3, rates=rates, batch_s=batch_s))
+
+
+def test_doubling_ends_after_two_that_bring_nothing(words: Path, pool: ThreadPoolExecutor) -> None:
+    sent: list[object] = []
+    # 8 is hardly faster than 4 and 16 than 8; 32, which would be, is not tried
+    found = meter(words, pool, {1: 1000, 2: 900, 4: 4000, 8: 4080, 16: 4100, 32: 9000}).sweep(sent.append)
+    assert [size.batch_size for size in found] == [1, 2, 4, 8, 16]
+    assert isinstance(sent[-1], Stopped)
+    assert (sent[-1].batch_size, sent[-1].why) == (16, "no_gain")
+    assert best(found).batch_size == 4
+
+
+def test_doubling_goes_on_while_a_batch_takes_no_time(words: Path, pool: ThreadPoolExecutor) -> None:
+    sent: list[object] = []
+    found = meter(words, pool, {2**power: 1000 for power in range(11)}, 0.004).sweep(sent.append)
+    assert [size.batch_size for size in found] == [1, 2, 4, 8, 16]  # which takes 64 ms
+    assert best(found).batch_size == 16
+
+
+def test_a_size_that_would_not_fit_into_memory_is_not_tried(
+    words: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 100 and 10 for each stimulus, of which 150 are there: 4 need 140, 8 would need 180
+    peaks = iter([110, 120, 140, 180])
+    monkeypatch.setattr(machine, "peak", lambda: next(peaks))
+    monkeypatch.setattr(machine, "resident", lambda: 100)
+    monkeypatch.setattr(machine, "available", lambda: 50)
+    sent: list[object] = []
+    found = meter(words, pool, {size: 100 * size for size in (1, 2, 4, 8)}).sweep(sent.append)
+    assert [size.batch_size for size in found] == [1, 2, 4]
+    assert isinstance(sent[-1], Stopped)
+    assert (sent[-1].batch_size, sent[-1].why) == (8, "too_little_memory")
+
+
+def test_answers_come_in_the_order_of_the_stimuli(words: Path, pool: ThreadPoolExecutor) -> None:
+    agent = catalogue.get("null").make()
+    shown = stimuli.read(words)
+    loop = Batches(agent, shown, pool, 3)
+    draws = [Draw(seeds.derive(0, "null", stimulus.id, 0, None, 0)) for stimulus in shown[:17]]
+    alone: Sequence[Any] = agent.respond(shown[:17], draws)
+    for size in (1, 2, 5, 17, 40):
+        found: list[Any] = loop.answers(size, 17)
+        assert [reply.answer for reply in found] == [reply.answer for reply in alone]
+
+
+def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
+    def size(batch: int, rate: float, p50: float = 1.0) -> Size:
+        return Size(batch, rate, None, None, p50, p50, 0, None, 1, 0, None, None, None, None, None, 1, 1)
+
+    assert best([size(1, 50), size(2, 98), size(4, 100), size(8, 99)]).batch_size == 2
+    assert best([size(1, 50), size(2, 96), size(4, 100)]).batch_size == 4
+    quick = [size(1, 99, 0.01), size(2, 100, 0.02), size(4, 99, 0.04)]
+    assert best(quick).batch_size == 4
+    assert best([*quick, size(8, 98, 0.08), size(16, 99, 0.16)]).batch_size == 8
+    assert best([*quick, size(8, 90, 0.08)]).batch_size == 4
+    assert best(quick, 0.0).batch_size == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 20, 100, 101])
+def test_percentiles_are_the_nearest_ranks(count: int) -> None:
+    window = Window(latencies=[float(value) for value in reversed(range(1, count + 1))])
+    for share in (0.5, 0.95):
+        value = window.percentile(share)
+        assert value == math.ceil(share * count)
+
+
+def test_a_device_is_busy_once_whatever_runs_together() -> None:
+    assert covered([(5, 6), (0, 2), (1, 3), (1, 2), (3, 4)]) == 5
+    assert covered([]) == 0
+
+
+def test_tokens_are_counted_where_an_agent_tells() -> None:
+    assert tokens_of(Reply(CaptionAnswer(text="a", tokens=7))) == 7
+    assert tokens_of(Reply(TurnAnswer(text="a"), {"tokens": 5, "prompt_tokens": 9})) == 5
+    assert tokens_of(Reply(WordAnswer(word="a"), "a")) is None
+    window = Window()
+    for reply in (Reply(CaptionAnswer(text="a", tokens=7)), ValueError("no"), Reply(CaptionAnswer(text="b", tokens=1))):
+        window.note(reply)
+    assert (window.tokens, window.answered, window.failed) == (8, 2, 1)

@@ -167,11 +167,11 @@ class Agent(ABC, Generic[S]):
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         """One reply per item, in order. An exception in an item's place fails that item alone; one that is raised
         makes the runner try the halves of the batch."""
-        raise NotImplementedError(f"{type(self).__name__} answers one at a time; call respond_one")
+        raise TypeError(f"{type(self).__name__} answers one at a time; call respond_one")
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         """The reply to one prepared stimulus, for engines that batch by themselves."""
-        raise NotImplementedError(f"{type(self).__name__} answers in batches; call respond")
+        raise TypeError(f"{type(self).__name__} answers in batches; call respond")
 
     def provenance(self) -> dict[str, Any]:
         """What else a reader needs to repeat the answers (processor class, versions); asked once, after ``load``."""

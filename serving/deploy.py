@@ -11,13 +11,16 @@ where its own options say. The limits on connections and on slow heads are Ray S
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from ray import serve
 from ray.serve import Application
 
 from agents.errors import InputError
+
+if TYPE_CHECKING:
+    from serving.http.service import Service
 
 
 class Arguments(BaseModel):
@@ -50,16 +53,18 @@ class Arguments(BaseModel):
 class Server:
     """The web application with its own scheduler and workers."""
 
+    _service: Service | None = None
+
     async def __init__(self, given: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray Serve awaits it
         from serving.generate import make_agents
         from serving.http.app import create_app
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.service import ServeOptions, Service
-        from serving.serve import read_key
+        from serving.serve import read_key, read_names
         from serving.variants import resolve
 
         chosen = Arguments.model_validate(given)
-        names = [name for name in chosen.agents.split(",") if name]
+        names = read_names("agents", chosen.agents)
         config = Path(chosen.config) if chosen.config else None
         entries, settings = resolve(names, chosen.set.splitlines(), config)
         hosts = frozenset(name.lower() for name in chosen.hosts.split(",") if name)
@@ -81,6 +86,12 @@ class Server:
 
     def __serve_build_asgi_app__(self) -> Any:
         return self._app
+
+    async def __del__(self) -> None:
+        """Ray Serve's hook for the end of a replica, called when what was under way is answered. What takes longer than
+        Ray Serve's ``graceful_shutdown_timeout_s`` is not waited for: replica and workers are killed."""
+        if self._service is not None:
+            await self._service.close()
 
 
 def app(arguments: dict[str, Any]) -> Application:

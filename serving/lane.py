@@ -7,6 +7,8 @@
 - Turns of one conversation go to the same worker, where the engine batches by itself; see :mod:`serving.waiting`.
 - The circuit breaker: if the first :data:`FIRST` items, or :data:`IN_A_ROW` in a row, fail with one code, the agent
   stops, and the rest stays unanswered. There is none where strangers ask: their bad stimuli would stop it for all.
+- A lost worker is loaded again. In a run it is tried :data:`RELOADS` times, and without any worker left the agent
+  stops; where strangers ask, for ever, at growing intervals.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ DEATHS = 3
 FIRST = 20
 IN_A_ROW = 50
 RELOADS = 3
+LONGEST = 60.0  # seconds between two attempts to load a lost worker
 
 
 class LaneWorker(Protocol):
@@ -119,6 +122,11 @@ class Lane:
         return len(self._queue) + len(self._suspects)
 
     @property
+    def workers(self) -> int:
+        """How many are loaded; fewer than were asked for while lost ones are being replaced."""
+        return len(self._slots)
+
+    @property
     def window(self) -> int:
         """How many waiting items keep the workers busy; a stream holds back beyond it."""
         return 2 * max(self.batch_size, self.depth) * max(1, len(self._slots))
@@ -148,16 +156,23 @@ class Lane:
         self.pump()
 
     async def _replace(self, place: int) -> None:
-        """A new worker in place of a lost one; without any left, the agent stops."""
-        for reload in range(1, RELOADS + 1):
+        """A new worker in place of a lost one."""
+        pause = 1.0
+        for reload in itertools.count(1):
+            if self.stopped is not None:
+                return
             try:
                 await self._spawn(place)
             except AgentStoppedError as error:
-                if reload == RELOADS and not self._slots:
-                    self.stop(error)
+                if self._breaker is not None and reload >= RELOADS:
+                    if not self._slots:
+                        self.stop(error)
+                    return
             else:
                 return
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(pause)
+            if self._breaker is None:
+                pause = min(2 * pause, LONGEST)
 
     def submit(self, item: Item) -> None:
         """Queue an item. :meth:`pump` sends it on."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from agents.errors import InputError, Problem, UnavailableError
 from serving import interrupts
+from serving.bench import remembered
 from serving.generate import make_agents
 from serving.variants import resolve
 
@@ -28,20 +29,19 @@ def serve(options: argparse.Namespace) -> int:
         from serving.http.service import ServeOptions
     except ImportError as error:
         raise UnavailableError(f"serving needs more packages ({error}): pip install 'understudy[serve]'") from None
-    names = [name for name in options.agents.split(",") if name]
-    pairs = [Problem("--agents", None, name, "a pair is not served; name its agents") for name in names if "~" in name]
-    if pairs or not names or len(set(names)) != len(names):
-        raise InputError("--agents: name each agent to be served once", pairs)
+    names = read_names("--agents", options.agents)
     key = read_key(options.key_file)
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
     agents = make_agents(entries, settings)
+    if options.batch_size == "auto":
+        remembered.use(agents, entries, device=options.device, address=options.address, say=_say)
     chosen = ServeOptions(
         entries,
         settings,
         seed=options.seed,
         replicas=options.replicas,
-        batch_size=options.batch_size,
+        batch_size=None if options.batch_size == "auto" else options.batch_size,
         address=options.address,
         device=options.device,
         timeout=options.timeout,
@@ -58,6 +58,15 @@ def serve(options: argparse.Namespace) -> int:
     address = Address(options.host, options.port)
     interrupts.run(lambda listen: run(chosen, agents, address, rules, listen, _say), uvloop.new_event_loop)
     return 0
+
+
+def read_names(where: str, given: str) -> list[str]:
+    """The agents to be served, which are ``given`` with commas between them. Raises InputError."""
+    names = [name for name in given.split(",") if name]
+    pairs = [Problem(where, None, name, "a pair is not served; name its agents") for name in names if "~" in name]
+    if pairs or not names or len(set(names)) != len(names):
+        raise InputError(f"{where}: name each agent to be served once", pairs)
+    return names
 
 
 def read_key(file: Path | None) -> str | None:

@@ -199,9 +199,9 @@ class VLLMEngine(LocalEngine):
             [done] = [text async for text in texts]  # one, when all of it is said
         except VLLMClientError as error:
             raise AnswerError("bad_prompt", f"vLLM refuses this request: {error}") from None
-        except Exception:
+        except Exception as error:  # whatever a request is told when the engine dies, it is that the engine is dead
             if self._llm.errored:
-                raise EngineDeadError from None
+                raise EngineDeadError from error
             raise
         return self._said(done.outputs[0], len(prompt))
 

@@ -19,7 +19,7 @@ from serving.http.service import Service
 
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed"}
 ERROR_STATUS = {
-    400: "The body is no JSON.",
+    400: "The request cannot be read, or its body is no JSON.",
     401: "The key is missing or wrong.",
     403: "Another site's page, a foreign Host, or a missing header.",
     404: "There is no such thing.",

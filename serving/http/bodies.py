@@ -29,11 +29,13 @@ CUES: list[JsonValue] = [{"stimulus": {"id": cue, "task": "word_association", "c
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+class Body(BaseModel):
+    """What a client sends: nothing that is not named, and nothing that JSON has no number for."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class Asked(_Body):
+class Asked(Body):
     """One stimulus to be answered."""
 
     stimulus: Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": "Stimulus"})]
@@ -59,7 +61,7 @@ class ResponseRequest(Asked):
     )
 
 
-class StreamRequest(_Body):
+class StreamRequest(Body):
     """Ask an agent for many answers."""
 
     agent: str = Field(max_length=200, examples=["mmcq"])

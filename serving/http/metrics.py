@@ -71,6 +71,10 @@ class Metrics:
         each = item.responding / max(size, 1)
         self._seconds[agent] += WEIGHT * (each - self._seconds[agent])
 
+    def unanswered(self, agent: str) -> None:
+        """Count an answer that did not come in time, or not at all since its agent stopped."""
+        self._answers.labels(agent, "failed").inc()
+
     def refused(self, agent: str) -> None:
         """Count a request for which the queue had no place."""
         self._refused.labels(agent).inc()

@@ -28,18 +28,26 @@ class ClientGone(Exception):
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
     """What ``work`` gives; it is cancelled when the client goes away, which raises ClientGone."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
+    task = asyncio.current_task()
+    assert task is not None
+    cancelled = task.cancelling()
+    is_gone = False
+
+    async def watch() -> None:
+        nonlocal is_gone
+        await _gone(request)
+        is_gone = True
+        task.cancel()
+
+    watching = asyncio.create_task(watch())
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientGone
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and task.uncancel() <= cancelled:
+            raise ClientGone from None
+        raise
     finally:
-        gone.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        watching.cancel()
 
 
 async def _gone(request: Request) -> None:
@@ -111,13 +119,12 @@ def router(service: Service) -> APIRouter:
         each = [(*stimulus_of(one), one.sample) for one in asked.items]
         for stimulus, _, _ in each:
             service.check(asked.agent, stimulus)
-        service.room(asked.agent, len(each))
+        service.room(asked.agent)
 
         async def lines() -> AsyncIterator[bytes]:
-            with service.held(asked.agent, len(each)):
-                async with aclosing(service.stream(asked.agent, each, asked.seed)) as items:
-                    async for item in items:
-                        yield service.record(item)
+            async with aclosing(service.stream(asked.agent, each, asked.seed)) as items:
+                async for item in items:
+                    yield service.record(item)
 
         return StreamingResponse(lines(), media_type=NDJSON)
 

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.stimuli import Task, Text, Word
-from serving.http.bodies import PIXEL
+from serving.http.bodies import PIXEL, Body
 
 MOST_CHOICES = 16
 MOST_MESSAGES = 1000
@@ -49,9 +49,7 @@ def _only(*values: JsonValue) -> Any:
 IGNORED = _ignored().json_schema_extra
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-
+class _Part(Body):
     @field_validator("*")
     @classmethod
     def _is_possible(cls, value: Any, info: ValidationInfo) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,18 +13,18 @@ from typing import Any
 
 import orjson
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agents.contract import Agent
 from agents.errors import InputError
+from serving.http import connections
 from serving.http.app import create_app
 from serving.http.guard import LOOPBACK, Rules, Seen
 from serving.http.service import ServeOptions, Service
 from serving.items import now
 
-log = logging.getLogger("understudy.http")
-DRAIN = 25.0  # seconds for what is under way once the end was asked for; Slurm kills after 30
-HEAD_SECONDS = 10.0  # for a request's head to arrive
+DRAIN = (
+    20.0  # seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30
+)
 IDLE_SECONDS = 30  # of a connection between two requests
 
 
@@ -63,11 +64,9 @@ async def serve(
     server = _Server(_config(app, address))
     say("starting Ray")
     try:
-        start = asyncio.create_task(service.start())
-        while not start.done():
-            await asyncio.wait({start}, timeout=0.05)
-            listen()
-        start.result()
+        await _started(service, listen)
+        gc.collect()
+        gc.freeze()  # all that was imported: to look through it again and again stops every request for 0.1 s
         serving = asyncio.create_task(_run(server))
         watch = asyncio.create_task(service.watch())
         try:
@@ -82,11 +81,23 @@ async def serve(
         finally:
             service.draining = True
             server.should_exit = True
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await asyncio.shield(serving)
             watch.cancel()
+            await asyncio.wait({serving})  # what it raised is told above, or it was ended by us
     finally:
         await service.close()
+
+
+async def _started(service: Service, listen: Callable[[], None]) -> None:
+    """Start the service; if that is cancelled, what it had begun has ended when this returns."""
+    start = asyncio.create_task(service.start())
+    try:
+        while not start.done():
+            await asyncio.wait({start}, timeout=0.05)
+            listen()
+        start.result()
+    finally:
+        start.cancel()
+        await asyncio.wait({start})
 
 
 class _Server(uvicorn.Server):
@@ -111,67 +122,18 @@ def _config(app: Any, address: Address) -> uvicorn.Config:
         app,
         host=address.host,
         port=address.port,
-        http=_protocol(address.connections),
+        http=connections.protocol(address.connections),
         ws="none",
         loop="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(DRAIN),
         backlog=address.connections,
     )
-
-
-def _protocol(connections: int) -> type[HttpToolsProtocol]:
-    """uvicorn's protocol with a limit on connections and on how long a request's head may take."""
-
-    class Bounded(HttpToolsProtocol):
-        _head: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > connections:
-                transport.write(BUSY)
-                transport.close()
-                return
-            self._expect()
-
-        def data_received(self, data: bytes) -> None:
-            if self._head is None and (self.cycle is None or self.cycle.response_complete):
-                self._expect()
-            super().data_received(data)
-
-        def on_headers_complete(self) -> None:
-            self._stop_waiting()
-            super().on_headers_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _expect(self) -> None:
-            self._head = self.loop.call_later(HEAD_SECONDS, self._too_slow)
-
-        def _stop_waiting(self) -> None:
-            if self._head is not None:
-                self._head.cancel()
-                self._head = None
-
-        def _too_slow(self) -> None:
-            self._head = None
-            if not self.transport.is_closing():
-                self.transport.close()
-
-    return Bounded
-
-
-BUSY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: application/json\r\n"
-    b'content-length: 111\r\n\r\n{"error":{"code":"overloaded","message":"too many connections are open","type":'
-    b'"server_error","request_id":""}}'
-)
 
 
 def _shown(host: str) -> str:
@@ -183,8 +145,11 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         about = getattr(record, "about", None) or {"message": record.getMessage()}
-        line = {"time": now(), "level": record.levelname.lower(), "event": record.name.rpartition(".")[2], **about}
-        return orjson.dumps(line).decode()
+        return _line(record.levelname.lower(), record.name.rpartition(".")[2], about)
+
+
+def _line(level: str, event: str, about: Mapping[str, Any]) -> str:
+    return orjson.dumps({"time": now(), "level": level, "event": event, **about}).decode()
 
 
 def log_to_stderr() -> None:
@@ -200,15 +165,12 @@ def log_to_stderr() -> None:
 def _log_request(seen: Seen) -> None:
     if seen.route in ("/health", "/metrics", "/ready") and seen.status == 200:
         return
-    log.info(
-        "request",
-        extra={
-            "about": {
-                "request_id": seen.request_id,
-                "method": seen.method[:16],
-                "route": seen.route,
-                "status": seen.status,
-                "ms": round(seen.seconds * 1000, 2),
-            }
-        },
-    )
+    about = {
+        "request_id": seen.request_id,
+        "method": seen.method[:16],
+        "route": seen.route,
+        "status": seen.status,
+        "ms": round(seen.seconds * 1000, 2),
+    }
+    # Not through logging, which takes longer to find out who calls than to write the line.
+    sys.stderr.write(_line("info", "request", about) + "\n")

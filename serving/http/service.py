@@ -8,7 +8,7 @@ import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -31,7 +31,7 @@ from serving.scheduler import Scheduler
 from serving.worker import describe
 
 log = logging.getLogger("understudy.http")
-State = Literal["not loaded", "loading", "ready", "failed"]
+State = Literal["not loaded", "loading", "ready", "restarting", "failed"]
 
 
 @dataclass(slots=True)
@@ -54,15 +54,19 @@ class ServeOptions:
 
 
 class _Counted(Scheduler):
-    """A scheduler that tells ``on_answer`` of every answer, whoever asked for it."""
+    """A scheduler whose answers are counted, whoever asked for them."""
 
-    def __init__(self, run_seed: int, on_answer: Callable[[str, Item], None]) -> None:
+    def __init__(self, run_seed: int, metrics: Metrics) -> None:
         super().__init__(run_seed)
-        self._on_answer = on_answer
+        self._metrics = metrics
 
     async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **asked: Any) -> Item:
-        item = await super().answer(agent, stimulus, sample, **asked)
-        self._on_answer(agent, item)
+        try:
+            item = await super().answer(agent, stimulus, sample, **asked)
+        except (AnswerError, AgentStoppedError):
+            self._metrics.unanswered(agent)
+            raise
+        self._metrics.answered(agent, item)
         return item
 
 
@@ -74,7 +78,7 @@ class Service:
         self.agents = agents
         self.metrics = metrics or Metrics(agents)
         self.run = secrets.token_hex(6)
-        self.scheduler: Scheduler = _Counted(options.seed, self.metrics.answered)
+        self.scheduler: Scheduler = _Counted(options.seed, self.metrics)
         self.draining = False
         self.headers: dict[str, Header] = {}
         self._described = {name: digest([(options.entries[name], agent)]) for name, agent in agents.items()}
@@ -142,7 +146,7 @@ class Service:
         if error is not None:
             return {"state": "failed", "error": error}
         if lane is not None and lane.loaded is not None:
-            return {"state": "ready"}
+            return {"state": "ready" if lane.workers else "restarting"}
         return {"state": "loading" if name in self._tasks else "not loaded"}
 
     @property
@@ -191,12 +195,6 @@ class Service:
         """A place in the agent's queue for ``count`` answers, for as long as the block lasts. Raises as
         :meth:`room`."""
         self.room(name, count)
-        with self.held(name, count):
-            yield
-
-    @contextmanager
-    def held(self, name: str, count: int) -> Iterator[None]:
-        """The same where :meth:`room` has been asked already, and the head of an answer has been sent since."""
         self._active[name] += count
         try:
             yield
@@ -220,13 +218,14 @@ class Service:
         """One answer, within a :meth:`place` of the agent's queue; to a conversation, the message after its history,
         of the one who did not speak last. Raises ApiError."""
         self.check(name, stimulus)
-        await self.loaded(name)
+        until = self.until()
+        await self.loaded(name, until)
         turn = None
         if isinstance(stimulus, ConversationStimulus):
             turn = len(stimulus.history)
             options = {"speaker": SIDES[_next_side(stimulus)], "turn": turn, **(options or {})}
         try:
-            return await self.scheduler.answer(
+            item = await self.scheduler.answer(
                 name,
                 stimulus,
                 sample,
@@ -234,19 +233,33 @@ class Service:
                 turn=turn,
                 files=files,
                 options=options,
-                deadline=self.options.deadline,
+                deadline=self.left(until),
             )
-        except AnswerError as error:
-            raise ApiError(504, error.code, f"agent {name} had no answer in {self.options.deadline:g} s") from None
+        except AnswerError:  # its time is over
+            raise self._late(name) from None
         except AgentStoppedError:
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
+        if item.error is not None and item.error[0] == "deadline":
+            raise self._late(name)
+        return item
 
-    async def loaded(self, name: str) -> None:
+    def _late(self, name: str) -> ApiError:
+        return ApiError(504, "deadline", f"agent {name} had no answer in {self.options.deadline:g} s")
+
+    def until(self) -> float:
+        """When an answer that is asked for now has to be there, on the event loop's clock."""
+        return asyncio.get_running_loop().time() + self.options.deadline
+
+    def left(self, until: float) -> float:
+        """Seconds until then."""
+        return max(0.0, until - asyncio.get_running_loop().time())
+
+    async def loaded(self, name: str, until: float) -> None:
         """Wait until the agent can be asked. Raises ApiError."""
         if name in self.scheduler.lanes and self._state(name)["state"] != "loading":
             return
         try:
-            async with asyncio.timeout(self.options.deadline):
+            async with asyncio.timeout_at(until):
                 await asyncio.shield(self._begin(name))
         except TimeoutError:
             raise ApiError(503, "loading", f"agent {name} is being loaded", headers={"retry-after": "10"}) from None
@@ -265,13 +278,25 @@ class Service:
         return tasks[0] if len(tasks) == 1 else task_of(item.row)
 
     async def stream(
-        self, name: str, asked: Sequence[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+        self, name: str, asked: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
     ) -> AsyncGenerator[Item, None]:
-        """Answers to many, as they are ready, within a :meth:`place`; what failed to be answered in time has a failed
-        item."""
-        tasks = {asyncio.create_task(self._or_failed(name, *one, seed)) for one in asked}
+        """Answers to many, as they are ready; what failed to be answered in time has a failed item.
+
+        At most half of the agent's queue is taken by one stream, and what others leave of it, but always one place: the
+        rest waits, so that a stream of any length neither fills the queue nor is refused in the middle.
+        """
+        source = iter(asked)
+        share = max(1, self.options.queue // 2)
+        tasks: set[asyncio.Task[Item]] = set()
         try:
-            while tasks:
+            while True:
+                while not tasks or (len(tasks) < share and self._active[name] < self.options.queue):
+                    one = next(source, None)
+                    if one is None:
+                        break
+                    tasks.add(self._placed(name, self._or_failed(name, *one, seed)))
+                if not tasks:
+                    return
                 done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     yield task.result()
@@ -279,6 +304,13 @@ class Service:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _placed(self, name: str, work: Coroutine[Any, Any, Item]) -> asyncio.Task[Item]:
+        """A task that has a place in the agent's queue until it is done."""
+        self._active[name] += 1
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda done: self._active.subtract([name]))
+        return task
 
     async def _or_failed(
         self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None

@@ -16,14 +16,14 @@ from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.config import JsonDict
 
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import ConversationStimulus, Word
 from serving.dialogue import PERSON, Dialogue, DialogueError, Said
-from serving.http.bodies import invalid, parse
+from serving.http.bodies import Body, invalid, parse
 from serving.http.native import request_body, unless_gone
 from serving.http.outcomes import documented, failure
 from serving.http.problems import ApiError
@@ -66,11 +66,14 @@ STANDS: JsonDict = {
 }
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+def _person(who: str) -> str:
+    """By Python's own idea of spaces, which has some more than that of pydantic's patterns."""
+    if PERSON.fullmatch(who) is None:
+        raise ValueError('a person is called "human" or "human:NAME", without spaces')
+    return who
 
 
-class TalkRequest(_Body):
+class TalkRequest(Body):
     """Open a conversation. What is left open is drawn from the seed."""
 
     agent: str = Field(max_length=200, examples=["eliza"])
@@ -89,7 +92,7 @@ class TalkRequest(_Body):
     """So many messages, of both together."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
-    who: Annotated[str, Field(pattern=f"^{PERSON.pattern}$")] = "human"
+    who: Annotated[str, Field(pattern=f"^{PERSON.pattern}$"), AfterValidator(_person)] = "human"
     """What the record calls the person: "human", or "human:" and a name."""
     seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
     """The run's seed; the server's own, if none is given."""
@@ -99,10 +102,14 @@ class TalkRequest(_Body):
     )
 
 
+LINKS = {
+    name: {"operationId": name, "parameters": {"talk": "$response.body#/id"}}
+    for name in ("say_to_talk", "read_talk", "forget_talk")
+}  # what may be done with the id that opening a conversation gives, for readers of the OpenAPI document
 TalkId = Annotated[str, Path(examples=["5d41402abc4b2a76b9719d911017c592"])]
 
 
-class MessageRequest(_Body):
+class MessageRequest(Body):
     """Say something."""
 
     text: Part
@@ -231,29 +238,38 @@ def router(service: Service, limits: Limits | None = None) -> APIRouter:
         status_code=201,
         summary="Open a conversation with an agent",
         openapi_extra=request_body(TalkRequest),
-        responses=documented(429, 502),
+        responses=documented(429, 502) | {201: {"links": LINKS}},
     )
     async def open_talk(request: Request) -> Talk:
         """If the agent speaks first, its message is in the answer."""
         asked = parse(TalkRequest, await request.body())
-        dialogue = await _dialogue(service, asked)
-        talk = talks.add(dialogue, asked.agent)
-        try:
-            with talks.used(talk) as found, service.place(asked.agent), _told(asked.agent):
-                await unless_gone(request, dialogue.open(service.options.deadline))
-                return _talk(talks, talk, found)
-        except BaseException:
-            talks.discard(talk)  # nobody has been told its id
-            raise
+        stimulus = _stimulus(asked)
+        service.check(asked.agent, stimulus)
+        with service.place(asked.agent), _told(asked.agent):
+            until = service.until()
+            await unless_gone(request, service.loaded(asked.agent, until))
+            dialogue = Dialogue(
+                service.scheduler, asked.agent, stimulus, seed=asked.seed, person=asked.person, who=asked.who
+            )
+            talk = talks.add(dialogue, asked.agent)
+            try:
+                with talks.used(talk) as found:
+                    await unless_gone(request, dialogue.open(service.left(until)))
+                    return _talk(talks, talk, found)
+            except BaseException:
+                talks.discard(talk)  # nobody has been told its id
+                raise
 
     @routes.post(
         "/v1/conversations/{talk}/messages",
+        operation_id="say_to_talk",
         summary="Say something, and hear the agent's answer",
         openapi_extra=request_body(MessageRequest),
         responses=documented(409, 410, 502),
     )
     async def say(talk: TalkId, request: Request) -> Messages:
-        """Whatever goes wrong, the conversation is as it was before: the same or another message may be sent."""
+        """After an error the conversation is as it was before: the same or another message may be sent. Where no answer
+        came at all, because the connection broke, `GET` tells whether the message was taken."""
         text = parse(MessageRequest, await request.body()).text
         with talks.used(talk) as found, service.place(found.agent), _told(found.agent):
             dialogue = found.dialogue
@@ -264,6 +280,7 @@ def router(service: Service, limits: Limits | None = None) -> APIRouter:
 
     @routes.get(
         "/v1/conversations/{talk}",
+        operation_id="read_talk",
         summary="What has been said, and the record of it",
         response_model=RecordedTalk,
         responses=documented(410),
@@ -275,7 +292,11 @@ def router(service: Service, limits: Limits | None = None) -> APIRouter:
         return Response(orjson.dumps({**shown, "record": orjson.Fragment(record)}), media_type="application/json")
 
     @routes.delete(
-        "/v1/conversations/{talk}", summary="Forget a conversation", status_code=204, responses=documented(410)
+        "/v1/conversations/{talk}",
+        operation_id="forget_talk",
+        summary="Forget a conversation",
+        status_code=204,
+        responses=documented(410),
     )
     async def forget(talk: TalkId) -> Response:
         talks.remove(talk)
@@ -284,20 +305,15 @@ def router(service: Service, limits: Limits | None = None) -> APIRouter:
     return routes
 
 
-async def _dialogue(service: Service, asked: TalkRequest) -> Dialogue:
-    """Raises ApiError."""
+def _stimulus(asked: TalkRequest) -> ConversationStimulus:
+    """What the conversation is about. Raises ApiError."""
     fields = asked.model_dump(exclude={"agent", "id", "person", "who", "seed"})
     try:
-        stimulus = ConversationStimulus(
+        return ConversationStimulus(
             id=asked.id or f"talk-{secrets.token_hex(8)}", task="conversation", type="HM", **fields
         )
     except ValidationError as error:
         raise invalid(error) from None
-    service.check(asked.agent, stimulus)
-    service.room(asked.agent)
-    await service.loaded(asked.agent)
-    with _told(asked.agent):
-        return Dialogue(service.scheduler, asked.agent, stimulus, seed=asked.seed, person=asked.person, who=asked.who)
 
 
 @contextmanager

@@ -10,32 +10,37 @@ from typing import Any
 
 import httpx2
 import openai
+from in_process import InProcess
 
 from agents import catalogue
+from agents.contract import Agent
+from agents.entry import Entry
 from serving.http.app import create_app
 from serving.http.guard import Guard, Rules
 from serving.http.service import ServeOptions, Service
 from serving.http.talks import Limits
 from serving.lane import Lane
-from serving.worker import Batch, Spec, Work, Worker
+from serving.scheduler import Scheduler
+from serving.worker import Spec, Worker
 
 
 @dataclass
-class InProcess:
-    """A lane's worker in this process: the worker that an actor hosts, without the actor."""
+class FleetHere:
+    """What a service needs of a fleet, with a worker per agent in this process."""
 
-    worker: Worker
-    host: str = "here"
-    device: str = "cpu"
+    scheduler: Scheduler
+    agents: Mapping[str, Agent[Any]]
+    entries: Mapping[str, Entry]
+    settings: Mapping[str, Mapping[str, Any]]
 
-    async def start(self, timeout: float) -> dict[str, Any]:
-        return await asyncio.to_thread(self.worker.load)
+    async def loaded(self, name: str) -> None:
+        worker = Worker(Spec(self.entries[name], self.settings[name], "/"))
+        lane = Lane(self.agents[name], lambda: InProcess(worker), breaker=False)
+        self.scheduler.add(lane)
+        await lane.start()
 
-    async def call(self, works: list[Work], timeout: float) -> Batch:
-        return await self.worker.answer(works)
-
-    def kill(self) -> None:
-        """There is no process to end."""
+    async def close(self) -> None:
+        await self.scheduler.close()
 
 
 @dataclass
@@ -96,15 +101,12 @@ async def serve(
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
     service = Service(ServeOptions(entries, settings, **options), agents)
+    service._fleet = FleetHere(service.scheduler, agents, entries, settings)  # type: ignore[assignment]
     try:
-        for name, entry in entries.items():
-            worker = Worker(Spec(entry, settings[name], "/"))
-            lane = Lane(agents[name], lambda worker=worker: InProcess(worker))
-            service.scheduler.add(lane)
-            await lane.start()
+        if not service.options.lazy:
+            await asyncio.gather(*(service._begin(name) for name in settings))
         app = create_app(service, rules or Rules(), limits=limits)
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
             yield Here(service, app, client)
     finally:
-        await service.scheduler.close()
         await service.close()

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 import tiny_language
+from in_process import InProcess
 from run_folders import agent_entry, write_run
 
 from agents import catalogue, seeds
@@ -27,28 +28,10 @@ from serving.items import Header
 from serving.lane import Lane
 from serving.records import validate
 from serving.scheduler import Scheduler
-from serving.worker import Batch, Spec, Work, Worker
+from serving.worker import Spec, Worker
 
 SEED = 7
 HEADER = Header("0123456789ab", "machine", "d" * 64, None, None)
-
-
-@dataclass
-class InProcess:
-    """A lane's worker in this process: the worker that an actor hosts, without the actor."""
-
-    worker: Worker
-    host: str = "here"
-    device: str = "cpu"
-
-    async def start(self, timeout: float) -> dict[str, Any]:
-        return await asyncio.to_thread(self.worker.load)
-
-    async def call(self, works: list[Work], timeout: float) -> Batch:
-        return await self.worker.answer(works)
-
-    def kill(self) -> None:
-        """There is no process to end."""
 
 
 @dataclass

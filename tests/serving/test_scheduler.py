@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from in_process import InProcess
 
 from agents import catalogue
 from agents.contract import Draw, Reply, Verdict
@@ -20,8 +21,8 @@ from agents.stimuli import Stimulus, parse_row
 from serving.items import Item
 from serving.lane import Breaker, Lane
 from serving.scheduler import Scheduler
-from serving.worker import Spec, Work, Worker
-from serving.workers import RemoteWorker
+from serving.worker import Batch, Spec, Work, Worker
+from serving.workers import RemoteWorker, WorkerLost
 
 RUN_SEED = 7
 
@@ -311,6 +312,59 @@ def test_the_time_limit_of_a_batch_does_not_count_the_batch_before_it() -> None:
     found = stream(24, {"delay_s": 0.6}, batch_size=4, timeout=1.0)
     assert {item.status for item in found.values()} == {"ok"}
     assert {item.worker["batch_size"] for item in found.values()} == {4}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("breaker", "fails", "pauses"),
+    [
+        (True, 2, [1.0, 1.0]),
+        (True, 3, [1.0, 1.0]),  # and the agent stops
+        (False, 3, [1.0, 2.0, 4.0]),
+        (False, 1200, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 1194]),
+    ],
+)
+def test_a_lost_worker_is_loaded_again(
+    breaker: bool, fails: int, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For ever where strangers ask, at most three times in a run; the answer that it had under way is not lost."""
+    started, paused, sleep = 0, [], asyncio.sleep
+
+    class Fragile(InProcess):
+        async def start(self, timeout: float) -> dict[str, Any]:
+            nonlocal started
+            started += 1
+            if 1 < started <= 1 + fails:
+                raise AgentStoppedError("there is no room")
+            return await super().start(timeout)
+
+        async def call(self, works: list[Work], timeout: float) -> Batch:
+            if started == 1:
+                raise WorkerLost("worker_died", "the worker process died")
+            return await super().call(works, timeout)
+
+    async def slept(seconds: float) -> None:
+        paused.append(seconds)
+        await sleep(0)
+
+    async def work() -> Item:
+        worker = Worker(Spec(catalogue.get("null-one"), {}, "/"))
+        lane = Lane(catalogue.get("null-one").make({}), lambda: Fragile(worker), breaker=breaker)
+        scheduler = Scheduler(RUN_SEED)
+        scheduler.add(lane)
+        try:
+            await lane.start()
+            monkeypatch.setattr(asyncio, "sleep", slept)
+            return await scheduler.answer("null-one", parse_row(row(1)))
+        finally:
+            await scheduler.close()
+
+    if breaker and fails == 3:
+        with pytest.raises(AgentStoppedError, match="there is no room"):
+            asyncio.run(work())
+    else:
+        assert asyncio.run(work()).status == "ok"
+    assert paused == pauses
+    assert started == 1 + fails + (not breaker or fails < 3)
 
 
 def test_one_poison_costs_few_workers() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from agents.language.text_agent import TextAgent
 from agents.language.truncation import TruncationSettings, draw_length, truncate
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "chat": (ChatAgent, "llama", {"positions": 1024}),
     "completion": (CompletionAgent, "gpt2", {"positions": 512}),
@@ -46,15 +48,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def agents(folders: dict[str, Path]) -> dict[str, TextAgent[Any]]:
     return {name: _loaded(name, folders[name]) for name in AGENTS}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are quicker on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _agent(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:

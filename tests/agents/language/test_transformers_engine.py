@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from agents.language.local_engine import TODAY
 from agents.language.transformers_engine import Beams, TransformersEngine
 
 FAMILIES = ("gpt2", "llama", "blenderbot")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 PROMPTS = [
     "Hi! How are you",
     "Alice: I like long books. John: Why? Alice:",
@@ -59,15 +61,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def engines(folders: dict[str, Path]) -> dict[str, TransformersEngine]:
     return {name: _loaded(folder) for name, folder in folders.items()}
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are quicker on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _loaded(folder: Path, *, chat: bool = False, **options: Any) -> TransformersEngine:

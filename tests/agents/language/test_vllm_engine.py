@@ -36,10 +36,13 @@ from agents.language.vllm_engine import VLLMEngine, VLLMSettings
 from agents.stimuli import ConversationStimulus, WordStimulus
 from serving.worker import is_fatal
 
-# vLLM leaves the context of its sockets to Python, which says so when it clears up.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <function Context:pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # vLLM leaves the context of its sockets to Python, which says so when it clears up.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <function Context:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 MODELS = ("llama", "gpt2")
 PROMPTS = [
@@ -108,15 +111,6 @@ def loop() -> Iterator[asyncio.Runner]:
     """An engine belongs to the event loop that asks it first."""
     with asyncio.Runner() as runner:
         yield runner
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tiny models are quicker on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def _engine(folder: Path, *, chat: bool = False, **chosen: Any) -> VLLMEngine:

@@ -54,7 +54,7 @@ def ask(
     scope = {"type": "http", "method": method, "path": path, "headers": [*own, *headers]}
     guard = Guard(app, rules, [].append if told is None else told.append)
     asyncio.run(guard(scope, receive, send))
-    assert guard.under_way == 0
+    assert (guard.under_way, guard.held) == (0, 0)
     start, *bodies = sent
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     assert len(found["x-request-id"]) == 16
@@ -84,8 +84,10 @@ def test_other_names_are_not(host: bytes | None) -> None:
     assert code(ask(host=host)) == (403, "host_not_allowed")
 
 
-def test_two_hosts_are_none() -> None:
-    assert code(ask(RULES, (b"host", b"localhost"))) == (403, "host_not_allowed")
+@pytest.mark.parametrize("name", [b"host", b"origin", b"authorization", b"content-type", b"content-length"])
+def test_what_is_said_twice_is_not_chosen_from(name: bytes) -> None:
+    own = () if name == b"host" else ((name, b"localhost"),)
+    assert code(ask(RULES, (name, b"localhost"), *own)) == (400, "bad_request")
 
 
 @pytest.mark.parametrize("origin", [b"http://evil.example", b"null", b"file://", b"http://localhost.evil.example", b""])
@@ -94,9 +96,36 @@ def test_pages_of_others_may_not_ask(origin: bytes, method: str) -> None:
     assert code(ask(RULES, (b"origin", origin), JSON, method=method)) == (403, "foreign_origin")
 
 
-@pytest.mark.parametrize("origin", [b"http://localhost:8000", b"https://127.0.0.1", b"http://[::1]:3000"])
-def test_our_own_page_may(origin: bytes) -> None:
-    assert ask(RULES, (b"origin", origin))[0] == 200
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"http://localhost:8000", b"localhost:8000"),
+        (b"http://[::1]:8000", b"[::1]:8000"),
+        (b"http://127.0.0.1", b"127.0.0.1"),
+        (b"http://127.0.0.1:80", b"127.0.0.1"),
+        (b"https://localhost", b"localhost"),
+        (b"https://localhost", b"localhost:443"),
+        (b"http://LOCALHOST:8000", b"localhost:8000"),
+    ],
+)
+def test_our_own_page_may(origin: bytes, host: bytes) -> None:
+    assert ask(RULES, (b"origin", origin), host=host)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (b"http://localhost:3000", b"localhost:8000"),  # another server's page on this machine
+        (b"http://127.0.0.1:8000", b"localhost:8000"),
+        (b"http://localhost", b"localhost:8000"),
+        (b"https://localhost", b"localhost:80"),
+        (b"http://localhost:8000/", b"localhost:8000"),
+        (b"http://localhost:99999", b"localhost:8000"),
+        (b"http://localhost:8000@localhost:8000", b"localhost:8000"),
+    ],
+)
+def test_another_server_of_this_machine_is_foreign(origin: bytes, host: bytes) -> None:
+    assert code(ask(RULES, (b"origin", origin), host=host)) == (403, "foreign_origin")
 
 
 @pytest.mark.parametrize(
@@ -203,6 +232,61 @@ def test_no_more_than_so_many_at_once() -> None:
         return statuses
 
     assert sorted(asyncio.run(main())) == [200, 200, 200, 503, 503]
+
+
+class Posted:
+    """A request whose body comes as it is told to."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.parts: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue()
+        self.sent: list[Any] = []
+        headers = [(b"host", b"localhost"), JSON]
+        scope = {"type": "http", "method": "POST", "path": "/v1/agents", "headers": headers}
+        self.task = asyncio.create_task(guard(scope, self._receive, self._send))
+
+    async def _receive(self) -> Any:
+        body, more = await self.parts.get()
+        return {"type": "http.request", "body": body, "more_body": more}
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def comes(self, body: bytes, more: bool) -> int:
+        """One more part; the status so far (0: none)."""
+        self.parts.put_nowait((body, more))
+        await asyncio.sleep(0.01)
+        return int(self.sent[0]["status"]) if self.sent else 0
+
+
+def test_all_bodies_together_have_a_limit() -> None:
+    async def main() -> None:
+        guard = Guard(echo, replace(RULES, all_bytes=1500, receive_seconds=60))
+        first, second = Posted(guard), Posted(guard)
+        assert await first.comes(b"x" * 800, more=True) == 0
+        assert await second.comes(b"x" * 700, more=True) == 0  # 1,500: as much as may be
+        assert await second.comes(b"x", more=True) == 503
+        assert json.loads(second.sent[1]["body"])["error"]["code"] == "overloaded"
+        assert guard.held == 800
+        assert await first.comes(b"x", more=False) == 200
+        assert guard.held == 0
+        assert await Posted(guard).comes(b"x" * 1000, more=False) == 200
+
+    asyncio.run(main())
+
+
+def test_who_is_not_waited_for_at_the_end_is_told_so() -> None:
+    async def main() -> None:
+        guard = Guard(echo, replace(RULES, receive_seconds=60))
+        asked = Posted(guard)
+        await asked.comes(b"x", more=True)
+        asked.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked.task
+        assert asked.sent[0]["status"] == 503
+        assert json.loads(asked.sent[1]["body"])["error"]["code"] == "shutting_down"
+        assert (guard.under_way, guard.held) == (0, 0)
+
+    asyncio.run(main())
 
 
 def test_what_is_told_of_a_request_holds_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -116,13 +116,14 @@ def test_two_images_of_one_name_are_two(served: str) -> None:
 
 
 def test_many_are_answered_as_they_are_ready(served: str) -> None:
-    items = [{"stimulus": row(id=f"w{i}", cue=f"cue {i}")} for i in range(200)]
+    """Many more than the queue has places for."""
+    items = [{"stimulus": row(id=f"w{i}", cue=f"cue {i}")} for i in range(1000)]
     data = json.dumps({"agent": "null", "items": items, "seed": 3}).encode()
     asked = urllib.request.Request(f"{served}/v1/responses/stream", data, {"content-type": "application/json"})
     with urllib.request.urlopen(asked, timeout=60) as answer:
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         records = [json.loads(line) for line in answer]
-    assert sorted(record["stimulus"] for record in records) == sorted(f"w{i}" for i in range(200))
+    assert sorted(record["stimulus"] for record in records) == sorted(f"w{i}" for i in range(1000))
     _, _, alone = ask(f"{served}/v1/responses", {"agent": "null", **items[7], "seed": 3})
     assert [record["answer"] for record in records if record["stimulus"] == "w7"] == [alone["answer"]]
 
@@ -147,7 +148,7 @@ def test_many_are_answered_as_they_are_ready(served: str) -> None:
             "invalid_request",
         ),
         ("/v1/responses/stream", {"agent": "null", "items": []}, 422, "invalid_request"),
-        ("/v1/responses/stream", {"agent": "null", "items": [{"stimulus": row()}] * 300}, 429, "queue_full"),
+        ("/v1/responses/stream", {"agent": "null", "items": [{"stimulus": row()}] * 1001}, 422, "invalid_request"),
         ("/v1/nothing", {}, 404, "not_found"),
         ("/health", {}, 405, "method_not_allowed"),
     ],
@@ -157,8 +158,6 @@ def test_bad_requests(served: str, path: str, body: Any, status: int, code: str)
     assert (found, said["error"]["code"]) == (status, code)
     assert said["error"]["request_id"] == headers["x-request-id"]
     assert said["error"].keys() <= {"code", "message", "type", "request_id", "problems", "param"}
-    if status == 429:
-        assert 1 <= int(headers["retry-after"]) <= 60
 
 
 def test_all_problems_are_told_at_once(served: str) -> None:

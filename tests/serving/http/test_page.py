@@ -10,11 +10,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -23,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 
 import pytest
+import server_process
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -158,38 +154,10 @@ def served(browser: Browser, served: str) -> str:
 @pytest.fixture(scope="session")
 def keyed(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that wants KEY, of agents that need no weights, loaded when they are first asked."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    log = tmp_path_factory.mktemp("keyed") / "log"
-    told = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null,gbvs,catch,minilm", "--port", str(port)]
-    with log.open("wb") as out:
-        server = subprocess.Popen(
-            [*told, "--lazy", "--device", "cpu"],
-            stdout=out, stderr=out, start_new_session=True, env={**os.environ, "UNDERSTUDY_API_KEY": KEY},
-        )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until = time.monotonic() + 120
-        while not _is_up(url):
-            assert server.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.1)
-        yield url
-    finally:
-        server.terminate()
-        try:
-            server.wait(40)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
-
-
-def _is_up(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=10) as reply:
-            return bool(reply.status == 200)
-    except OSError:
-        return False
+    folder = tmp_path_factory.mktemp("keyed")
+    with server_process.started(folder, "null,gbvs,catch,minilm", "--lazy", key=KEY) as server:
+        server.wait_for("/health", 120)
+        yield server.url
 
 
 class Seen:

@@ -323,6 +323,7 @@ HOSTILE: dict[str, tuple[Any, int]] = {
     "a third side": ({"agent": "null", "person": "C"}, 422),
     "an agent as person": ({"agent": "null", "who": "null"}, 422),
     "a pair as person": ({"agent": "null", "who": "human:a~null"}, 422),
+    "a person with an odd space": ({"agent": "null", "who": "human:a\x1eb"}, 422),
     "one name": ({"agent": "null", "names": ["Ann", "Ann"]}, 422),
     "three names": ({"agent": "null", "names": ["Ann", "Ben", "Eve"]}, 422),
     "a long opener": ({"agent": "null", "opener": "x" * (MOST_TEXT + 1)}, 422),

@@ -1,0 +1,83 @@
+"""``understudy serve`` as a process of its own, on a free port, ended with all that it started."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Server:
+    """The process, where it listens, and where its stderr goes."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def wait_for(self, path: str, seconds: float = 240) -> None:
+        """Until ``path`` is answered with 200."""
+        until = time.monotonic() + seconds
+        while self._status(path) != 200:
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < until, self.said()
+            time.sleep(0.1)
+
+    def _status(self, path: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except OSError:
+            return 0
+        finally:
+            connection.close()
+
+
+@contextmanager
+def started(folder: Path, agents: str, *told: str, key: str | None = None) -> Iterator[Server]:
+    """The command, started; its log goes into ``folder``. Ended, if it is not by then, when the block is left."""
+    port = free_port()
+    command = [sys.executable, "-m", "serving.cli", "serve", "--agents", agents, "--port", str(port), "--device", "cpu"]
+    environment = {name: value for name, value in os.environ.items() if name != "UNDERSTUDY_API_KEY"}
+    if key is not None:
+        environment["UNDERSTUDY_API_KEY"] = key
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen([*command, *told], stdout=out, stderr=out, start_new_session=True, env=environment)
+    try:
+        yield Server(process, port, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def free_port() -> int:
+    """A port below those that the system gives away by itself: Ray starts before the server listens, and takes some."""
+    while True:
+        port = random.SystemRandom().randrange(21_000, 32_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:  # somebody else has it
+            continue
+        return port

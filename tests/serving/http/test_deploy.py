@@ -1,0 +1,56 @@
+"""The application for Ray Serve, in a Ray Serve of its own: who has the key is answered, and it ends in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import server_process
+
+KEY = "a-key-for-the-tests-0123"
+PROGRAM = """
+import glob, json, os, sys, urllib.error, urllib.request
+import ray
+from ray import serve
+
+def ask(**headers):
+    body = {"agent": "null", "stimulus": {"id": "w", "task": "word_association", "cue": "tea"}}
+    headers["content-type"] = "application/json"
+    url = f"http://127.0.0.1:{sys.argv[1]}/v1/responses"
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+def folders():
+    return glob.glob(os.environ["TMPDIR"] + "/understudy-serve-*")
+
+ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=1 << 28, num_cpus=4)
+serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
+from serving.deploy import app
+serve.run(app({"agents": "null", "seed": 7}))
+found = [ask(authorization="Bearer " + os.environ["UNDERSTUDY_API_KEY"]), ask(), len(folders())]
+serve.shutdown()
+print(json.dumps([*found, len(folders())]))
+"""
+
+
+def test_ray_serve_asks_for_the_key_and_ends_the_service() -> None:
+    pytest.importorskip("ray.serve", exc_type=ImportError)
+    with tempfile.TemporaryDirectory(prefix="u") as folder:  # a short name: of sockets' paths few letters are left
+        environment = {**os.environ, "TMPDIR": folder, "UNDERSTUDY_API_KEY": KEY, "RAY_USAGE_STATS_ENABLED": "0"}
+        command = [sys.executable, "-c", PROGRAM, str(server_process.free_port())]
+        done = subprocess.run(
+            command, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    (status, record), refused, before, after = json.loads(done.stdout.splitlines()[-1])
+    assert (status, record["status"], record["agent"]) == (200, "ok", "null")
+    assert (refused[0], refused[1]["error"]["code"]) == (401, "unauthorized")
+    assert (before, after) == (1, 0)  # the service's own folder

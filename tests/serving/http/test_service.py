@@ -1,0 +1,323 @@
+"""The service in this process, without Ray: places in a queue, deadlines, agents that fail, load late or restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import served_here
+from in_process import InProcess
+
+from agents.errors import AgentStoppedError, AnswerError
+from agents.stimuli import WordStimulus
+from serving.items import Item
+from serving.workers import WorkerLost
+
+STREAM = "/v1/responses/stream"
+ONE = "/v1/responses"
+TALKS = "/v1/conversations"
+
+
+def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
+    """What ``work`` gives, with an application in this process."""
+
+    async def main() -> Any:
+        async with served_here.serve(settings or {"null-one": {}}, **options) as found:
+            return await work(found)
+
+    return asyncio.run(main())
+
+
+def row(number: int = 0) -> dict[str, Any]:
+    return {"id": f"w{number:04d}", "task": "word_association", "cue": f"cue {number}"}
+
+
+def many(count: int, agent: str = "null-one") -> dict[str, Any]:
+    return {"agent": agent, "items": [{"stimulus": row(number)} for number in range(count)]}
+
+
+async def streamed(found: served_here.Here, content: Any) -> list[Any]:
+    """The records of a stream."""
+    answer = await found.client.post(STREAM, json=content)
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+async def ask(found: served_here.Here, agent: str = "null-one", number: int = 0) -> tuple[int, Any]:
+    return await found.post(ONE, {"agent": agent, "stimulus": row(number)})
+
+
+async def ready(found: served_here.Here) -> tuple[int, Any]:
+    answer = await found.client.get("/ready")
+    return answer.status_code, answer.json()["agents"]
+
+
+async def counted(found: served_here.Here, name: str) -> float:
+    """A value of the metrics."""
+    text = (await found.client.get("/metrics")).text
+    [line] = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+    return float(line.rpartition(" ")[2])
+
+
+def failed(agent: str) -> str:
+    return f'understudy_answers_total{{agent="{agent}",status="failed"}}'
+
+
+def code(answer: tuple[int, Any]) -> tuple[int, str]:
+    status, body = answer
+    return status, body["error"]["code"]
+
+
+class Watched:
+    """How many answers the scheduler is asked for at once, by the first letter of the stimulus's id."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, found: served_here.Here) -> None:
+        self.now: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+        self._answer = found.service.scheduler.answer
+        monkeypatch.setattr(found.service.scheduler, "answer", self._counted)
+
+    async def _counted(self, agent: str, stimulus: Any, sample: int, **asked: Any) -> Item:
+        kind = stimulus.id[0]
+        self.now[kind] = self.now.get(kind, 0) + 1
+        self.most[kind] = max(self.most.get(kind, 0), self.now[kind])
+        try:
+            return await self._answer(agent, stimulus, sample, **asked)
+        finally:
+            self.now[kind] -= 1
+
+
+# streams
+
+
+def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(found: served_here.Here) -> None:
+        watched = Watched(monkeypatch, found)
+        records = await streamed(found, many(1000))
+        assert sorted(record["stimulus"] for record in records) == [f"w{number:04d}" for number in range(1000)]
+        assert {record["status"] for record in records} == {"ok"}
+        assert watched.most == {"w": 2}
+        assert found.service.waiting() == {"null-one": 0}
+
+    here(work, queue=4)
+
+
+def test_a_stream_leaves_half_of_the_queue_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(found: served_here.Here) -> None:
+        watched = Watched(monkeypatch, found)
+        stream = asyncio.create_task(streamed(found, many(60)))
+        while watched.now.get("w") != 4:
+            await asyncio.sleep(0.001)
+
+        async def others() -> None:
+            while not stream.done():
+                assert (await found.post(ONE, {"agent": "null-one", "stimulus": {**row(), "id": "x"}}))[0] == 200
+
+        await asyncio.gather(*(others() for _ in range(4)))
+        assert len(await stream) == 60
+        assert watched.most == {"w": 4, "x": 4}
+        assert await counted(found, 'understudy_refused_total{agent="null-one"}') == 0
+
+    here(work, {"null-one": {"delay_s": 0.01}}, queue=8)
+
+
+@pytest.mark.parametrize(("queue", "taken", "places"), [(1, 0, 1), (8, 0, 4), (8, 4, 4), (8, 6, 2), (8, 7, 1)])
+def test_a_stream_takes_what_others_leave_but_one_place_always(
+    monkeypatch: pytest.MonkeyPatch, queue: int, taken: int, places: int
+) -> None:
+    async def work(found: served_here.Here) -> None:
+        watched = Watched(monkeypatch, found)
+        with found.service.place("null-one", taken):
+            assert len(await streamed(found, many(40))) == 40
+            assert watched.most == {"w": places}
+            assert found.service.waiting() == {"null-one": taken}
+
+    here(work, {"null-one": {"delay_s": 0.002}}, queue=queue)
+
+
+def test_a_stream_goes_on_when_others_have_filled_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(found: served_here.Here) -> None:
+        watched = Watched(monkeypatch, found)
+        each = [(WordStimulus(**row(number)), None, 0) for number in range(20)]
+        with found.service.place("null-one", 4):
+            assert len([item async for item in found.service.stream("null-one", each, None)]) == 20
+        assert watched.most == {"w": 1}
+
+    here(work, queue=4)
+
+
+def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
+    async def work(found: served_here.Here) -> None:
+        with found.service.place("null-one", 4):
+            answer = await found.client.post(STREAM, json=many(1))
+            assert code((answer.status_code, answer.json())) == (429, "queue_full")
+            assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert await counted(found, 'understudy_refused_total{agent="null-one"}') == 1
+        assert len(await streamed(found, many(1))) == 1
+
+    here(work, queue=4)
+
+
+def test_a_stream_that_nobody_reads_any_more_frees_its_places() -> None:
+    async def work(found: served_here.Here) -> None:
+        gone = asyncio.create_task(found.hang_up(STREAM, json.dumps(many(100)).encode()))
+        await found.asked.wait()
+        while found.service.waiting() != {"null-one": 2}:
+            await asyncio.sleep(0.001)
+        found.leave.set()
+        await gone
+        assert found.service.waiting() == {"null-one": 0}
+        assert found.service.scheduler.lanes["null-one"].waiting == 0
+
+    here(work, {"null-one": {"delay_s": 60}}, queue=4)
+
+
+# deadlines
+
+
+def test_who_waits_too_long_is_told_so_and_counted() -> None:
+    async def work(found: served_here.Here) -> None:
+        answers = await asyncio.gather(*(ask(found, number=number) for number in range(5)))
+        assert [code(answer) for answer in answers] == [(504, "deadline")] * 5
+        assert await counted(found, failed("null-one")) == 5
+        records = await streamed(found, many(3))
+        assert [(record["status"], record["error"]["code"]) for record in records] == [("failed", "deadline")] * 3
+        assert await counted(found, failed("null-one")) == 8
+        assert found.service.waiting() == {"null-one": 0}
+
+    here(work, {"null-one": {"delay_s": 60}}, deadline=0.2)
+
+
+@pytest.mark.parametrize("way", ["raised", "in the item"])
+def test_however_the_scheduler_says_that_the_time_is_over(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """It may fail the item before it gives up waiting for it."""
+
+    async def work(found: served_here.Here) -> None:
+        async def late(agent: str, *asked: Any, **more: Any) -> Item:
+            if way == "raised":
+                raise AnswerError("deadline", "no answer")
+            item = Item(agent, b"{}", "w0000", 0, 0)
+            item.status, item.error = "failed", ("deadline", "no worker was free in time")
+            return item
+
+        monkeypatch.setattr(found.service.scheduler, "answer", late)
+        assert code(await ask(found)) == (504, "deadline")
+
+    here(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [(ONE, {"stimulus": row()}), (TALKS, {"person": "B", "who_starts": "A"})],
+    ids=["answer", "conversation"],
+)
+def test_loading_and_answering_share_one_deadline(path: str, content: Any) -> None:
+    async def work(found: served_here.Here) -> None:
+        asked = {"agent": "null-one", **content}
+        assert code(await found.post(path, asked)) == (504, "deadline")  # each of the two alone would be in time
+        assert (await ready(found))[1]["null-one"] == {"state": "ready"}
+
+    here(work, {"null-one": {"load_s": 0.6, "delay_s": 0.6}}, deadline=1.0, lazy=True)
+
+
+def test_an_agent_that_is_loaded_too_slowly_goes_on_loading() -> None:
+    async def work(found: served_here.Here) -> None:
+        assert (await ready(found)) == (200, {"null-one": {"state": "not loaded"}, "null": {"state": "not loaded"}})
+        answer = await found.client.post(ONE, json={"agent": "null-one", "stimulus": row()})
+        assert code((answer.status_code, answer.json())) == (503, "loading")
+        assert int(answer.headers["retry-after"]) > 0
+        assert (await ready(found)) == (503, {"null-one": {"state": "loading"}, "null": {"state": "not loaded"}})
+        while (await ready(found))[0] == 503:
+            await asyncio.sleep(0.01)
+        assert (await ask(found))[0] == 200
+        assert (await ready(found))[1] == {"null-one": {"state": "ready"}, "null": {"state": "not loaded"}}
+
+    here(work, {"null-one": {"load_s": 1.0}, "null": {}}, deadline=0.5, lazy=True)
+
+
+# agents that fail, restart, end
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(lazy: bool) -> None:
+    async def work(found: served_here.Here) -> None:
+        for _ in range(2):
+            assert code(await ask(found, "null")) == (503, "agent_failed")
+        assert code(await found.post(STREAM, many(2, "null"))) == (503, "agent_failed")
+        assert code(await found.post(TALKS, {"agent": "null"})) == (503, "agent_failed")
+        assert (await ask(found))[0] == 200
+        status, agents = await ready(found)
+        assert (status, agents["null-one"]) == (200, {"state": "ready"})
+        assert agents["null"]["state"] == "failed"
+        assert "told to fail while loading" in agents["null"]["error"]
+
+    here(work, {"null": {"fail_load": True}, "null-one": {}}, lazy=lazy)
+
+
+def test_without_any_agent_it_is_not_ready() -> None:
+    async def work(found: served_here.Here) -> None:
+        status, agents = await ready(found)
+        assert (status, {about["state"] for about in agents.values()}) == (503, {"failed"})
+
+    here(work, {"null": {"fail_load": True}, "null-one": {"fail_load": True}})
+
+
+def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, back = asyncio.Event(), asyncio.Event()
+    start, call = InProcess.start, InProcess.call
+
+    async def starts(self: InProcess, timeout: float) -> dict[str, Any]:
+        if lost.is_set():
+            await back.wait()
+        return await start(self, timeout)
+
+    async def calls(self: InProcess, works: Any, timeout: float) -> Any:
+        if not lost.is_set():
+            lost.set()
+            raise WorkerLost("worker_died", "the worker process died")
+        return await call(self, works, timeout)
+
+    monkeypatch.setattr(InProcess, "start", starts)
+    monkeypatch.setattr(InProcess, "call", calls)
+
+    async def work(found: served_here.Here) -> None:
+        asked = asyncio.create_task(ask(found))
+        await lost.wait()
+        await asyncio.sleep(0)
+        assert (await ready(found)) == (200, {"null-one": {"state": "restarting"}})
+        assert await counted(found, 'understudy_agent_ready{agent="null-one"}') == 0
+        back.set()
+        assert (await asked)[0] == 200
+        assert (await ready(found)) == (200, {"null-one": {"state": "ready"}})
+
+    here(work)
+
+
+def test_an_agent_that_has_stopped_fails_what_it_had() -> None:
+    async def work(found: served_here.Here) -> None:
+        asked = asyncio.create_task(ask(found))
+        while not any(found.service.waiting().values()):
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        found.service.scheduler.lanes["null-one"].stop(AgentStoppedError("it is over"))
+        assert code(await asked) == (503, "agent_failed")
+        assert await counted(found, failed("null-one")) == 1
+        assert (await ready(found)) == (503, {"null-one": {"state": "failed", "error": "it is over"}})
+
+    here(work, {"null-one": {"delay_s": 60}})
+
+
+def test_a_server_that_ends_takes_nothing_more() -> None:
+    async def work(found: served_here.Here) -> None:
+        found.service.draining = True
+        answer = await found.client.post(ONE, json={"agent": "null-one", "stimulus": row()})
+        assert code((answer.status_code, answer.json())) == (503, "shutting_down")
+        assert int(answer.headers["retry-after"]) > 0
+        assert code(await found.post(STREAM, many(2))) == (503, "shutting_down")
+        assert (await ready(found))[0] == 503
+        assert (await found.client.get("/health")).status_code == 200
+
+    here(work)

@@ -165,7 +165,7 @@ class ConversationStimulus(_Stimulus):
     """Conversation: two speakers, a topic, and how they exchange messages.
 
     ``exchanges`` counts messages (the papers' 24 exchanges are 12 from each speaker). ``who_starts`` is drawn from the
-    seed where it is not given.
+    seed where it is not given. The speakers in ``history`` are the ``names``, or "A" and "B".
     """
 
     task: Literal["conversation"]
@@ -183,6 +183,16 @@ class ConversationStimulus(_Stimulus):
     def _names_differ(self) -> ConversationStimulus:
         if self.names is not None and self.names[0] == self.names[1]:
             raise PydanticCustomError("names", "the two names must differ")
+        return self
+
+    @model_validator(mode="after")
+    def _speakers_are_the_two(self) -> ConversationStimulus:
+        strangers = {one.speaker for one in self.history}.difference(self.names or (), ("A", "B"))
+        if strangers:
+            told = "is neither A nor B" if self.names is None else "is neither A nor B nor one of the names"
+            raise PydanticCustomError(
+                "speakers", "history: the speaker {name} {told}", {"name": repr(min(strangers)[:50]), "told": told}
+            )
         return self
 
 

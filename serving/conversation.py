@@ -16,12 +16,14 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agents.answers import ConversationAnswer, Message, TurnAnswer
 from agents.contract import Draw
+from agents.errors import InputError
 from agents.language.casting import SIDES, cast
 from agents.language.filters.policies import Judgement
 from agents.language.filters.settings import FilterSettings, Policy
@@ -75,6 +77,10 @@ class Conversation:
         assert isinstance(stimulus, ConversationStimulus)
         whole = Item(self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name, order=self.order)
         whole.sha256 = hashlib.sha256(self.row).hexdigest()
+        if stimulus.mode == "burst":  # to hold it in turns would be an answer to another stimulus
+            whole.draw_seed()
+            whole.status, whole.error = "failed", ("unsupported_mode", "only ping-pong conversations are held")
+            return whole
         for whole.attempt in range(self.rules.attempts):
             shown = cast(stimulus, whole.draw_seed())
             self._messages.clear()
@@ -84,17 +90,20 @@ class Conversation:
             whole.raw = orjson.dumps({**turns.drawn(shown), **said})
             whole.answer = None
             if self._messages or whole.status != "failed":
-                whole.answer = ConversationAnswer(messages=self._messages).model_dump_json().encode()
+                ended_early = len(self._messages) < shown.exchanges
+                answer = ConversationAnswer(messages=self._messages, ended_early=ended_early)
+                whole.answer = answer.model_dump_json().encode()
             if found:
-                whole.attempts.append(whole.rejected_attempt([turns.verdict(one) for one in found]))
+                whole.attempts.append(whole.rejected_attempt(found))
             if whole.status != "rejected":
                 break
         if whole.worker is not None and self._batches:
             whole.worker = {**whole.worker, "batch_size": round(sum(self._batches) / len(self._batches))}
         return whole
 
-    async def _hold(self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item) -> list[Judgement]:
-        """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found."""
+    async def _hold(self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item) -> list[dict[str, Any]]:
+        """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found; where an
+        agent's own end it, what these found in the turn's last attempt."""
         assert stimulus.who_starts is not None
         starts = SIDES.index(stimulus.who_starts)
         whole.status = "ok"
@@ -104,14 +113,17 @@ class Conversation:
             self._add(whole, done)
             if done["status"] != "ok":
                 whole.status, whole.error = done["status"], done["error"] and tuple(done["error"])
-                return []
+                last = done["attempts"][-1]["verdicts"] if whole.status == "rejected" and done["attempts"] else []
+                return [one for one in last if one["rejected"]]
             answer = TurnAnswer.model_validate(done["answer"])
             self._messages.append(turns.next_message(stimulus, self._messages, side, self.pair[side], answer))
             if rejected:
                 whole.status = "rejected"
-                return rejected
+                return [turns.verdict(one) for one in rejected]
         prompts = [self._prompt(stimulus, side) for side in range(2)]
-        return turns.judge_whole(stimulus, self._messages, self.rules.policy, self.rules.thresholds, prompts)
+        found = turns.judge_whole(stimulus, self._messages, self.rules.policy, self.rules.thresholds, prompts)
+        # Nothing is sampled again for what the history did before the two spoke.
+        return [{**turns.verdict(one), "rejected": False} for one in found]
 
     async def _turn(
         self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item, side: int, turn: int
@@ -213,19 +225,57 @@ def _again(found: Sequence[Judgement]) -> list[Judgement]:
     return [one for one in found if one.rejected]
 
 
+class _Worker(BaseModel):
+    batch_size: int
+
+
+class _Line(BaseModel):
+    """What a journal's line must say for its turn to be replayed."""
+
+    model_config = ConfigDict(strict=True)
+
+    stimulus: str
+    sample: int
+    conversation_attempt: int
+    turn: int
+    status: Literal["ok", "rejected"] = "ok"
+    answer: TurnAnswer | None
+    attempts: list[dict[str, Any]]
+    timing: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
+    worker: _Worker | None = None
+
+    @model_validator(mode="after")
+    def _something_was_said(self) -> _Line:
+        if self.status == "ok" and self.answer is None:
+            raise ValueError("no answer")
+        return self
+
+
 def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Any]]:
     """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
-    conversation, turn); a turn journalled twice counts once, as first said."""
+    conversation, turn). Raises InputError for a line that is no turn.
+
+    A turn that stands there again was asked anew, as a line had been lost: what was said after the old one goes.
+    """
     found: dict[tuple[str, int], dict[tuple[int, int], Any]] = {}
     for turn in _lines(path):
         if wanted(turn["stimulus"], turn["sample"]):
             turns = found.setdefault((turn["stimulus"], turn["sample"]), {})
-            turns.setdefault((turn["conversation_attempt"], turn["turn"]), {**OLDER, **turn})
+            place = turn["conversation_attempt"], turn["turn"]
+            while turns and next(reversed(turns)) >= place:
+                turns.popitem()
+            turns[place] = {**OLDER, **turn}
     return found
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     if path.exists():
         with path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    _Line.model_validate_json(line)
+                except ValidationError:
+                    raise InputError(
+                        f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
+                    ) from None
                 yield orjson.loads(line)

@@ -36,6 +36,7 @@ from pydantic import ValidationError
 
 from agents.answers import ConversationAnswer
 from agents.errors import InputError
+from agents.language.casting import SIDES, called
 from agents.stimuli import Task
 from serving.export import Selection, misfit
 from serving.lookup import Lookup
@@ -202,7 +203,8 @@ def _talk(record: Record, row: Row) -> _Talk | None:
         answer = ConversationAnswer.model_validate(record["answer"])
     except ValidationError as error:
         raise misfit(record, "answer", f"not a conversation: {error.errors()[0]['msg']}") from None
-    history = _history(record, row)
+    raw = record["raw"] if isinstance(record["raw"], dict) else {}
+    history = _history(record, row, raw.get("names") or row.get("names"))
     said = [*history, *((one.speaker, one.text) for one in answer.messages)]
     letters: dict[str, str] = {}
     for speaker, _ in said:
@@ -211,7 +213,6 @@ def _talk(record: Record, row: Row) -> _Talk | None:
         return None
     agents = {one.speaker: one.agent for one in answer.messages}
     names = [*letters, "", ""][:2]
-    raw = record["raw"] if isinstance(record["raw"], dict) else {}
     topic = raw.get("topic") or row.get("topic")
     about = (record["agent"], record["kind"], record["stimulus"], row.get("benchmark_id"), record["sample"], topic)
     return _Talk(
@@ -223,9 +224,10 @@ def _talk(record: Record, row: Row) -> _Talk | None:
     )
 
 
-def _history(record: Record, row: Row) -> list[tuple[str, str]]:
+def _history(record: Record, row: Row, names: Any) -> list[tuple[str, str]]:
+    names = names if isinstance(names, list) and len(names) == len(SIDES) else None
     try:
-        return [(str(one["speaker"]), str(one["text"])) for one in row.get("history") or ()]
+        return [(called(str(one["speaker"]), names), str(one["text"])) for one in row.get("history") or ()]
     except (KeyError, TypeError):
         raise misfit(record, "stimulus", "its history is no list of messages") from None
 

@@ -258,16 +258,28 @@ def card(record: Mapping[str, Any], stimulus: Mapping[str, Any], picture: Pictur
     if status != "failed" and record.get("answer") is not None:
         body += render(task, record["answer"], stimulus, picture)
     attempts = record.get("attempts") or []
-    if attempts:
-        rows = "".join(f"<li>{_attempt(attempt, task)}</li>" for attempt in attempts[:20])
-        more = f"<p>and {len(attempts) - 20:,} more</p>" if len(attempts) > 20 else ""
-        body += details(count(len(attempts), "rejected attempt"), f"<ol>{rows}</ol>{more}")
+    noted = [attempt for attempt in attempts if _is_noted(attempt)]
+    rejected = [attempt for attempt in attempts if not _is_noted(attempt)]
+    for listed, one, many in (
+        (rejected, "rejected attempt", "rejected attempts"),
+        (noted, "attempt that filters noted something in", "attempts that filters noted something in"),
+    ):
+        if listed:
+            rows = "".join(f"<li>{_attempt(attempt, task)}</li>" for attempt in listed[:20])
+            more = f"<p>and {len(listed) - 20:,} more</p>" if len(listed) > 20 else ""
+            body += details(count(len(listed), one, many), f"<ol>{rows}</ol>{more}")
     if record.get("raw") is not None:
         body += details("Raw", as_json(record["raw"]))
     body += _particulars(record)
     return (
         f'<article class="card {esc(status)}"><h5>{esc(record["agent"], 200)} {" ".join(badges)}</h5>{body}</article>'
     )
+
+
+def _is_noted(attempt: Any) -> bool:
+    """Whether filters let the attempt be: what it says stands in the answer, or in a conversation begun anew."""
+    verdicts = (attempt.get("verdicts") if isinstance(attempt, dict) else None) or []
+    return bool(verdicts) and not any(isinstance(item, dict) and item.get("rejected") for item in verdicts)
 
 
 def _attempt(attempt: Any, task: str) -> str:
@@ -280,7 +292,9 @@ def _attempt(attempt: Any, task: str) -> str:
     ]
     turn = "" if attempt.get("turn") is None else f"turn {esc(attempt['turn'])}: "
     answer = attempt.get("answer")
-    if attempt.get("turn") is None and task != "conversation" and isinstance(answer, dict):
+    if _is_noted(attempt):
+        shown = ""
+    elif attempt.get("turn") is None and task != "conversation" and isinstance(answer, dict):
         shown = render(task, answer, {}, None)
     elif isinstance(answer, dict) and isinstance(answer.get("messages"), list):
         shown = chat([message for message in answer["messages"] if isinstance(message, dict)])

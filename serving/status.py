@@ -34,7 +34,8 @@ def status(path: Path | str) -> dict[str, Any]:
       attempts at its turns count, its accepted turns together count as one.)
     - ``rate``: records per second between the first and the last record's time, pauses included; None if that is less
       than two seconds.
-    - ``failures``: by code, most frequent first, with the first example. ``rejections``: rejected attempts by filter.
+    - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how
+      many records (``answers``) it rejected how many attempts (``count``), with the first example.
     - ``damaged``: lines that are not records, and the first of them, or None.
 
     ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
@@ -156,12 +157,15 @@ class _Tally:
     def _rejections(self, record: dict[str, Any]) -> None:
         """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
         before = self.rejected_attempts
+        here: set[str] = set()
         for attempt in record["attempts"]:
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
             self.rejected_attempts += bool(verdicts)
             for verdict in verdicts:
-                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "example": None})
+                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": None})
                 entry["count"] += 1
+                entry["answers"] += verdict["filter"] not in here
+                here.add(verdict["filter"])
                 if entry["example"] is None:
                     entry["example"] = {
                         "stimulus": record["stimulus"],
@@ -250,15 +254,18 @@ def _grouped(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any
 
 
 def _said(attempt: dict[str, Any]) -> str:
-    """What a rejected attempt said, as text."""
-    answer = attempt.get("answer")
-    for value in (
-        *(answer.get(key) for key in ("text", "word", "color") if isinstance(answer, dict)),
-        attempt.get("raw"),
-    ):
-        if isinstance(value, str):
-            return value
-    return orjson.dumps(answer if answer is not None else attempt.get("raw")).decode()
+    """What a rejected attempt said, as text; of a conversation its last message, with which the attempt ended."""
+    answer, raw = attempt.get("answer"), attempt.get("raw")
+    found = [answer.get(key) for key in ("text", "word", "color")] if isinstance(answer, dict) else []
+    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
+        found += [
+            f"{one.get('speaker')}: {one.get('text')}" for one in answer["messages"][-1:] if isinstance(one, dict)
+        ]
+    found += [raw.get("text") if isinstance(raw, dict) else raw]
+    texts = [value for value in found if isinstance(value, str)]
+    if texts:
+        return next(filter(None, texts), "")
+    return orjson.dumps(answer if answer is not None else raw).decode()
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:
@@ -291,8 +298,10 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     if rejections:
         yield "\nrejected attempts"
     for name, item in rejections:
-        example = item["example"]
-        yield f"  {name}  {_plain(item['filter'])}  {item['count']:,}  e.g. {_plain(example['stimulus'])}: " + (
+        example, agent = item["example"], agents[name]
+        total = sum(agent[state] for state in ("ok", "rejected", "failed"))
+        rate = f"{item['count']:,} in {item['answers']:,} of {count(total, 'answer')} ({item['answers'] / total:.1%})"
+        yield f"  {name}  {_plain(item['filter'])}  {rate}  e.g. {_plain(example['stimulus'])}: " + (
             f"“{_plain(example['text'])}” ({_plain(example['found'])})"
         )
     if found["answered_by_all"]:

@@ -7,6 +7,7 @@ speaker has one; the names are ours (the papers took new ones every time, and do
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from agents.stimuli import ConversationStimulus
 
@@ -38,7 +39,8 @@ SIDES = ("A", "B")
 def cast(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
     """The stimulus with topic, names, personas and who starts filled in; what it gives itself stays.
 
-    ``seed`` is the conversation's own. Each of the four has its own draw, so that giving one changes no other.
+    ``seed`` is the conversation's own. Each of the four has its own draw, so that giving one changes no other. Speakers
+    that the history calls "A" and "B" get their names there too.
     """
     drawn = random.Random(seed)
     topic = drawn.choice(TOPICS)
@@ -46,4 +48,11 @@ def cast(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
     personas = tuple(drawn.choice(those) for those in PERSONAS)
     starts = drawn.choice(SIDES)
     found = {"topic": topic, "names": tuple(names), "personas": personas, "who_starts": starts}
-    return stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})
+    full = stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})
+    history = [one.model_copy(update={"speaker": called(one.speaker, full.names)}) for one in full.history]
+    return full.model_copy(update={"history": history}) if history else full
+
+
+def called(speaker: str, names: Sequence[str] | None) -> str:
+    """The name of a ``speaker`` who may be called "A" or "B", if neither is one of the ``names``."""
+    return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 CHECKED = 16  # words whose vectors are computed anew
-CLOSE = 1e-4  # the largest difference of two numbers that counts as rounding
+CLOSE = 1e-3  # how far apart two vectors of one word may be, in shares of their length: rounding in fp32
+SERVED = 0.03  # the same where a server makes them, in bf16 and in batches of any size
 
 log = logging.getLogger("understudy.embeddings")
 
@@ -34,13 +35,13 @@ def folder() -> Path:
     return Path(cache).expanduser() / "understudy" / "embeddings"
 
 
-def embedded(words: Sequence[str], about: Mapping[str, Any], embed: Embed) -> NDArray[np.float32]:
+def embedded(words: Sequence[str], about: Mapping[str, Any], embed: Embed, close: float = CLOSE) -> NDArray[np.float32]:
     """``embed(words)``, float32 [words, dimensions], from the cache if it is there. ``about`` says what else the
-    vectors depend on; it must be JSON."""
+    vectors depend on; it must be JSON. ``close`` is how much a vector that is computed anew may differ."""
     key = hashlib.sha256(json.dumps([1, about, list(words)], sort_keys=True).encode()).hexdigest()
     path = folder() / f"{key}.safetensors"
     found = _read(path)
-    if found is not None and _fits(found, words, embed):
+    if found is not None and _fits(found, words, embed, close):
         return found
     vectors = embed(words)
     _write(path, vectors)
@@ -60,7 +61,7 @@ def _read(path: Path) -> NDArray[np.float32] | None:
         return None
 
 
-def _fits(found: NDArray[Any], words: Sequence[str], embed: Embed) -> bool:
+def _fits(found: NDArray[Any], words: Sequence[str], embed: Embed, close: float) -> bool:
     import numpy as np
 
     places = np.unique(np.linspace(0, len(words) - 1, CHECKED).astype(int))
@@ -69,7 +70,7 @@ def _fits(found: NDArray[Any], words: Sequence[str], embed: Embed) -> bool:
         found.dtype == np.float32
         and found.shape == (len(words), again.shape[1])
         and np.isfinite(found).all()
-        and np.abs(found[places] - again).max() <= CLOSE
+        and (np.linalg.norm(found[places] - again, axis=1) <= close * np.linalg.norm(again, axis=1)).all()
     ):
         return True
     log.warning("cached embeddings do not fit and are made anew")

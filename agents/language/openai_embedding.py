@@ -58,7 +58,7 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
     def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         about = {"base_url": self.settings.base_url, "model": self.settings.model}
         try:
-            return self._words, embedding_cache.embedded(self._words, about, self._embed)
+            return self._words, embedding_cache.embedded(self._words, about, self._embed, embedding_cache.SERVED)
         except AnswerError as error:
             raise UnavailableError(f"the vocabulary cannot be embedded: {error}") from None
 

@@ -193,6 +193,8 @@ def test_a_required_field_cannot_lack_and_an_unknown_one_cannot_stand(task: str)
         ("conversation", {"history": [{"speaker": "A"}]}),
         ("conversation", {"history": [{"speaker": "A", "text": "x", "at": -1}]}),
         ("conversation", {"history": [{"speaker": "A", "text": "x", "when": 1}]}),
+        ("conversation", {"history": [{"speaker": "Kate", "text": "x"}]}),
+        ("conversation", {"names": ["Kate", "Tom"], "history": [{"speaker": "Maria", "text": "x"}]}),
         ("image_captioning", {"domain": "inside"}),
         ("color_estimation", {"image": ""}),
         ("color_estimation", {"present": ["a", 1]}),

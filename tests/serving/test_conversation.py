@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,10 +19,11 @@ from agents.errors import InputError
 from agents.language import casting, pairs
 from agents.language.filters.settings import COMPLETION, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversation import STRIDE, Conversation, Rules
+from serving.conversation import STRIDE, Conversation, Rules, read_journal
 from serving.items import Item
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
+OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
 
 
 class Scripted:
@@ -45,6 +47,7 @@ class Scripted:
         item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
             item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
+            item.attempts = [item.rejected_attempt([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
         return item
@@ -105,10 +108,17 @@ def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
         assert [one.text for one in stimulus.history] == texts(item)[:turn]
 
 
+def test_bursts_are_not_held_in_turns() -> None:
+    item, scheduler, lines = hold(fresh, Rules(attempts=3), mode="burst")
+    assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_mode")
+    assert scheduler.asked == lines == []
+
+
 def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:
     item, scheduler, lines = hold(looping(until=2 * STRIDE), Rules(COMPLETION, attempts=5))
     assert item.status == "ok"
     assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
+    assert json.loads(item.answer or b"")["ended_early"] is False
     assert item.seed == seeds.derive(7, "a~b", "c", 0, None, 2)
     # Turns 3 and 4 say the same: an attempt ends with the second of them.
     assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
@@ -127,7 +137,32 @@ def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None
     item, _, _ = hold(looping(until=10**9), Rules(COMPLETION, attempts=3))
     assert item.status == "rejected"
     assert len(texts(item)) == 5
+    assert json.loads(item.answer or b"")["ended_early"] is True
     assert len([one for one in item.attempts if one["turn"] is None]) == 3
+
+
+def test_a_conversation_that_an_agents_own_filter_ends_stays_in_the_record() -> None:
+    item, _, _ = hold(fresh, Rules(attempts=3), own={(2, 0): "rejected", (2, STRIDE): "rejected"})
+    assert item.status == "ok"
+    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
+    for number, one in enumerate(one for one in item.attempts if one["turn"] is None):
+        said = orjson.loads(orjson.dumps(one["answer"]))
+        assert [message["text"] for message in said["messages"]] == [fresh(turn, number * STRIDE) for turn in range(2)]
+        assert said["ended_early"]
+        assert (one["attempt"], one["verdicts"]) == (number, [OWN])
+    assert [one["turn"] for one in item.attempts] == [2, None, 2, None]
+
+
+def test_what_the_history_repeats_rejects_nothing() -> None:
+    given_ = [{"speaker": name, "text": "The same sentence comes again."} for name in ("Ann", "Bob", "Ann", "Bob")]
+    item, scheduler, _ = hold(fresh, Rules(COMPLETION, attempts=3), names=["Ann", "Bob"], history=given_)
+    assert item.status == "ok"
+    assert len(scheduler.asked) == 6
+    [noted] = item.attempts
+    assert {one["filter"]: one["rejected"] for one in noted["verdicts"]} == {
+        "repeated_sentence": False,
+        "repeated_block": False,
+    }
 
 
 def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
@@ -214,6 +249,54 @@ def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:
     assert [turn for turn, _ in scheduler.asked] == [2, 3, 4, 5]
 
 
+def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(tmp_path: Path) -> None:
+    """A line is lost, the run goes on from before it and is killed again: what follows is of the second time."""
+    path = tmp_path / "turns.jsonl"
+    _, _, first = hold(fresh, Rules())
+    _, _, second = hold(lambda turn, attempt: f"Said anew {turn}", Rules())
+    kept = [*(line for line in first if line["turn"] != 2), *second[2:4]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert read_journal(path, lambda stimulus, sample: sample == 1) == {}
+    turns = read_journal(path, lambda stimulus, sample: True)["c", 0]
+    assert turns == {(0, line["turn"]): line for line in [*first[:2], *second[2:4]]}
+    item, scheduler, _ = hold(fresh, Rules(), turns)
+    assert [turn for turn, _ in scheduler.asked] == [4, 5]
+    assert texts(item)[1:5] == [fresh(1, 0), "Said anew 2", "Said anew 3", fresh(4, 0)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line[: len(line) // 2],
+        lambda line: "rubbish",
+        lambda line: "",
+        lambda line: "[1, 2]",
+        *(
+            lambda line, change=change: json.dumps({**json.loads(line), **change})
+            for change in (
+                {"turn": "1"},
+                {"sample": None},
+                {"conversation_attempt": [0]},
+                {"stimulus": {}},
+                {"status": "failed"},
+                {"answer": None},
+                {"answer": {"text": 5}},
+                {"attempts": None},
+                {"timing": [0.0]},
+                {"worker": {"host": "h"}},
+            )
+        ),
+    ],
+)
+def test_a_line_that_is_no_turn_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
+    path = tmp_path / "turns.jsonl"
+    _, _, lines = hold(fresh, Rules())
+    written = [json.dumps(line) for line in lines]
+    path.write_text("\n".join([written[0], damage(written[1]), *written[2:], ""]))
+    with pytest.raises(InputError, match=r"turns\.jsonl:2 is not a turn of a conversation; take the line out"):
+        read_journal(path, lambda stimulus, sample: True)
+
+
 @pytest.mark.parametrize("given_", [{"topic": "tea"}, {"names": ("Ann", "Bob")}, {"who_starts": "B"}, {}])
 @pytest.mark.parametrize("seed", range(20))
 def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], seed: int) -> None:
@@ -226,6 +309,25 @@ def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], 
     assert full.names[0] != full.names[1]
     assert full.personas is not None
     assert all(one in those for one, those in zip(full.personas, casting.PERSONAS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, None),
+        (["Ann", "Bob"], ["Ann", "Bob", "Ann"]),
+        (["B", "Ann"], ["A", "B", "A"]),  # B is a name, and who A is is not known
+    ],
+)
+def test_sides_in_a_history_get_the_names(names: Any, expected: Any) -> None:
+    given_ = [{"speaker": side, "text": f"said {place}"} for place, side in enumerate("ABA")]
+    _, scheduler, _ = hold(fresh, Rules(), history=given_, **({} if names is None else {"names": names}))
+    for _, seen, _ in scheduler.seen:
+        assert seen.names is not None
+        wanted = expected or [seen.names[0], seen.names[1], seen.names[0]]
+        assert [(one.speaker, one.text) for one in seen.history[:3]] == [
+            (name, f"said {place}") for place, name in enumerate(wanted)
+        ]
 
 
 def test_every_topic_name_and_side_is_drawn() -> None:

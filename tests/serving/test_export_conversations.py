@@ -294,6 +294,19 @@ def test_a_is_who_speaks_first_whatever_the_pair(tmp_path: Path) -> None:
     assert (rows["all given", 5]["a"], rows["all given", 5]["b"]) == ("", "x")
 
 
+def test_a_history_that_names_the_sides_has_the_same_two_speakers(tmp_path: Path) -> None:
+    """The names were drawn, and stand in the record alone; a stranger in the history is a third speaker."""
+    history = [{"speaker": "B", "text": "given 0"}, {"speaker": "A", "text": "given 1"}]
+    stimuli = [stimulus("letters", TALK, history=history), stimulus("own", TALK, names=["B", "A"], history=history)]
+    rows = [talk("letters", ("x", "y"), texts(4), ("Ann", "Bob")), talk("own", ("x", "y"), texts(4), ("B", "A"))]
+    rows[0]["raw"]["names"] = ["Bob", "Ann"]
+    export(run(tmp_path, {"x~y": rows}, stimuli), "conversations", tmp_path / "judged", excerpts=Excerpts(6, 6))
+    found = {
+        row["stimulus"]: (row["a_name"], row["b_name"], row["a"], row["b"]) for row in read_key(tmp_path / "judged")
+    }
+    assert found == {"letters": ("Ann", "Bob", "x", "y"), "own": ("B", "A", "x", "y")}
+
+
 def test_more_than_two_speakers_are_left_out(tmp_path: Path) -> None:
     rows = [talk("two", ("a", "b"), texts(6)), talk("three", ("a", "b"), texts(6))]
     rows[1]["answer"]["messages"][4]["speaker"] = "Eve"

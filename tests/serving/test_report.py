@@ -340,6 +340,26 @@ def test_failures_in_plain_words(folder: Folder) -> None:
         assert words in page.text, words
 
 
+def test_what_filters_only_noted_is_not_told_as_rejected(folder: Folder) -> None:
+    row = folder.ask("conversation", "c", topic="boats")
+    folder.agent("a~b", "conversation")
+    said = [{"turn": 0, "speaker": "Ann", "agent": "a", "text": "I like it"}]
+    noted, rejected = (
+        {"attempt": number, "turn": None, "seed": 1, "answer": {"messages": said}, "raw": None,
+         "verdicts": [{"filter": name, "rejected": name == "empty", "found": f"found {name}"}]}
+        for number, name in ((0, "early_exit"), (10_000, "empty")))  # fmt: skip
+    folder.record("a~b", row, {"messages": said}, attempts=[noted])
+    text = folder.page().text
+    assert "1 attempt that filters noted something in" in text
+    assert "found early_exit" in text
+    assert "rejected attempt" not in text
+    assert text.count("I like it") == 1
+    folder.record("a~b", row, {"messages": said}, attempts=[noted, rejected])
+    text = folder.page().text
+    assert "1 rejected attempt" in text
+    assert text.count("I like it") == 2
+
+
 def test_last_line_of_a_key_counts_and_gaps_are_counted(folder: Folder) -> None:
     rows = [folder.ask("color_estimation", f"{i}", image=folder.picture(f"{i}.png")) for i in range(4)]
     folder.agent("mmcq", "color_estimation", samples=2)

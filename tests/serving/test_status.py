@@ -64,8 +64,18 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
         }
     ]
     assert blip["rejections"] == [
-        {"filter": "min_words", "count": 3, "example": {"stimulus": "w", "text": "two words", "found": "2 words"}},
-        {"filter": "starts", "count": 1, "example": {"stimulus": "x", "text": "there is", "found": "2 words"}},
+        {
+            "filter": "min_words",
+            "count": 3,
+            "answers": 2,
+            "example": {"stimulus": "w", "text": "two words", "found": "2 words"},
+        },
+        {
+            "filter": "starts",
+            "count": 1,
+            "answers": 1,
+            "example": {"stimulus": "x", "text": "there is", "found": "2 words"},
+        },
     ]
     assert (blip["first"], blip["last"]) == ("2025-01-01T00:00:00.000Z", "2025-01-01T00:00:04.000Z")
     assert blip["rate"] == 3 / 4
@@ -111,12 +121,27 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     row = next(line.split() for line in lines if line.startswith("blip"))
     assert row == ["blip", "machine", "2", "1", "1", "1", "1.75", "0.75"]
     assert "  blip  bad_image  1  e.g. y: cannot be decoded" in lines
-    assert "  blip  min_words  3  e.g. w: “two words” (2 words)" in lines
+    assert "  blip  min_words  3 in 2 of 4 answers (50.0%)  e.g. w: “two words” (2 words)" in lines
     assert f"  {COLOR}  3 of 3  (mmcq)" in lines
     assert lines[-1] == "not complete: 6 unanswered, 1 failed"
     assert all(line == line.rstrip() for line in lines)
     assert print_status(path, json=True) == 1
     assert orjson.loads(capsys.readouterr().out) == status(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raw", "shown"),
+    [
+        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bob: Bye."),
+        ({"word": "", "candidates": []}, {"text": "I'm sorry", "tokens": 3}, "I'm sorry"),
+        ({"text": ""}, {"text": ""}, ""),
+        ({"labels": ["cat"]}, None, '{"labels":["cat"]}'),
+    ],
+)
+def test_the_first_rejected_text_is_what_was_said(tmp_path: Path, answer: Any, raw: Any, shown: str) -> None:
+    row = record("a", status="rejected", attempts=[attempt("", answer=answer, raw=raw), attempt("later")])
+    [item] = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [row]}))["agents"]["mmcq"]["rejections"]
+    assert item["example"]["text"] == shown
 
 
 def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

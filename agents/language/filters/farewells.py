@@ -17,13 +17,16 @@ _PLEASANT = (
     r"(?:so |really |very |been |such )?(?:a )?(?:great|nice|good|lovely|fun|pleasure|wonderful|pleasant|awesome)"
 )
 _AWAY = r"(?:go|run|leave|be going|get going|be off|head out|head off|sign off|log off|hang up)(?: now| soon)?"
-_GONE = r"(?=\s*(?:$|[^\w\s?'-]|-\s|(?:bye|goodbye|see|talk|it was|thanks|sorry)\b))"
+_GONE = (
+    r"(?=\s*(?:$|[^\w\s?'-]|-\s|(?:bye|goodbye|it was|thanks|sorry)\b"
+    rf"|see (?:you|ya|u|y'all)\b|talk (?:(?:to|with) (?:you|u|ya)\b|{_LATER})))"
+)
 # At the start of a sentence, after words such as "ok" and "well".
 _OPENS = re.compile(
     _FIRST + r"(?:"
     rf"(?:good[ -]?)?bye+(?:[ -]?bye+)?(?: for now| my friend| \w+)?{_END}"
     rf"|(?:farewell|good ?night)(?: my friend| \w+)?{_END}"
-    rf"|(?:so long|take care(?: of yourself)?|(?:until|till) next time|ttyl|cya){_END}"
+    rf"|(?:so long|take care(?: of yourself)?|(?:until|till) next time|ttyl|cya|gtg|g2g){_END}"
     rf"|(?:see|catch) (?:you|ya|u|y'all)(?: all)?(?: {_LATER}){{0,2}}{_END}"
     rf"|(?:talk|speak|chat|write)(?: (?:to|with) (?:you|u|ya))? {_LATER}{_END}"
     r"|have a (?:very |really )?(?:great|good|nice|lovely|wonderful) (?:day|night|evening|afternoon|weekend|one|rest)\b"

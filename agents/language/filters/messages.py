@@ -45,6 +45,7 @@ _HOW = r"(?:just |only |merely |actually |simply |really |still |in fact |basica
 _MAKERS = r"(?:openai|open ai|anthropic|google|meta|microsoft|mistral|alibaba|deepseek|facebook)"
 _DISCLOSURES = [
     re.compile(rf"\b(?:i am|i'm|im|being) {_HOW}an? {_KINDS}*{_MACHINE}{_THEN}"),
+    re.compile(rf"\b(?:i am|i'm|im|my name is) \w+, an? {_KINDS}*{_AI}{_THEN}"),
     re.compile(rf"\bas an? {_KINDS}*(?:{_AI}{_THEN}|{_MACHINE}(?=,? i\b))"),
     re.compile(rf"\bi(?: am|'m| was| have been|'ve been) (?:created|developed|trained|designed|built) by {_MAKERS}\b"),
     re.compile(r"\b(?:i am|i'm|im|my name is) (?:chat ?gpt|gpt-?\d|llama|blenderbot|qwen|deepseek)\b"),

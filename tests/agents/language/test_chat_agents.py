@@ -65,7 +65,8 @@ def _loaded(name: str, folder: Path, **chosen: Any) -> TextAgent[Any]:
 
 def _conversation(turns: int = 0, **fields: Any) -> ConversationStimulus:
     """Ann and Bob, Ann having begun; the messages say their number."""
-    history = [{"speaker": ("Ann", "Bob")[turn % 2], "text": f"{TEXTS[turn % 4]} ({turn})"} for turn in range(turns)]
+    names = fields.get("names", ["Ann", "Bob"])
+    history = [{"speaker": names[turn % 2], "text": f"{TEXTS[turn % 4]} ({turn})"} for turn in range(turns)]
     given = {"id": f"c{turns}", "task": "conversation", "topic": "movies", "names": ["Ann", "Bob"], "history": history}
     return ConversationStimulus.model_validate_json(json.dumps({**given, **fields}))
 

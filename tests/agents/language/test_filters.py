@@ -342,6 +342,8 @@ def test_prompt_echo_leaves_these(text: str) -> None:
         "my knowledge cutoff is 2023",
         "I am a computer program that chats",
         "Nice to meet you, I'm an AI",
+        "I am Claude, an AI assistant made by Anthropic",
+        "my name is Ada, a virtual assistant.",
     ],
 )
 def test_self_disclosure(text: str) -> None:
@@ -352,6 +354,8 @@ def test_self_disclosure(text: str) -> None:
     "text",
     [
         "I'm an AI researcher",
+        "I'm Tom, an AI researcher from Ohio",
+        "I'm Tom, a chatbot developer",
         "as a machine operator I know",
         "As a machine, it is great",
         "do you think I'm a bot?",
@@ -400,6 +404,9 @@ def test_self_disclosure_at_its_threshold() -> None:
         "nice chatting with you",
         "got to go now",
         "let's end this conversation here.",
+        "I have to go see you tomorrow",
+        "i gotta go talk to you soon",
+        "gtg",
     ],
 )
 def test_farewell(text: str) -> None:
@@ -410,6 +417,8 @@ def test_farewell(text: str) -> None:
     "text",
     [
         "I have to go to work every day",
+        "i got to go see taylor swift",
+        "I have to go talk to my boss",
         "he said goodbye and left",
         "we said our goodbyes, then left",
         "it was a bye week for us",

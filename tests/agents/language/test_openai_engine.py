@@ -469,6 +469,26 @@ def test_the_nearest_word_by_a_servers_vectors(
     agent.close()
 
 
+def test_a_server_that_rounds_in_another_way_is_not_paid_twice(
+    server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for factor, asked in ((1.0, 300), (1.01, 16), (1.1, 16 + 300)):  # the last is another model
+        server.requests.clear()
+
+        def scaled(request: bad.Request, factor: float = factor) -> bad.Act:
+            said = bad.good(request, "")
+            for one in said["data"]:
+                one["embedding"] = [value * factor for value in one["embedding"]]
+            return bad.body(json.dumps(said).encode())
+
+        server.otherwise = scaled
+        agent = embedding_agent(server)
+        agent.load("cpu")
+        agent.close()
+        assert sum(len(request.body["input"]) for request in server.requests) == asked
+
+
 def test_a_vocabulary_that_cannot_be_embedded_ends_the_agent(
     server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,7 +11,10 @@ from pydantic import ValidationError
 
 from agents.contract import Agent
 from agents.errors import InputError, bad_settings
+from agents.pretrained import PretrainedAgent
+from agents.random_weights import RANDOM, spelled
 from agents.stimuli import Task
+from agents.weights_file import WeightsFileAgent
 
 InPaper = Literal["exact", "variant", "no"]
 EXACT: InPaper = "exact"
@@ -24,6 +27,7 @@ class Entry:
     """One line of the catalogue. ``agent`` is "module:Class"; ``settings`` are this entry's defaults.
 
     ``in_paper``: "exact" (the papers' agent), "variant" (the same family, another size or weights), "no".
+    ``published`` is the checkpoint whose architecture "random" means, also in a copy with other settings.
     ``role`` "machine" for participants, "control" for catch trials; ``hidden`` entries are for testing the machinery.
     """
 
@@ -37,6 +41,11 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     role: Literal["machine", "control"] = "machine"
     hidden: bool = False
+    published: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.published:
+            object.__setattr__(self, "published", str(self.settings.get("checkpoint", "")))
 
     def load_class(self) -> type[Agent[Any]]:
         """Import the agent's class."""
@@ -49,9 +58,22 @@ class Entry:
     def make(self, overrides: Mapping[str, Any] | None = None) -> Agent[Any]:
         """The agent with its settings checked, nothing loaded. Raises InputError with every bad setting."""
         cls = self.load_class()
+        chosen = {**self.settings, **(overrides or {})}
+        if chosen.get("checkpoint") == RANDOM and issubclass(cls, PretrainedAgent):
+            chosen["checkpoint"] = spelled(self.published or str(cls.Settings.model_fields["checkpoint"].default))
         try:
-            settings = cls.Settings.model_validate({**self.settings, **(overrides or {})})
+            settings = cls.Settings.model_validate(chosen)
         except ValidationError as error:
             problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None
         return cls(settings, self.name)
+
+    def takes_random_weights(self) -> bool:
+        """Whether ``checkpoint=random`` gives the agent its architecture without a checkpoint."""
+        cls = self.load_class()
+        if "checkpoint" not in cls.Settings.model_fields:
+            return False
+        agent = self.make({"checkpoint": RANDOM})
+        if isinstance(agent, PretrainedAgent):
+            return agent.unknown_architecture() is None
+        return isinstance(agent, WeightsFileAgent)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import checkpoints
+from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -27,12 +27,16 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     """A model of transformers from a local folder, in evaluation mode on ``device``.
 
     Raises UnavailableError, with one sentence, if the folder cannot be read, would have to execute code to be read, or
-    lacks weights of the architecture, which transformers itself would draw at random.
+    lacks weights of the architecture, which transformers itself would draw at random; they are drawn only for a folder
+    that was made for that (see :mod:`agents.random_weights`).
     """
     import pickle
 
     from safetensors import SafetensorError
 
+    if random_weights.is_made(folder):
+        with _silence():
+            return random_weights.load(cls, folder, device, dtype)
     try:
         with _silence():
             model, about = cls.from_pretrained(

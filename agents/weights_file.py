@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -14,6 +14,7 @@ from agents import checkpoints
 from agents.contract import Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
+from agents.random_weights import RANDOM, fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,16 +30,23 @@ class WeightsFileSettings(BaseSettings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     checkpoint: str = Field("published", min_length=1)
-    """The weights that were published for the model ("published"), or a local .safetensors or .pth file."""
+    """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
 
 
 F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(Agent[F]):
-    """Implements :meth:`checkpoint`, :meth:`missing`, :meth:`fetch` and :meth:`provenance` for one file of weights."""
+    """Implements :meth:`checkpoint`, :meth:`missing`, :meth:`fetch` and :meth:`provenance` for one file of weights.
+
+    With ``random`` weights (see :mod:`agents.random_weights`) there is no file.
+    """
 
     licence: ClassVar[str]  # of the published weights
+
+    def __init__(self, settings: F, name: str) -> None:
+        super().__init__(settings, name)
+        self.random = settings.checkpoint == RANDOM
 
     @abstractmethod
     def published(self) -> Path:
@@ -54,11 +62,15 @@ class WeightsFileAgent(Agent[F]):
         return self.published() if given == "published" else Path(given).expanduser().absolute()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
+        if self.random:
+            return RANDOM, None
         path, given = self.weights_path(), self.settings.checkpoint
         revision = checkpoints.identity(str(path))[1] if path.is_file() else None
         return (path.name if given == "published" else given), revision
 
     def missing(self) -> str | None:
+        if self.random:
+            return None
         path = self.weights_path()
         if path.is_file():
             return None
@@ -67,6 +79,8 @@ class WeightsFileAgent(Agent[F]):
         return f"{self.settings.checkpoint}: no such file"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
         path, published = self.weights_path(), self.settings.checkpoint == "published"
         if published and not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,8 +91,25 @@ class WeightsFileAgent(Agent[F]):
         licence = self.licence if published else None
         return [checkpoints.Download(str(name), path, path.stat().st_size, revision, licence)]
 
+    def give_weights(
+        self,
+        model: torch.nn.Module,
+        read: Callable[[Path], Mapping[str, torch.Tensor]],
+        unused: Sequence[str] = (),
+    ) -> None:
+        """Give ``model``, which is on the CPU, its weights: what ``read`` says of the file, or random ones.
+
+        ``unused`` are beginnings of names that the file may have beyond. Raises UnavailableError.
+        """
+        if self.random:
+            fill(model)
+        else:
+            path = self.weights_path()
+            load_weights(model, read(path), path, unused)
+
     def provenance(self) -> dict[str, Any]:
-        return {"random_weights": True} if checkpoints.random_weights(self.weights_path()) else {}
+        found = self.random or checkpoints.random_weights(self.weights_path())
+        return {"random_weights": True} if found else {}
 
 
 def torch_hub_path(name: str) -> Path:

@@ -34,6 +34,7 @@ def about(entry: Entry) -> dict[str, Any]:
         "settings": _settings(entry),
         "runs_here": missing is None,
         "missing": missing,
+        "random_weights": entry.takes_random_weights(),
     }
 
 
@@ -54,27 +55,36 @@ def print_agents(*, json: bool) -> int:
     for entry in catalogue.entries().values():
         if entry.hidden:
             continue
+        able = False
         try:
             missing = entry.make().missing()
+            able = entry.takes_random_weights()
         except UnderstudyError as error:
             missing = str(error)
-        rows.append((entry, missing))
+        rows.append((entry, missing, able))
     if json:
         keys = ("name", "summary", "source", "in_paper", "role", "licence")
         listed = [
-            {**{key: getattr(entry, key) for key in keys}, "tasks": list(entry.tasks), "missing": missing}
-            for entry, missing in rows
+            {
+                **{key: getattr(entry, key) for key in keys},
+                "tasks": list(entry.tasks),
+                "missing": missing,
+                "random_weights": able,
+            }
+            for entry, missing, able in rows
         ]
         print(json_module.dumps(listed, indent=2, ensure_ascii=False))
         return 0
-    width = max(len(entry.name) for entry, _ in rows)
-    tasks = max(len(", ".join(entry.tasks)) for entry, _ in rows)
+    width = max(len(entry.name) for entry, _, _ in rows)
+    tasks = max(len(", ".join(entry.tasks)) for entry, _, _ in rows)
     print(f"{'agent':{width}}  {'task':{tasks}}  {'in paper':8}  here  what it is")
-    for entry, missing in rows:
+    for entry, missing, _ in rows:
         here = "yes" if missing is None else "no"
         print(f"{entry.name:{width}}  {', '.join(entry.tasks):{tasks}}  {entry.in_paper:8}  {here:4}  {entry.summary}")
-    if any(missing for _, missing in rows):
+    if any(missing for _, missing, _ in rows):
         print("\n`understudy agents NAME` says what is missing")
+    takers = ", ".join(entry.name for entry, _, able in rows if able)
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {takers}")
     return 0
 
 

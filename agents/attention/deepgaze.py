@@ -15,7 +15,7 @@ from agents.attention.changing_maps import ChangingMaps
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
-from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download, load_weights, torch_hub_path
+from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,9 +67,9 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         download(RELEASES + WEIGHTS, path)
 
     def bias_path(self) -> Path | None:
-        """The file of the centre bias, there or not; None if there is none."""
+        """The file of the centre bias, there or not; None if there is none, as with random weights."""
         given = self.settings.center_bias
-        if given == "uniform":
+        if given == "uniform" or self.random:
             return None
         return torch_hub_path(Path(BIAS).name) if given == "mit1003" else Path(given).expanduser().absolute()
 
@@ -114,8 +114,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         from agents.attention import deepgaze_model
 
         model = deepgaze_model.build()
-        path = self.weights_path()
-        load_weights(model, checkpoints.read_weights(path), path)
+        self.give_weights(model, checkpoints.read_weights)
         self._device = torch.device(device)
         if self._device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off

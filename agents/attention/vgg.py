@@ -28,7 +28,6 @@ from agents.weights_file import (
     WeightsFileAgent,
     WeightsFileSettings,
     download_torchvision,
-    load_weights,
     torch_hub_path,
 )
 
@@ -88,13 +87,10 @@ class VGGAgent(WeightsFileAgent[V]):
 
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
-        path = self.weights_path()
         with torch.device("meta"):
             features = vgg16(weights=None).features
         features.to_empty(device="cpu")
-        weights = checkpoints.read_weights(path)
-        own = {name.removeprefix("features."): value for name, value in weights.items()}
-        load_weights(features, own, path, ("classifier.",))
+        self.give_weights(features, _read, ("classifier.",))
         self.device = torch.device(device)
         if self.device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
@@ -108,6 +104,11 @@ class VGGAgent(WeightsFileAgent[V]):
 
     def close(self) -> None:
         self.__dict__.pop("features", None)
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    """The weights in ``path`` by the names that they have in ``features``."""
+    return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}
 
 
 def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:

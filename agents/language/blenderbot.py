@@ -60,7 +60,9 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
 
     def _make_engine(self) -> TransformersEngine:
         chosen = self.settings
-        beams = Beams(chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=True)
+        beams = Beams(
+            chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=not self.random
+        )
         return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:

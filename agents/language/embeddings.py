@@ -100,6 +100,7 @@ class EmbeddingAgent(Agent[E]):
 
     def close(self) -> None:
         del self._nearest
+        super().close()
 
     # what a family gives
 

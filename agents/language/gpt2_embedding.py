@@ -54,6 +54,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
 
         model = load_pretrained(GPT2Model, self.folder(), torch.device("cpu"), torch.float32)
         self._rows: NDArray[np.float32] = model.get_input_embeddings().weight.detach().numpy().copy()
+        self.drop_folder()
 
     def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         import numpy as np

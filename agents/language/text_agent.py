@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -84,8 +84,9 @@ class TextAgent(PretrainedAgent[T]):
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
-        self.attempts = settings.attempts
-        self.filters = (self._too_few_words,)
+        if not self.random:  # whose texts nobody judges
+            self.attempts = settings.attempts
+            self.filters = (self._too_few_words,)
         vllm = self._vllm()
         if vllm is not None:
             self.max_in_flight = vllm.sequences
@@ -97,7 +98,9 @@ class TextAgent(PretrainedAgent[T]):
     def _vllm(self) -> VLLMSettings | None:
         """How vLLM is to run the model; None where it does not, or the agent has no such choice."""
         chosen: VLLMSettings | None = getattr(self.settings, "vllm", None)
-        return chosen if getattr(self.settings, "engine", None) == "vllm" else None
+        if chosen is None or getattr(self.settings, "engine", None) != "vllm":
+            return None
+        return chosen.model_copy(update={"load_format": "dummy"}) if self.random else chosen
 
     def continuous(self) -> bool:
         return self._vllm() is not None
@@ -116,13 +119,14 @@ class TextAgent(PretrainedAgent[T]):
 
     def load(self, device: str) -> None:
         self._engine.load(device)
+        self.drop_folder()
 
     def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         replies: dict[int, Reply | Exception] = {}
         requests: dict[int, Request] = {}
         for place, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
             try:
-                requests[place] = self._request(stimulus, draw)
+                requests[place] = self._asked(stimulus, draw)
             except AnswerError as error:
                 replies[place] = error
         asked = [request.asked for request in requests.values()]
@@ -133,7 +137,7 @@ class TextAgent(PretrainedAgent[T]):
         return [replies[place] for place in range(len(batch))]
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        request = self._request(prepared, draw)
+        request = self._asked(prepared, draw)
         assert isinstance(self._engine, VLLMEngine)
         said = await self._engine.generate(request.asked, draw.seed)
         return self._reply(prepared, draw, request, said)
@@ -143,6 +147,7 @@ class TextAgent(PretrainedAgent[T]):
 
     def close(self) -> None:
         self._engine.close()
+        super().close()
 
     # what a family gives
 
@@ -161,6 +166,15 @@ class TextAgent(PretrainedAgent[T]):
         return " ".join(text.split())
 
     # requests and replies
+
+    def _asked(self, stimulus: Stimulus, draw: Draw) -> Request:
+        """The request as it is put to the engine: of random weights all texts have the most tokens."""
+        request = self._request(stimulus, draw)
+        if not self.random:
+            return request
+        sampling = request.asked.sampling
+        fixed = replace(sampling, min_tokens=sampling.max_tokens, stops=())
+        return replace(request, asked=replace(request.asked, sampling=fixed))
 
     def _request(self, stimulus: Stimulus, draw: Draw) -> Request:
         """What is asked, without the oldest messages if the model has no room for all. Raises AnswerError."""

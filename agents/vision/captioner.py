@@ -123,9 +123,10 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
-        self.attempts = settings.attempts
         self.max_samples = settings.beams if settings.decoding == "beam" else None
-        self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
+        if not self.random:  # whose texts nobody judges
+            self.attempts = settings.attempts
+            self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
@@ -150,6 +151,7 @@ class CaptionAgent(PretrainedAgent[C]):
         self._model = self._load_model(self.folder())
         self._special = frozenset(self._tokenizer.all_special_ids)
         self._check_room()
+        self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         """The image processor's tensors. Raises ImageError, and AnswerError for an image that is a mere line."""
@@ -181,6 +183,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def close(self) -> None:
         self._model = None
+        super().close()
 
     # what a family gives
 
@@ -212,6 +215,10 @@ class CaptionAgent(PretrainedAgent[C]):
         return tuple(prepared["pixel_values"].shape)
 
     # the engine
+
+    def _unsaid(self) -> frozenset[int]:
+        """The tokens that random weights never say, so that all texts are as long as the settings allow."""
+        return self._special | self._ends | {self._pad}
 
     def _check_room(self) -> None:
         """Raises UnavailableError if prompt and text can be longer than the model has positions for: on a GPU one
@@ -278,11 +285,13 @@ class CaptionAgent(PretrainedAgent[C]):
     def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
         from transformers import LogitsProcessorList
 
-        from agents.sampling import Finite, NotKept, Sampler, Warp
+        from agents.sampling import Finite, Never, NotKept, Sampler, Warp
 
         drawn = self.settings.decoding == "sample"
         finite = Finite(len(rows), normalised=not drawn and self.settings.beams > 1)
         chain: list[Any] = [finite]
+        if self.random:
+            chain.append(Never(self._unsaid()))
         if drawn:
             warp = Warp(self.settings.temperature, self.settings.top_k, self.settings.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))

@@ -11,6 +11,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.loading import load_part
+from agents.random_weights import RANDOM, Architecture, architecture, spelled
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row, check_shape
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig, LogitsProcessorList
 
+PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
 SOURCE = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
 
 
@@ -58,6 +60,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         """The file's name; its revision and those of the two other checkpoints."""
+        if self.random:
+            return RANDOM, PUBLISHED[self.settings.mapper]
         (name, revision), *others = (checkpoints.identity(getattr(self.settings, part)) for part in self.parts)
         return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
 
@@ -65,7 +69,13 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         """GPT-2's folder is counted too, though the authors' files hold its weights themselves."""
         return [checkpoints.find(getattr(self.settings, part)) for part in self.parts]
 
+    def architecture(self) -> Architecture:
+        """That which was published with the mapper; ``clip`` and ``language_model`` have no part in it."""
+        return architecture(spelled(PUBLISHED[self.settings.mapper]))
+
     def missing(self) -> str | None:
+        if self.random:
+            return self.unknown_architecture()
         for part in self.parts:
             try:
                 found = checkpoints.find(getattr(self.settings, part))
@@ -76,6 +86,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return None if wrong is None else f"{found} {wrong}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
         try:  # what no hub has, before anything is downloaded
             file = checkpoints.fetch(self.settings.checkpoint)
         except UnavailableError as error:
@@ -83,17 +95,18 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return [file, *(checkpoints.fetch(getattr(self.settings, part)) for part in self.parts[1:])]
 
     def provenance(self) -> dict[str, Any]:
-        found = any(map(checkpoints.random_weights, self.weight_paths()))
+        found = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
         return {**super().provenance(), **({"random_weights": True} if found else {})}
 
     def open(self) -> None:
         from transformers import AutoTokenizer
 
         from agents.vision.clip_resnet import ClipPixels
-        from agents.vision.clipcap_model import END, PAD, input_size
+        from agents.vision.clipcap_model import END, PAD, SIZES, input_size
 
-        self._images = ClipPixels(input_size(checkpoints.find(self.settings.clip)))
-        self._gpt = checkpoints.find(self.settings.language_model)
+        chosen = self.settings
+        self._images = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
+        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
         self._ends, self._pad = frozenset([END]), PAD
 
@@ -105,19 +118,21 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.clipcap_checkpoint import weights_file
-        from agents.vision.clipcap_model import load
+        from agents.vision.clipcap_model import draw, load
 
         chosen = self.settings
-        model = load(
-            weights_file(folder),
-            checkpoints.find(chosen.clip),
-            self._gpt,
-            chosen.mapper,
-            normalise=chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise,
-            stop=self._ids(".")[0],
-            averaged=chosen.search == "averaged",
-        )
+        choices: dict[str, Any] = {
+            "normalise": chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise,
+            "stop": self._ids(".")[0],
+            "averaged": chosen.search == "averaged",
+        }
+        if self.random:
+            return draw(self._gpt, chosen.mapper, self._device, self._dtype, **choices)
+        model = load(weights_file(folder), checkpoints.find(chosen.clip), self._gpt, chosen.mapper, **choices)
         return model.to(self._device, self._dtype)
+
+    def _unsaid(self) -> frozenset[int]:
+        return self._special | {self._ids(".")[0]}
 
     def _room(self) -> tuple[int, int]:
         return self._model.gpt.config.n_positions, self._model.prefix_length

@@ -29,7 +29,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from agents import checkpoints
+from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.sampling import NotKept
@@ -39,6 +39,7 @@ from agents.vision.clipcap_checkpoint import assign, layers_of
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER, GPT = "clip_project.", "gpt."
 END, PAD = -1, -2  # no tokens, but what stands behind those of a caption
+SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 MapperName = Literal["transformer", "mlp"]
 
@@ -203,6 +204,37 @@ def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool
     if given != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} gives {given}")
     return ClipCapModel(tower, mapper, language, normalise=normalise, stop=stop, averaged=averaged).eval()
+
+
+def draw(
+    gpt: Path,
+    kind: MapperName,
+    device: torch.device,
+    dtype: torch.dtype,
+    *,
+    normalise: bool,
+    stop: int,
+    averaged: bool,
+) -> Any:
+    """The model that was published with the mapper ``kind``, with random weights; ``gpt`` is a folder with GPT-2's
+    configuration."""
+    config = GPT2Config.from_pretrained(gpt, local_files_only=True)
+    width = config.n_embd
+
+    def make() -> ClipCapModel:
+        tower: nn.Module
+        mapper: Mapper
+        if kind == "transformer":
+            tower = ClipResNet(width=80, blocks=(4, 6, 10, 6), grid=9, outputs=640)  # RN50x4
+            mapper = TransformerMapper(640, width, prefix=40, clip_length=40, layers=8, hidden=2 * width)
+        else:
+            tower = CLIPVisionModelWithProjection(CLIPVisionConfig())  # ViT-B/32
+            mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
+        language = GPT2LMHeadModel(config)
+        language.tie_weights()
+        return ClipCapModel(tower, mapper, language, normalise=normalise, stop=stop, averaged=averaged)
+
+    return random_weights.build(make, device, dtype)
 
 
 class ClipCapModel(nn.Module):

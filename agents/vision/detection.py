@@ -138,6 +138,7 @@ class Detector(Agent[D]):
     def close(self) -> None:
         self.__dict__.pop("model", None)
         self.__dict__.pop("watch", None)
+        super().close()
 
 
 def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:

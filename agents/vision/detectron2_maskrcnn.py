@@ -16,7 +16,6 @@ from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
 from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
-from agents.weights_file import load_weights
 
 if TYPE_CHECKING:
     import torch
@@ -137,10 +136,9 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         from detectron2.modeling.proposal_generator.rpn import StandardRPNHead
         from detectron2.modeling.roi_heads import FastRCNNOutputLayers
 
-        path = self.weights_path()
         self._config.MODEL.DEVICE = "cpu"
         model = build_model(self._config)
-        load_weights(model, _weights(path), path, UNUSED)
+        self.give_weights(model, _weights, UNUSED)
         heads = (StandardRPNHead, FastRCNNOutputLayers, RetinaNetHead)
         self._place(model, device, [module for module in model.modules() if isinstance(module, heads)])
 

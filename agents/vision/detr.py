@@ -42,7 +42,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
 
     def missing(self) -> str | None:
         lacking = super().missing()
-        if lacking is None and self._needs_timm() and importlib.util.find_spec("timm") is None:
+        if lacking is None and not self.random and self._needs_timm() and importlib.util.find_spec("timm") is None:
             return f"{self.settings.checkpoint} has a backbone of timm, which is not installed: `pip install timm`"
         return lacking
 
@@ -67,6 +67,7 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), place, torch.float32)
         self.names = tuple(model.config.id2label.get(number, "N/A") for number in range(model.config.num_labels))
         self._place(model, device, [model.class_labels_classifier, model.bbox_predictor])
+        self.drop_folder()
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         pixels = decode(stimulus, self._size.get("longest_edge"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints
+from agents import checkpoints, random_weights
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
@@ -64,6 +64,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def missing(self) -> str | None:
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
+        if self.random:
+            return super().missing()
         fetch = f"run `understudy fetch {self.name}` where there is a network"
         try:
             found = self.folder()
@@ -80,6 +82,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return None if found.is_file() else super().missing()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
         if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
             raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
         given = self.settings.dictionary
@@ -110,12 +114,17 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def _dictionary(self) -> Path:
         given = self.settings.dictionary
-        return self.folder() if given is None else checkpoints.find(given)
+        return self.folder() if given is None or self.random else checkpoints.find(given)
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision import ofa_checkpoint
+        from agents.vision.ofa_model import OFAModel
 
-        model: Any = ofa_checkpoint.load(folder)
+        model: Any
+        if self.random:
+            model = random_weights.load(OFAModel, folder, self._device, self._dtype)
+        else:
+            model = ofa_checkpoint.load(folder)
         known, rows = len(self._tokenizer), model.config.vocab_size
         if known != rows:
             raise UnavailableError(f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {rows}")
@@ -157,13 +166,15 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         config = super()._config(width, returned)
         if not self.settings.count_prompt:
             config.min_new_tokens = None  # see Limits
-            config.max_new_tokens = self.settings.max_tokens + 1  # and the end
+            config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end
         return config
 
     def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
         from agents.vision.ofa_model import Limits
 
         finite, chain = super()._processors(rows)
+        if self.random:  # there is no end to be forced
+            return finite, chain
         chosen = self.settings
         least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
         chain.insert(1, Limits(least, most, min(self._ends), self._pad))

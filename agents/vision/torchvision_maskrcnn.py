@@ -13,7 +13,7 @@ from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
 from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
-from agents.weights_file import download_torchvision, load_weights, torch_hub_path
+from agents.weights_file import download_torchvision, torch_hub_path
 
 if TYPE_CHECKING:
     import torch
@@ -66,9 +66,8 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
     def load(self, device: str) -> None:
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
-        path = self.weights_path()
         model = _build(self.settings.variant, len(self.names), self.settings.threshold)
-        load_weights(model, checkpoints.read_weights(path), path, MASKS)
+        self.give_weights(model, checkpoints.read_weights, MASKS)
         self._place(model, device, [model.rpn.head, model.roi_heads.box_predictor])
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

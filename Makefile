@@ -14,7 +14,7 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/python scripts/make_schemas.py --check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

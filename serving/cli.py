@@ -339,7 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(error)
         return error.exit_code
     except Interrupted as interrupted:
-        print("ended; what was written stays: run the same command again to resume", file=sys.stderr)
+        more = "" if options.command == "serve" else "; what was written stays: run the same command again to resume"
+        print(f"ended{more}", file=sys.stderr)
         return 128 + interrupted.number
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -56,7 +56,7 @@ class Server:
     _service: Service | None = None
 
     async def __init__(self, given: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray Serve awaits it
-        from serving.generate import make_agents
+        from serving.generate import checked_agents
         from serving.http.app import create_app
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.service import ServeOptions, Service
@@ -80,7 +80,7 @@ class Server:
             queue=chosen.queue,
             deadline=chosen.deadline,
         )
-        self._service = Service(options, make_agents(entries, settings))
+        self._service = Service(options, checked_agents(entries, settings))
         self._app = create_app(self._service, Rules(LOOPBACK | hosts, key))
         await self._service.start()
 

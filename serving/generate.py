@@ -27,7 +27,18 @@ OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index"})
 
 
 def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
-    """Every agent with its settings checked. Raises InputError with all that is wrong, and UnavailableError."""
+    """Every agent with its settings checked and all that it needs there. Raises InputError with all that is wrong, and
+    UnavailableError."""
+    made = checked_agents(entries, settings)
+    for name, agent in made.items():
+        missing = agent.missing()
+        if missing is not None:
+            raise UnavailableError(f"agent {name}: {missing}")
+    return made
+
+
+def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
+    """Every agent with its settings checked. Raises InputError with all that is wrong."""
     made: dict[str, Agent[Any]] = {}
     problems: list[Problem] = []
     for name, entry in entries.items():
@@ -37,10 +48,6 @@ def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str
             problems += error.problems or [Problem("--agents", None, name, str(error))]
     if problems:
         raise InputError("the agents cannot be used as asked", problems)
-    for name, agent in made.items():
-        missing = agent.missing()
-        if missing is not None:
-            raise UnavailableError(f"agent {name}: {missing}")
     return made
 
 

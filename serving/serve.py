@@ -11,7 +11,7 @@ from pathlib import Path
 from agents.errors import InputError, Problem, UnavailableError
 from serving import interrupts
 from serving.bench import remembered
-from serving.generate import make_agents
+from serving.generate import checked_agents
 from serving.variants import resolve
 
 KEY = "UNDERSTUDY_API_KEY"
@@ -30,10 +30,11 @@ def serve(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise UnavailableError(f"serving needs more packages ({error}): pip install 'understudy[serve]'") from None
     names = read_names("--agents", options.agents)
+    check_names(options.allow_host)
     key = read_key(options.key_file)
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
-    agents = make_agents(entries, settings)
+    agents = checked_agents(entries, settings)
     if options.batch_size == "auto":
         remembered.use(agents, entries, device=options.device, address=options.address, say=_say)
     chosen = ServeOptions(
@@ -67,6 +68,13 @@ def read_names(where: str, given: str) -> list[str]:
     if pairs or not names or len(set(names)) != len(names):
         raise InputError(f"{where}: name each agent to be served once", pairs)
     return names
+
+
+def check_names(hosts: list[str]) -> None:
+    """Raises InputError for what no Host header ever is: a name with a port, a scheme or a path."""
+    for name in hosts:
+        if not name or set(name) & set("/@?#[]* ") or (":" in name and name.count(":") < 2):
+            raise InputError(f"--allow-host {name}: give the name alone, without http:// and without a port")
 
 
 def read_key(file: Path | None) -> str | None:

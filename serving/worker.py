@@ -53,6 +53,8 @@ PACKAGES = {
 }
 
 
+# what torch's allocator for the CPU says, on Linux and elsewhere
+NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 PICTURES = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
 
 
@@ -315,9 +317,12 @@ def describe(error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Memory ran out on the host or on a device (torch's error is known by name, torch need not be loaded)."""
+    """Memory ran out on the host or on a device (torch's error is known by name, torch need not be loaded; that of its
+    allocator for the CPU, which has no type of its own, by its text)."""
     names = {cls.__name__ for cls in type(error).__mro__}
-    return isinstance(error, MemoryError) or "OutOfMemoryError" in names
+    if isinstance(error, MemoryError) or "OutOfMemoryError" in names:
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in NO_MEMORY)
 
 
 def is_fatal(error: BaseException) -> bool:

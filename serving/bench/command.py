@@ -181,11 +181,14 @@ class Bench:
                 )  # fmt: skip
                 self._measured[name] = replace(one, peers=found)
         together = ", ".join(self._measured)
-        with self._noted(together, "end_to_end"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            end = end_to_end.measure(
-                list(self._measured.values()), options.entries, options.settings, Path(folder),
-                seconds=options.seconds, device=options.device, say=_say,
-            )  # fmt: skip
+        end = end_to_end.Found()
+        try:
+            with self._noted(together, "end_to_end"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                end_to_end.measure(
+                    end, list(self._measured.values()), options.entries, options.settings, Path(folder),
+                    seconds=options.seconds, device=options.device, say=_say,
+                )  # fmt: skip
+        finally:
             for name, runs in end.runs.items():
                 self._measured[name] = replace(self._measured[name], end_to_end=runs)
             self._packed = end.packed

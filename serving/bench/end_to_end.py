@@ -28,8 +28,9 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, UnderstudyError
 from agents.stimuli import ConversationStimulus, Stimulus
 from agents.tasks import Mode, Task
-from serving.bench import apart, stimuli
+from serving.bench import apart, remembered, stimuli
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
+from serving.bench.table import rate
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
 from serving.worker import describe
@@ -74,6 +75,7 @@ class Found:
 
 
 def measure(
+    found: Found,
     measured: Sequence[Measured],
     entries: Mapping[str, Entry],
     settings: Mapping[str, Mapping[str, Any]],
@@ -82,28 +84,29 @@ def measure(
     seconds: float,
     device: Device,
     say: Callable[[str], None],
-) -> Found:
+) -> None:
     """Measure each agent at its best batch size with 1, 2 and 4 workers, as far as there are cores or GPUs for them,
-    and, of several agents, all together with one worker each.
+    and, of several agents, all together with one worker each. ``found`` is filled as it goes on, so that what ends
+    this early leaves what there was.
 
     The ratio is to the bare agent at the same batch size. Raises AgentStoppedError if Ray cannot be started.
     """
-    found = Found()
     job = Job(tuple(one for one in measured if one.best), entries, settings, folder, seconds, device)
     with closing(apart.run(run, job)) as messages:
         for message in messages:
             match message:
                 case Packed():
                     found.packed = message
-                    say("; ".join(f"{name}: packed: {rate:.4g} stimuli/s" for name, rate in message.stimuli_s.items()))
+                    for name, figure in message.stimuli_s.items():
+                        say(f"{name}: together with the others: {rate(figure)} stimuli/s")
                 case Failed():
                     found.failed.append(message)
                     say(f"{message.agent}: {message.message}")
                 case (str(name), EndToEnd() as one):
                     found.runs[name] = (*found.runs.get(name, ()), one)
                     workers = f"{one.replicas} worker{'s' * (one.replicas > 1)}"
-                    say(f"{name}: end to end, {workers}: {one.stimuli_s:.4g} stimuli/s, {one.ratio:.2f} of the bare")
-    return found
+                    whole = rate(one.stimuli_s)
+                    say(f"{name}: end to end, {workers}: {whole} stimuli/s, {one.ratio:.2f} of the bare agent")
 
 
 def run(send: Callable[[object], None], job: Job) -> None:
@@ -184,11 +187,11 @@ class _Run:
     async def _by_itself(self, cluster: Cluster, one: Measured) -> None:
         need = self._fleet(cluster, [one], 1)[0].admission.needs[one.agent]
         for replicas in possible(need, cluster.nodes, continuous=one.continuous):
-            rate = (await self._drive(cluster, [one], replicas))[one.agent]
+            figure = (await self._drive(cluster, [one], replicas))[one.agent]
             if replicas == 1:
-                self._alone[one.agent] = rate
-            size, bare = _base(one, self._agent(one).max_in_flight)
-            self.send((one.agent, EndToEnd(replicas, size, rate, rate / bare)))
+                self._alone[one.agent] = figure
+            assert one.best is not None
+            self.send((one.agent, EndToEnd(replicas, one.best.batch_size, figure, figure / one.best.stimuli_s)))
 
     async def _packed(self, cluster: Cluster) -> None:
         """All agents at once, one worker each."""
@@ -202,7 +205,8 @@ class _Run:
         """The agent with the batch size that was found best, as ``--batch-size auto`` has it."""
         agent = self.job.entries[one.agent].make(self.job.settings.get(one.agent))
         assert one.best is not None
-        agent.batch_size = one.best.batch_size
+        size = one.at(one.best.batch_size)
+        remembered.fit(agent, one.best.batch_size, None if size is None else size.peak_device_bytes)
         return agent
 
     def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[Fleet, Scheduler]:
@@ -268,7 +272,7 @@ class _Run:
             if len(begun) < len(begins):
                 continue
             rates = {name: one.rate(max(begun), BATCHES * replicas, seconds) for name, one in delivered.items()}
-            found = {name: rate for name, rate in rates.items() if rate is not None}
+            found = {name: figure for name, figure in rates.items() if figure is not None}
             if len(found) == len(rates):
                 return found
 
@@ -337,12 +341,3 @@ def possible(need: Need, nodes: Sequence[Node], *, continuous: bool) -> list[int
     return [
         count for count in REPLICAS if count == 1 or (count <= most and fits([replace(need, replicas=count)], nodes))
     ]
-
-
-def _base(one: Measured, calls: int) -> tuple[int, float]:
-    """(batch size, stimuli per second) of the bare agent that the whole is held against: its best; or for an engine
-    that batches by itself as many calls as the scheduler keeps under way, if that was measured."""
-    assert one.best is not None
-    if one.continuous and (size := one.at(calls)) is not None:
-        return size.batch_size, size.stimuli_s
-    return one.best.batch_size, one.best.stimuli_s

@@ -18,21 +18,26 @@ from serving.bench.results import Limits
 CPUS = Path("/sys/devices/system/cpu")
 SMALLEST, LARGEST = 64 << 20, 1 << 30  # bytes of the array that is copied
 CACHES = 4  # times the last cache, so that hardly anything of a copy is found there
+ON_CUDA = ("bfloat16", "float32", "float16")  # agents' types; the first is what those have whose precision is "auto"
 SIDES = (512, 1024, 2048, 4096, 8192)
 REPEATS = 3  # at the least
 
 
-def measure(device: str, seconds: float = 1.0, precision: str | None = None) -> Limits:
+def measure(device: str, seconds: float = 1.0) -> Limits:
     """Measure ``device`` ("cpu", "cuda:0") for about ``seconds`` each.
 
-    ``precision`` is the type of the matrices, "float32", "bfloat16" or "float16"; by default the one that agents whose
-    precision is "auto" have there: bfloat16 on CUDA, float32 elsewhere. Without torch it is numpy that copies and
-    multiplies, in float32.
+    Matrices are of every type that agents have there, so that each agent is held against its own: on CUDA those of
+    :data:`ON_CUDA`, on the CPU float32. Without torch it is numpy that copies and multiplies, in float32.
     """
     if importlib.util.find_spec("torch") is None:
         return Limits(_numpy_copy(seconds), _numpy_matrix(seconds), "float32")
-    precision = precision or ("bfloat16" if device.startswith("cuda") else "float32")
-    return Limits(_torch_copy(device, seconds), _torch_matrix(device, seconds, precision), precision)
+    first, *others = ON_CUDA if device.startswith("cuda") else ("float32",)
+    return Limits(
+        _torch_copy(device, seconds),
+        _torch_matrix(device, seconds, first),
+        first,
+        {precision: _torch_matrix(device, seconds, precision) for precision in others},
+    )
 
 
 def caches() -> int:

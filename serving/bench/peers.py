@@ -25,6 +25,7 @@ from agents.errors import AgentStoppedError, UnderstudyError
 from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli
 from serving.bench.peer_job import Job, Program
 from serving.bench.results import Measured, Peer
+from serving.bench.table import rate
 
 STIMULI = 256
 
@@ -56,19 +57,20 @@ def measure(
             ours = one.at(size)
             assert ours is not None
             try:
-                rate = _rate(program, Job(entry, settings, one, source, size, seconds))
+                theirs = _rate(program, Job(entry, settings, one, source, size, seconds))
             except UnderstudyError as error:
                 say(f"{one.agent}: {name}: {error}")
                 continue
-            found.append(Peer(name, size, rate, ours.stimuli_s / rate))
-            say(f"{one.agent}: {name}, batch {size}: {rate:.4g} stimuli/s; we {ours.stimuli_s / rate:.2f} times that")
+            found.append(Peer(name, size, theirs, ours.stimuli_s / theirs))
+            ratio = ours.stimuli_s / theirs
+            say(f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {ratio:.3g} times that")
     return tuple(found)
 
 
 def _rate(program: Program, job: Job) -> float:
     with closing(apart.run(program, job)) as messages:
-        for rate in messages:
-            return float(rate)
+        for figure in messages:
+            return float(figure)
     raise AgentStoppedError("it ended without a figure")
 
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,12 +67,14 @@ def _measure(job: Job, on_gpu: bool) -> float:
     lines = job.source.read_text().splitlines()
     rows = ray.data.from_items([{"row": lines[at % len(lines)]} for at in range(count)])
     arguments = (job.entry, dict(job.settings), job.measured.device, str(job.source.parent))
+    warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")  # nothing that a user could change
     answered = rows.map_batches(
         Answerer,
         fn_constructor_args=arguments,
         batch_size=size,
         compute=ray.data.ActorPoolStrategy(size=1),
         num_gpus=1 if on_gpu else 0,
+        max_restarts=0,  # otherwise Ray warns that they would fail
     )
     with tempfile.TemporaryDirectory(prefix="understudy-ray-data-") as folder:
         answered.write_json(folder)

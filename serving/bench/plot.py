@@ -121,6 +121,10 @@ def _roof(axes: Any, limits: Limits, agents: Sequence[Measured], styles: Sequenc
         )
         top = f"{_short(matrix)}FLOP/s {limits.precision}"
         axes.annotate(top, (right, matrix), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=9)
+    for precision, rate in limits.others.items():
+        axes.axhline(rate, color="black", linewidth=0.8, linestyle=":")
+        label = f"{_short(rate)}FLOP/s {precision}"
+        axes.annotate(label, (right, rate), xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8)
     for place, intensity, rate in found:
         style = {**styles[place], "linestyle": "none"}
         axes.plot([intensity], [rate], markersize=9, **style)

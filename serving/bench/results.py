@@ -6,7 +6,7 @@ limit can be a little above). null stands for what there is not, or what could n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -49,11 +49,17 @@ class Device(_Part):
 @dataclass(frozen=True)
 class Limits(_Part):
     """The most that the device was seen to do: bytes read and written per second while memory is copied, and floating
-    point operations per second of a product of large matrices of the type ``precision``."""
+    point operations per second of a product of large matrices of the type ``precision``; ``others`` are those of
+    further types, by type."""
 
     copy_bytes_s: float | None
     matrix_flop_s: float | None
     precision: str = "float32"
+    others: dict[str, float] = field(default_factory=dict)
+
+    def matrix(self, precision: str | None) -> float | None:
+        """Operations per second with matrices of a type, if that was measured."""
+        return self.matrix_flop_s if precision == self.precision else self.others.get(precision or "")
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,9 @@ class Size(_Part):
 
     ``p50_s`` and ``p95_s`` are of one batch, from the beginning of its preparation to its answers. ``busy`` is the
     share of the time spent in ``respond``, ``waiting`` that spent waiting for input to be prepared, ``device_busy``
-    that in which a kernel ran on the GPU. ``flops`` and ``bytes`` are what one batch has to do at least, ``flop_share``
-    and ``byte_share`` what they come to per second, of the :class:`Limits`. ``stimuli`` were answered in ``seconds``,
-    and ``failed`` more were not.
+    that in which a kernel ran on the GPU. ``flops`` and ``bytes`` are what one batch has to do at least, most of it
+    in ``precision``, ``flop_share`` and ``byte_share`` what they come to per second, of the :class:`Limits`.
+    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not.
     """
 
     batch_size: int
@@ -85,6 +91,7 @@ class Size(_Part):
     seconds: float
     stimuli: int
     failed: int = 0
+    precision: str | None = None
 
 
 @dataclass(frozen=True)

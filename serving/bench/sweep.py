@@ -24,6 +24,7 @@ from agents.tasks import Mode, Task
 from serving.bench import apart, device_time, machine, stimuli, work
 from serving.bench.loop import Batches, Calls, Window, said
 from serving.bench.results import Best, Differing, Limits, Measured, Size, Stopped
+from serving.bench.table import rate
 from serving.run import digest
 from serving.worker import describe, is_out_of_memory, release_memory, yield_to_device
 
@@ -99,7 +100,7 @@ class Sweep:
                 for message in messages:
                     self._note(message)
                     if isinstance(message, Size):
-                        say(f"{name}: {self.unit} {message.batch_size}: {message.stimuli_s:.4g} stimuli/s")
+                        say(f"{name}: {self.unit} {message.batch_size}: {rate(message.stimuli_s)} stimuli/s")
                     elif isinstance(message, Stopped):
                         say(f"{name}: {message.message}")
             except AgentStoppedError as error:
@@ -279,7 +280,7 @@ class Meter:
             window = self.loop.measure(size, self.job.seconds)
         except Exception as error:
             failure = describe(error)
-            why = is_out_of_memory(error) or "can't allocate memory" in failure  # torch's own, on the CPU
+            why = is_out_of_memory(error)
         else:
             if not window.answered:
                 return Stopped(size, "error", f"{self._unit} {size}: no stimulus is answered: {window.failure}")
@@ -292,7 +293,7 @@ class Meter:
     def _size(self, size: int, window: Window, cuda: Any) -> Size:
         host, device = machine.peak(), None if cuda is None else int(cuda.max_memory_reserved())
         seconds, total = window.seconds, window.answered + window.failed
-        p50, rate = window.percentile(0.5), total / size / window.seconds
+        p50, batches_s = window.percentile(0.5), total / size / window.seconds
         counted = self._work(size, p50)
         limits = self.job.limits
         return Size(
@@ -309,11 +310,12 @@ class Meter:
             device_busy=self._device_busy(size, p50) if cuda is not None else None,
             flops=counted.flops,
             bytes=counted.bytes,
-            flop_share=_share(counted.flops, rate, limits.matrix_flop_s),
-            byte_share=_share(counted.bytes, rate, limits.copy_bytes_s),
+            flop_share=_share(counted.flops, batches_s, limits.matrix(counted.precision)),
+            byte_share=_share(counted.bytes, batches_s, limits.copy_bytes_s),
             seconds=seconds,
             stimuli=window.answered,
             failed=window.failed,
+            precision=counted.precision,
         )
 
     def _work(self, size: int, batch_s: float) -> work.Work:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agents.contract import GIB, MIB
 from serving.bench.results import Measured, Result, Size
 
+INSTANT = 50e-6  # seconds of an answer beside which those that a record takes are not small
 HEAD = ("stimuli/s", "tokens/s", "fix/s", "p50", "p95", "busy", "waiting", "FLOP", "bytes", "host", "device")
 
 
@@ -16,7 +17,8 @@ def lines(result: Result) -> Iterator[str]:
     yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Understudy {result.version}"
     copy = "-" if limits.copy_bytes_s is None else f"{limits.copy_bytes_s / 1e9:.4g} GB/s copied"
     matrix = "-" if limits.matrix_flop_s is None else f"{limits.matrix_flop_s / 1e9:.4g} GFLOP/s {limits.precision}"
-    yield f"{device.name}, {device.memory / GIB:.0f} GiB: {copy}, {matrix}"
+    further = "".join(f", {flops / 1e9:.4g} {precision}" for precision, flops in limits.others.items())
+    yield f"{device.name}, {device.memory / GIB:.0f} GiB: {copy}, {matrix}{further}"
     for one in result.agents:
         yield ""
         yield from _agent(one)
@@ -25,7 +27,7 @@ def lines(result: Result) -> Iterator[str]:
         yield "together on one device, and alone:"
         for name in result.packed.agents:
             both, alone = result.packed.stimuli_s[name], result.packed.alone[name]
-            yield f"  {name}: {both:.4g} and {alone:.4g} stimuli/s ({_ratio(both, alone)})"
+            yield f"  {name}: {rate(both)} and {rate(alone)} stimuli/s ({_ratio(both, alone)})"
     if result.failed:
         yield ""
         for failed in result.failed:
@@ -44,19 +46,25 @@ def _agent(one: Measured) -> Iterator[str]:
     unit = "calls" if one.continuous else "batch"
     chosen = one.best.batch_size if one.best is not None else None
     rows = [(unit, *HEAD), *(_row(size, size.batch_size == chosen) for size in one.sizes)]
-    yield from columns(rows)
+    yield from columns(_filled(rows))
     if one.stopped is not None:
         yield f"  {one.stopped.message}"
     if one.best is not None:
-        yield f"  best: {one.best.batch_size}, {one.best.stimuli_s:.4g} stimuli/s"
+        yield f"  best: {one.best.batch_size}, {rate(one.best.stimuli_s)} stimuli/s"
     if one.differing is not None:
         found = one.differing
         yield f"  {found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
     for whole in one.end_to_end:
         workers = f"{whole.replicas} worker{'s' * (whole.replicas > 1)}"
-        yield f"  end to end, {workers}: {whole.stimuli_s:.4g} stimuli/s, {whole.ratio:.2f} of the bare agent"
+        yield f"  end to end, {workers}: {rate(whole.stimuli_s)} stimuli/s, {whole.ratio:.2f} of the bare agent"
+    if one.end_to_end and one.best is not None and one.best.stimuli_s * INSTANT > 1:
+        yield (
+            f"  (an answer takes the bare agent {_seconds(1 / one.best.stimuli_s)}, less than reading a stimulus and "
+            "writing a record: the ratio says what those cost)"
+        )
     for peer in one.peers:
-        yield f"  {peer.name}, batch {peer.batch_size}: {peer.stimuli_s:.4g} stimuli/s; we {peer.ratio:.2f} times that"
+        theirs = rate(peer.stimuli_s)
+        yield f"  {peer.name}, batch {peer.batch_size}: {theirs} stimuli/s; we {peer.ratio:.3g} times that"
 
 
 def _row(size: Size, is_best: bool) -> tuple[str, ...]:
@@ -65,7 +73,7 @@ def _row(size: Size, is_best: bool) -> tuple[str, ...]:
         busy += f" ({_share(size.device_busy)})"
     return (
         f"{size.batch_size}{'*' * is_best}",
-        f"{size.stimuli_s:.4g}",
+        rate(size.stimuli_s),
         _number(size.tokens_s),
         _number(size.fixations_s),
         _seconds(size.p50_s),
@@ -77,6 +85,12 @@ def _row(size: Size, is_best: bool) -> tuple[str, ...]:
         _memory(size.peak_host_bytes),
         _memory(size.peak_device_bytes),
     )
+
+
+def _filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The columns, below their heads, in which there is anything."""
+    shown = [at for at in range(len(rows[0])) if any(row[at] != "-" for row in rows[1:])]
+    return [[row[at] for at in shown] for row in rows]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -126,7 +140,12 @@ def _ratio(new: float | None, old: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return "-" if value is None else rate(value)
+
+
+def rate(value: float) -> str:
+    """A number per second: four digits, and never a power of ten."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _share(value: float | None) -> str:
@@ -136,7 +155,9 @@ def _share(value: float | None) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+    if value >= 1:
+        return f"{value:.3g} s"
+    return f"{1000 * value:.3g} ms" if value >= 0.001 else f"{1e6 * value:.3g} µs"
 
 
 def _memory(value: int | None) -> str:

@@ -22,6 +22,7 @@ class Work:
 
     flops: int | None = None
     bytes: int | None = None
+    precision: str | None = None  # torch's name of the type in which most of the operations were done
 
 
 def of(agent: Agent[Any], batch: Sequence[Any], draws: Sequence[Draw]) -> Work:
@@ -31,11 +32,16 @@ def of(agent: Agent[Any], batch: Sequence[Any], draws: Sequence[Draw]) -> Work:
     counter = _counter()
     with counter:
         agent.respond(batch, draws)
-    return Work(counter.flops or None, counter.read or None)
+    most = max(counter.by_type, key=counter.by_type.__getitem__, default=None)
+    return Work(
+        sum(counter.by_type.values()) or None,
+        counter.read or None,
+        None if most is None else str(most).removeprefix("torch."),
+    )
 
 
 def _counter() -> Any:
-    """A mode that adds up operations, in ``flops``, and the bytes of parameters that operators take in, in ``read``.
+    """A mode that adds up operations in ``by_type``, and the bytes of parameters that operators take in, in ``read``.
 
     The formulas are those of torch's own counter. That one cannot be used as it is: it hooks into every module for the
     sake of training, and fails where a module is given a parameter while nothing is trained (BLIP-2's queries).
@@ -48,11 +54,11 @@ def _counter() -> Any:
     formulas = {**flop_registry, aten._scaled_dot_product_flash_attention_for_cpu: _attention}
 
     class Counter(TorchDispatchMode):
-        flops = 0
         read = 0
 
         def __init__(self) -> None:
             super().__init__()  # type: ignore[no-untyped-call]
+            self.by_type: dict[Any, int] = {}
             self._storages: set[int] = set()
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +71,8 @@ def _counter() -> Any:
                     return out
             out = func(*args, **kwargs)
             if formula is not None:
-                self.flops += int(formula(*args, **kwargs, out_val=out))
+                kind = _tensors([*args, *kwargs.values()])[0].dtype
+                self.by_type[kind] = self.by_type.get(kind, 0) + int(formula(*args, **kwargs, out_val=out))
             self._note_weights(func, [*args, *kwargs.values()], out)
             return out
 

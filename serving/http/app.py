@@ -29,6 +29,7 @@ ERROR_STATUS = {
     415: "The body is of another type.",
     422: "The request is wrong; `problems` says where.",
     429: "The agent's queue is full; `Retry-After` says when to come back.",
+    431: "The request's head is too large.",
     503: "The agent failed or is being loaded, or the server is ending or has too much to do.",
     504: "There was no answer in time.",
 }
@@ -113,7 +114,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         for method, operation in methods.items():
             operation["responses"].pop("422", None)  # FastAPI's own, of another shape
             for status, meaning in ERROR_STATUS.items():
-                if method == "post" or status in (401, 403, 404, 405, 503):
+                if method == "post" or status in (401, 403, 404, 405, 431, 503):
                     operation["responses"].setdefault(str(status), {"description": meaning, "content": error})
     found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     return found

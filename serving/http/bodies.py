@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema
@@ -17,6 +17,7 @@ from pydantic.config import JsonDict
 
 from agents.stimuli import ADAPTER, Stimulus, parse_row
 from serving.http.problems import ApiError
+from serving.row_problems import field_problems
 
 IMAGES = ("image", "target_image", "target_mask")
 ImageField = Literal["image", "target_image", "target_mask"]
@@ -88,12 +89,17 @@ def parse(model: type[M], body: bytes) -> M:
         raise invalid(error) from None
 
 
-def invalid(error: ValidationError, *prefix: str) -> ApiError:
+def invalid(error: ValidationError) -> ApiError:
     """The ApiError for what pydantic found."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     if found and found[0]["type"] == "json_invalid":
         return ApiError(400, "bad_json", "the body is no JSON")
-    problems = [_problem(".".join(map(str, (*prefix, *one["loc"]))), one["msg"]) for one in found[:SHOWN]]
+    return _wrong([(".".join(map(str, one["loc"])) or "body", one["msg"]) for one in found])
+
+
+def _wrong(found: Sequence[tuple[str, str]]) -> ApiError:
+    """The ApiError for fields and what is wrong with each."""
+    problems = [_problem(field, message) for field, message in found[:SHOWN]]
     message = f"{len(found)} fields of the request are wrong"
     if len(problems) == 1:
         message = f"{problems[0]['field']}: {problems[0]['message']}"
@@ -116,7 +122,14 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     try:
         return parse_row(json.dumps(row), files=files)  # as JSON, where a pair is a list
     except ValidationError as error:
-        raise invalid(error, "stimulus") from None
+        raise _wrong([_of_row(field, message) for field, message in field_problems(error, row)]) from None
+
+
+def _of_row(field: str | None, message: str) -> tuple[str, str]:
+    """A problem of a row by its field in the request, where images are beside the stimulus."""
+    if field in IMAGES:
+        return f"images.{field}", message
+    return ("stimulus" if field is None else f"stimulus.{field}"), message
 
 
 def _problem(field: str, message: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from serving.http.problems import ApiError
 
 HEAD_SECONDS = 10.0  # for a request's head to arrive
+HEAD_BYTES = 65_536  # of a head, or of what else is no body, such as the headers after one in chunks
 LAST_SECONDS = 1.0  # for the end of what a client sends who has been refused
 TAKEN_SECONDS = 60.0  # in which a client takes nothing of what was written to it
 
@@ -20,23 +21,22 @@ def protocol(
     """uvicorn's protocol for at most ``connections`` at once; further ones are told to come back and closed.
 
     A client whose request's head takes longer than ``head_seconds``, or who takes nothing of an answer for
-    ``taken_seconds``, is cut off: it would keep a connection, and an answer's place, as long as it likes.
+    ``taken_seconds``, is cut off: it would keep a connection, and an answer's place, as long as it likes. So is one who
+    sends HEAD_BYTES that are neither a head's end nor a body's bytes: the parser keeps them all, before anybody has
+    asked for a key.
     """
 
     class Bounded(HttpToolsProtocol):
         _refused = False
         _head: asyncio.TimerHandle | None = None
         _full: asyncio.TimerHandle | None = None
+        _kept = 0  # bytes that the parser may have kept since something came of them
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             if len(self.connections) > connections:
                 busy = ApiError(503, "overloaded", "too many connections are open", headers={"retry-after": "1"})
-                transport.write(_whole(b"503 Service Unavailable", busy))
-                transport.write_eof()
-                # What has been sent already is read first: to close on it would reset the connection, answer and all.
-                self._refused = True
-                self.loop.call_later(LAST_SECONDS, transport.close)
+                self._refuse(b"503 Service Unavailable", busy)
                 return
             self._expect()
 
@@ -45,11 +45,28 @@ def protocol(
                 return
             if self._head is None and (self.cycle is None or self.cycle.response_complete):
                 self._expect()
+            self._kept += len(data)
             super().data_received(data)
+            if self._kept <= HEAD_BYTES or self.transport.is_closing():
+                return
+            if self.cycle is None or self.cycle.response_complete:
+                large = ApiError(431, "head_too_large", f"a request's head has at most {HEAD_BYTES:,} bytes")
+                self._refuse(b"431 Request Header Fields Too Large", large)
+            else:  # nothing can be said in the middle of another answer
+                self.transport.abort()
 
         def on_headers_complete(self) -> None:
             self._stop_waiting()
+            self._kept = 0
             super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._kept = 0
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._kept = 0
+            super().on_message_complete()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
@@ -69,6 +86,13 @@ def protocol(
             bad = ApiError(400, "bad_request", "this is no HTTP request")
             self.transport.write(_whole(b"400 Bad Request", bad))
             self.transport.close()
+
+        def _refuse(self, status: bytes, error: ApiError) -> None:
+            self.transport.write(_whole(status, error))
+            self.transport.write_eof()
+            # What has been sent already is read first: to close on it would reset the connection, answer and all.
+            self._refused = True
+            self.loop.call_later(LAST_SECONDS, self.transport.close)
 
         def _expect(self) -> None:
             self._head = self.loop.call_later(head_seconds, self._too_slow)

@@ -145,6 +145,8 @@ class Guard:
             raise too_large(rules)
         if scope["method"] == "POST":
             _check_type(headers)
+            if b"upgrade" in headers:  # the parser takes what follows for that protocol's, and no body arrives
+                raise ApiError(400, "bad_request", "only HTTP/1.1 is spoken here: ask without the header Upgrade")
 
 
 class _Body:

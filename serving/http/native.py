@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from starlette.exceptions import HTTPException
 
 from agents import __version__
 from serving.http.bodies import IMAGES, MOST_ITEMS, ResponseRequest, StreamRequest, parse, stimulus_of
@@ -150,18 +151,23 @@ async def _asked(request: Request) -> tuple[ResponseRequest, Mapping[str, bytes]
     """The request and the images of its multipart form. Raises ApiError."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         return parse(ResponseRequest, await request.body()), None
-    form = await request.form(max_files=len(IMAGES), max_fields=1)
+    try:
+        form = await request.form(max_files=len(IMAGES), max_fields=1 + len(IMAGES))
+    except HTTPException:
+        message = f"the form cannot be read: it has one field, of at most 1 MiB, and at most {len(IMAGES)} files"
+        raise ApiError(400, "bad_request", message) from None
     try:
         text = form.get("request")
         if not isinstance(text, str):
-            raise ApiError(422, "invalid_request", "the form needs a field request with the JSON")
+            raise ApiError(422, "invalid_request", "the form needs a field request with the JSON, which is no file")
         asked: ResponseRequest = parse(ResponseRequest, text.encode())
         files: dict[str, bytes] = {}
-        for name, part in form.items():
-            if name == "request":
+        for name, part in form.multi_items():
+            if part is text:
                 continue
-            if name not in IMAGES or isinstance(part, str):
-                raise ApiError(422, "invalid_request", f"the form's files are {', '.join(IMAGES)}")
+            if name not in IMAGES or isinstance(part, str) or name in files:
+                message = f"beside one field request the form has files: {', '.join(IMAGES)}, each at most once"
+                raise ApiError(422, "invalid_request", message)
             files[name] = await part.read()
         return asked, files
     finally:

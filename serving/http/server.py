@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
+import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,6 +49,27 @@ def check_key(host: str, key: str | None) -> None:
         )
 
 
+def check_address(host: str, port: int) -> None:
+    """Raises InputError for an address that cannot be listened at, as long as nothing has been started for it."""
+    where = f"{_shown(host)}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise InputError(f"cannot listen at {where}: there is no such host; --host names one of this machine") from None
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    raise InputError(f"cannot listen at {where}: something else does; --port chooses another") from None
+                said = os.strerror(error.errno or 0).lower()
+                raise InputError(f"cannot listen at {where}: {said}; see --host and --port") from None
+
+
 async def serve(
     options: ServeOptions,
     agents: Mapping[str, Agent[Any]],
@@ -59,6 +83,7 @@ async def serve(
     ``listen`` takes the signals back that Ray has taken when it started. Raises ClusterError, InputError (an address
     that cannot be had) and UnavailableError.
     """
+    check_address(address.host, address.port)
     service = Service(options, agents)
     app = create_app(service, rules, _log_request)
     server = _Server(_config(app, address))
@@ -144,8 +169,10 @@ class JsonLines(logging.Formatter):
     """One JSON object a line: when, what, and what is known about it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        about = getattr(record, "about", None) or {"message": record.getMessage()}
-        return _line(record.levelname.lower(), record.name.rpartition(".")[2], about)
+        event, about = record.getMessage(), getattr(record, "about", None)
+        if about is None:  # of uvicorn, which has sentences and no names for them
+            event, about = record.name.rpartition(".")[2], {"message": event}
+        return _line(record.levelname.lower(), event, about)
 
 
 def _line(level: str, event: str, about: Mapping[str, Any]) -> str:

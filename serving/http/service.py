@@ -16,7 +16,7 @@ from typing import Any, Literal
 from agents.answers import ConversationAnswer, Message, TurnAnswer
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, AnswerError, UnderstudyError
+from agents.errors import AgentStoppedError, AnswerError, ClusterError, UnavailableError, UnderstudyError
 from agents.language.casting import SIDES
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.asked import task_of
@@ -71,7 +71,11 @@ class _Counted(Scheduler):
 
 
 class Service:
-    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``."""
+    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``.
+
+    An agent that lacks something on this machine has failed from the beginning; the others are served. Raises
+    UnavailableError if all do.
+    """
 
     def __init__(self, options: ServeOptions, agents: Mapping[str, Agent[Any]], metrics: Metrics | None = None) -> None:
         self.options = options
@@ -83,7 +87,9 @@ class Service:
         self.headers: dict[str, Header] = {}
         self._described = {name: digest([(options.entries[name], agent)]) for name, agent in agents.items()}
         self._active: Counter[str] = Counter()
-        self._errors: dict[str, str] = {}
+        self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}
+        if len(self._errors) == len(agents):
+            raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
         self._root = tempfile.TemporaryDirectory(prefix="understudy-serve-")
@@ -97,19 +103,25 @@ class Service:
         """Start or join Ray and, if they are not to be loaded lazily, begin to load the agents. Raises ClusterError,
         UnavailableError and InputError."""
         options = self.options
+        usable = {name: agent for name, agent in self.agents.items() if name not in self._errors}
+        for name, lacking in self._errors.items():
+            self._log_failed(name, lacking)
         await self._cluster.start()
         self._fleet = Fleet(
-            self._cluster, self.scheduler, self.agents, options.entries, options.settings, self._root.name,
+            self._cluster, self.scheduler, usable, options.entries, options.settings, self._root.name,
             options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
         )  # fmt: skip
-        self._fleet.admit([tuple(self.agents)], lambda name: 1 << 30)
+        self._fleet.admit([tuple(usable)], lambda name: 1 << 30)
         if not options.lazy:
-            for name in self.agents:
+            for name in usable:
                 self._begin(name)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when Ray has died under us."""
-        await self._cluster.watch()
+        try:
+            await self._cluster.watch()
+        except ClusterError:
+            raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
         """End the agents and Ray."""
@@ -134,7 +146,10 @@ class Service:
             await self._fleet.loaded(name)
         except Exception as error:
             self._errors[name] = str(error) if isinstance(error, UnderstudyError) else describe(error)
-            log.error("agent", extra={"about": {"agent": name, "failed": self._errors[name]}})
+            self._log_failed(name, self._errors[name])
+
+    def _log_failed(self, name: str, why: str) -> None:
+        log.error("agent", extra={"about": {"agent": name, "failed": why}})
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Of each agent ``state``, and ``error`` if it failed."""

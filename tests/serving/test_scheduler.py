@@ -21,7 +21,7 @@ from agents.stimuli import Stimulus, parse_row
 from serving.items import Item
 from serving.lane import Breaker, Lane
 from serving.scheduler import Scheduler
-from serving.worker import Batch, Spec, Work, Worker
+from serving.worker import Batch, Spec, Work, Worker, is_out_of_memory
 from serving.workers import RemoteWorker, WorkerLost
 
 RUN_SEED = 7
@@ -110,6 +110,18 @@ def test_an_error_in_an_items_place_fails_that_item_alone() -> None:
     found = stream(30, {"fail": "w013"}, batch_size=30)
     assert [name for name, item in found.items() if item.status == "failed"] == ["w013"]
     assert found["w013"].error == ("told_to_fail", "told to fail w013")
+
+
+def test_torchs_allocator_for_the_cpu_has_no_error_of_its_own() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(RuntimeError, match="DefaultCPUAllocator") as raised:
+        torch.empty(1 << 60, dtype=torch.uint8)
+    assert is_out_of_memory(raised.value)
+    elsewhere = (
+        "[enforce fail at alloc_cpu.cpp:80] data. DefaultCPUAllocator: not enough memory: you tried to allocate 8"
+    )
+    assert is_out_of_memory(RuntimeError(elsewhere))
+    assert not is_out_of_memory(RuntimeError("can't allocate memory for a mistake of another kind"))
 
 
 def test_out_of_memory_halves_the_batch_and_is_remembered() -> None:

@@ -4,7 +4,7 @@ import { recorded } from "./answers.js";
 import { call } from "./api.js";
 import { badge, count, el, note, said, small } from "./dom.js";
 
-const MOST = 5000; // characters of a message that the server takes
+const MOST = 2000; // characters of a message that the server takes
 
 export class Talk {
   /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */

@@ -18,7 +18,7 @@ from agents import catalogue
 from agents.tasks import TASKS
 from serving.bench import command, machine, remembered, results, stimuli, table
 from serving.bench.command import Options, bench
-from serving.bench.results import Device, Result
+from serving.bench.results import Device, Limits, Result
 from serving.checking import check_set
 from serving.cli import main
 
@@ -54,8 +54,18 @@ def test_the_last_line_is_the_result_which_can_be_compared(
     monkeypatch.setattr(command, "STIMULI", 4)
     out = tmp_path / "out"
     asked = ("null", "--batch-sizes", "2,1,2", "--task", "attention_prediction", "--mode", "search")
-    assert measure(*asked, "--out", str(out)) == 0
-    found = last(capsys)
+    then = results.Host("then", "a processor", 1, 1)
+    before = Result("0.0.1", "2001-02-03T04:05:06.000Z", then, Device("a processor", "cpu", 1), Limits(None, None), ())
+    old_file = tmp_path / "old.json"
+    old_file.write_bytes(before.to_json())
+    assert measure(*asked, "--out", str(out), "--compare", str(old_file)) == 0
+    text = capsys.readouterr().out
+    assert text.endswith("}\n")
+    assert "beside 2001-02-03T04:05:06.000Z, a processor" in text
+    assert "null: was not measured then" in text
+    found = results.from_json(text.splitlines()[-1])
+    head = next(line for line in text.splitlines() if line.split()[:1] == ["batch"])
+    assert head.split() == ["batch", "stimuli/s", "fix/s", "p50", "p95", "busy", "waiting", "host"]  # what there is
     assert results.read(out / "bench.json") == found
     assert found.complete
     [one] = found.agents
@@ -64,26 +74,15 @@ def test_the_last_line_is_the_result_which_can_be_compared(
     for size in one.sizes:  # null's scanpaths have three fixations each
         assert size.fixations_s == pytest.approx(3 * size.stimuli_s)
         assert size.tokens_s is None
-    assert measure(*asked, "--compare", str(out / "bench.json")) == 0
-    text = capsys.readouterr().out
-    assert f"beside {found.created}" in text
-    results.from_json(text.splitlines()[-1])
-
-
-@pytest.mark.usefixtures("quick")
-def test_ratios_are_new_over_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert measure("null", "--batch-sizes", "1,4", *WORDS) == 0
-    new = last(capsys)
-    [one] = new.agents
     slower = tuple(
         replace(size, stimuli_s=size.stimuli_s / 2, p50_s=size.p50_s * 4, p95_s=size.p95_s * 5) for size in one.sizes
     )
-    old = replace(new, agents=(replace(one, sizes=slower[1:]),))
-    rows = [line.split() for line in table.comparison(new, old)]
-    assert ["4", "2", "0.25", "0.2", "1", "-"] in rows
+    old = replace(found, agents=(replace(one, sizes=slower[1:]),))
+    rows = [line.split() for line in table.comparison(found, old)]
+    assert ["2", "2", "0.25", "0.2", "1", "-"] in rows
     assert not [row for row in rows if row[:1] == ["1"]]  # was not measured then
     other = replace(old, device=Device("another", "cpu", 1))
-    assert any("another machine or device" in line for line in table.comparison(new, other))
+    assert any("another machine or device" in line for line in table.comparison(found, other))
 
 
 @pytest.mark.usefixtures("quick")
@@ -132,50 +131,40 @@ def test_bad_sizes_are_refused(sizes: str, capsys: pytest.CaptureFixture[str]) -
     assert "must be a number" in capsys.readouterr().err
 
 
-def started(tmp_path: Path, *more: str) -> subprocess.Popen[str]:
-    """The command in a process in which, and in whose children, there is no Ray."""
-    (tmp_path / "ray.py").write_text('raise ImportError("Ray was asked for")\n')
+def test_without_ray_and_after_ctrl_c_what_was_measured_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text('raise ImportError("Ray was asked for")\n')  # in the children, too
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
-    words = [
+    out = tmp_path / "out"
+    words = ["null", "null-one", "--set", "null-one.delay_s=60", "--seconds", "0.02", "--batch-sizes", "2"]
+    call = [
         sys.executable,
         "-m",
         "serving.cli",
         "bench",
-        "null",
-        "null-one",
+        *words,
+        *WORDS,
         "--bare",
         "--device",
         "cpu",
-        *WORDS,
-        *more,
+        "--out",
+        str(out),
     ]
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_bare_agents_need_no_ray(tmp_path: Path) -> None:
-    with started(tmp_path, "--seconds", "0.02", "--batch-sizes", "2") as process:
-        out, err = process.communicate()
-    assert process.returncode == 0, err
-    found = results.from_json(out.splitlines()[-1])
-    assert [one.agent for one in found.agents] == ["null", "null-one"]
-    assert found.limits.copy_bytes_s is not None
-    assert found.limits.matrix_flop_s is not None
-
-
-def test_after_ctrl_c_what_was_measured_is_told(tmp_path: Path) -> None:
-    with started(tmp_path, "--seconds", "0.5", "--out", str(tmp_path / "out")) as process:
+    with subprocess.Popen(call, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        while "batch size 1:" not in process.stderr.readline():
-            assert process.poll() is None
+        said = ""
+        while "null-one: loading" not in said:
+            said += process.stderr.readline()
+            assert process.poll() is None, said
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
-    assert process.returncode == 130, err
-    found = results.from_json(out.splitlines()[-1])
+        told, rest = process.communicate()
+    assert process.returncode == 130, said + rest
+    found = results.from_json(told.splitlines()[-1])
     assert not found.complete
     [one] = found.agents
-    assert one.sizes[0].batch_size == 1
-    assert one.sizes[-1].batch_size < 1024
-    assert results.read(tmp_path / "out" / "bench.json") == found
+    assert [size.batch_size for size in one.sizes] == [2]
+    assert found.limits.copy_bytes_s is not None
+    assert found.limits.matrix_flop_s is not None
+    assert results.read(out / "bench.json") == found
 
 
 def run(tmp_path: Path, name: str, *more: str) -> list[int]:
@@ -191,30 +180,31 @@ def run(tmp_path: Path, name: str, *more: str) -> list[int]:
 
 @pytest.mark.usefixtures("ray_address", "quick")
 def test_generate_uses_the_best_size_of_the_same_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hint = "`understudy bench null`"
     assert measure("null", "--batch-sizes", "3", *WORDS) == 0
     capsys.readouterr()
     assert run(tmp_path, "same") == [3] * 12
-    assert hint not in capsys.readouterr().err
-    assert run(tmp_path, "settings", "--set", "null.prepare_s=0.0001") == [12] * 12
-    err = capsys.readouterr().err
-    assert err.count(hint) == 1
-    assert "null runs with its own, 512" in err
+    assert "`understudy bench null`" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick")
 def test_what_is_remembered_holds_for_one_device_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = {"null": catalogue.get("null")}
 
-    def size() -> int:
+    def size(**settings: float) -> int:
         said: list[str] = []
-        agents: dict[str, Any] = {"null": entries["null"].make()}
+        agents: dict[str, Any] = {"null": entries["null"].make(settings)}
         remembered.use(agents, entries, device="cpu", address=None, say=said.append)
-        assert len(said) == (agents["null"].batch_size == 512)  # its own
+        if agents["null"].batch_size == 512:
+            [sentence] = said
+            assert "null runs with its own, 512" in sentence
+            assert "`understudy bench null`" in sentence
+        else:
+            assert said == []
         return int(agents["null"].batch_size)
 
     assert measure("null", "--batch-sizes", "3", *WORDS) == 0
     assert size() == 3
+    assert size(prepare_s=0.0001) == 512
     with monkeypatch.context() as patch:
         patch.setattr(machine, "cpu", lambda: Device("another", "cpu", 1))
         assert size() == 512

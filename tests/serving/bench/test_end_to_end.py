@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 
 from agents import catalogue
 from agents.contract import GIB
-from serving.bench import end_to_end, stimuli
-from serving.bench.end_to_end import Delivered, items, possible
-from serving.bench.results import Best, Measured, Size
+from serving import interrupts
+from serving.bench import apart, end_to_end, peers, stimuli, table
+from serving.bench.command import Bench, Options
+from serving.bench.end_to_end import Delivered, Found, items, possible
+from serving.bench.results import Best, Device, EndToEnd, Measured, Size
 from serving.items import Item
 from serving.placement import Need, Node
 
@@ -97,13 +100,25 @@ def test_the_set_has_no_end_and_a_conversation_is_one_turn(tmp_path: Path) -> No
     assert {(one.turn, one.options) for one in itertools.islice(items("null", words), 4)} == {(None, None)}
 
 
-def test_agents_are_measured_alone_with_more_workers_and_together(tmp_path: Path) -> None:
+def here(function: Any, *arguments: Any) -> Iterator[Any]:
+    """As apart.run, in this process, whose Ray the other tests use, too."""
+    sent: list[Any] = []
+    function(sent.append, *arguments)
+    yield from sent
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     null = catalogue.get("null")
     entries = {name: replace(null, name=name) for name in ("one", "two", "broken")}
-    settings = {"one": {"delay_s": 0.02}, "two": {"delay_s": 0.01}, "broken": {"fail_load": True}}
+    settings = {"one": {"delay_s": 0.02}, "two": {"delay_s": 0.01}, "broken": {"delay_s": -1.0}}
     said: list[str] = []
-    found = end_to_end.measure(
-        [measured(name, 4, 100.0) for name in entries], entries, settings, tmp_path,
+    found = Found()
+    monkeypatch.setattr(apart, "run", here)
+    monkeypatch.setattr(end_to_end, "REPLICAS", (1,))
+    monkeypatch.setattr(end_to_end, "PATIENCE", 0.0)
+    end_to_end.measure(
+        found, [measured(name, 4, 100.0) for name in entries], entries, settings, tmp_path,
         seconds=0.1, device="cpu", say=said.append,
     )  # fmt: skip
     assert [(one.agent, one.part) for one in found.failed] == [("broken", "end_to_end")]
@@ -120,8 +135,42 @@ def test_agents_are_measured_alone_with_more_workers_and_together(tmp_path: Path
     assert not list(tmp_path.glob("*.records"))
 
 
-def measured(name: str, batch_size: int, rate: float) -> Measured:
-    size = Size(batch_size, rate, None, None, 1.0, 1.0, 1, None, 1.0, 0.0, None, None, None, None, None, 1.0, 1)
+def test_an_agent_has_the_size_and_the_memory_that_were_measured(tmp_path: Path) -> None:
+    one = measured("git-large-coco", 6, 10.0, 10**12)
+    two = replace(measured("null-one", 3, 10.0), continuous=True)
+    entries = {name: catalogue.get(name) for name in ("git-large-coco", "null-one")}
+    running = end_to_end._Run(lambda message: None, end_to_end.Job((one, two), entries, {}, tmp_path, 1.0, "cpu"))
+    agent = running._agent(one)
+    assert agent.batch_size == 6
+    assert agent.device_memory >= 10**12
+    assert running._agent(two).max_in_flight == 3
+
+
+def test_what_was_found_before_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*arguments: Any) -> Iterator[Any]:
+        yield "null", EndToEnd(1, 4, 50.0, 0.5)
+        raise interrupts.Interrupted(2)
+
+    monkeypatch.setattr(apart, "run", ends)
+    monkeypatch.setattr(peers, "measure", lambda *arguments, **options: ())
+    entries = {"null": catalogue.get("null")}
+    running = Bench(Options(entries, {}), {"null": entries["null"].make()}, {}, tmp_path)
+    running._device = Device("a processor", "cpu", 1)
+    running._measured["null"] = measured("null", 4, 100.0)
+    with pytest.raises(interrupts.Interrupted):
+        running._beyond()
+    found = running.result(complete=False)
+    assert found is not None
+    assert found.agents[0].end_to_end == (EndToEnd(1, 4, 50.0, 0.5),)
+    lines = "\n".join(table.lines(found))
+    assert "end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent" in lines
+    assert "what those cost" not in lines
+    instant = replace(found, agents=(replace(found.agents[0], best=Best(4, 1e6)),))
+    assert "takes the bare agent 1 µs" in "\n".join(table.lines(instant))
+
+
+def measured(name: str, batch_size: int, rate: float, device_bytes: int | None = None) -> Measured:
+    size = Size(batch_size, rate, None, None, 1.0, 1.0, 1, device_bytes, 1.0, 0.0, None, None, None, None, None, 1.0, 1)
     return Measured(
         name, "word_association", None, "0" * 64, {}, "cpu", False, False, 1.0, 1.0, (size,), None,
         Best(batch_size, rate),

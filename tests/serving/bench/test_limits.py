@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from serving.bench import limits
+from serving.bench.results import Limits
 
 
 @pytest.fixture
@@ -64,6 +65,11 @@ def test_a_copy_reads_and_writes_and_a_product_multiplies_and_adds(
     assert found.matrix_flop_s == 2 * 512**3 / 2.0
     assert found.precision == "float32"
     assert len(seen) == 2
+
+
+def test_each_type_has_a_limit_of_its_own() -> None:
+    found = Limits(1.0, 8e12, "bfloat16", {"float32": 1e12})
+    assert [found.matrix(one) for one in ("bfloat16", "float32", "float16", None)] == [8e12, 1e12, None, None]
 
 
 def test_all_last_caches_are_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

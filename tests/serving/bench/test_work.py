@@ -85,6 +85,9 @@ def test_operations_and_bytes_of_a_vgg() -> None:
     found = work.of(agent, [torch.zeros(3, 16, 16)] * 4, [Draw(1)] * 4)
     convolutions = 2 * 9 * (3 * 8 * 16 * 16 + 8 * 16 * 8 * 8)
     assert found.flops == 4 * (convolutions + 2 * 1024 * 10)
+    assert found.precision == "float32"
+    agent.model.to(torch.bfloat16)
+    assert work.of(agent, [torch.zeros(3, 16, 16, dtype=torch.bfloat16)], [Draw(1)]).precision == "bfloat16"
     assert found.bytes == 4 * (9 * 3 * 8 + 8 + 9 * 8 * 16 + 16 + 1024 * 10 + 10)
 
 
@@ -99,7 +102,7 @@ def test_a_weight_that_is_expanded_is_read_once() -> None:
 
     agent = Shifted(Settings(), "shifted")
     agent.load("cpu")
-    assert work.of(agent, [torch.zeros(8)] * 5, [Draw(1)] * 5) == work.Work(None, 32)
+    assert work.of(agent, [torch.zeros(8)] * 5, [Draw(1)] * 5) == work.Work(None, 32, None)
 
 
 def test_a_parameter_may_be_what_a_module_is_given() -> None:
@@ -124,4 +127,4 @@ def test_an_agent_without_torch_has_no_figures() -> None:
     agent.open()
     agent.load("cpu")
     prepared = agent.prepare(parse_row('{"id": "a", "task": "word_association", "cue": "hot"}'))
-    assert work.of(agent, [prepared], [Draw(1)]) == work.Work(None, None)
+    assert work.of(agent, [prepared], [Draw(1)]) == work.Work(None, None, None)

@@ -92,6 +92,51 @@ def test_a_form_is_answered_as_json_is(served: str) -> None:
     assert as_form["stimulus_sha256"] == as_json["stimulus_sha256"]
 
 
+@pytest.mark.parametrize(
+    ("parts", "status", "says"),
+    [
+        ({"image": ("", b"photo.jpg")}, 422, "files: image"),
+        ({"image": ("a.jpg", b"x"), "image ": ("b.jpg", b"x")}, 422, "at most once"),
+        ({"picture": ("a.jpg", b"x")}, 422, "files: image"),
+        ({"request": ("request.json", b"{}")}, 422, "is no file"),
+        ({"request": ("", b" " * 2_000_000)}, 400, "at most 1 MiB"),
+    ],
+    ids=["field", "twice", "name", "file", "large"],
+)
+def test_what_is_wrong_with_a_form_is_said(served: str, parts: Any, status: int, says: str) -> None:
+    asked = json.dumps({"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}).encode()
+    body, kind = form(**{"request": ("", asked), **parts})
+    body = body.replace(b'name="image "', b'name="image"')
+    found, _, said = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Understudy": "1"})
+    assert found == status
+    assert says in said["error"]["message"]
+
+
+def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:
+    """As some clients offer with every request; the parser would take the body for the other protocol's."""
+    offered = {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"}
+    status, _, said = ask(f"{served}/v1/responses", {"agent": "null", "stimulus": row()}, **offered)
+    assert (status, said["error"]["code"]) == (400, "bad_request")
+    assert "Upgrade" in said["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], "body"),
+        ({"agent": "mmcq", "stimulus": COLOR}, "images.image"),
+        ({"agent": "null", "stimulus": row(cue=3)}, "stimulus.cue"),
+        ({"agent": "null", "stimulus": row(task="nothing")}, "stimulus.task"),
+        ({"agent": "null", "stimulus": row(), "images": {"image": "aGFsbG8="}}, "images.image"),
+    ],
+)
+def test_a_problem_names_the_field_as_the_request_does(served: str, body: Any, field: str) -> None:
+    _, _, said = ask(f"{served}/v1/responses", body)
+    assert [one["field"] for one in said["error"]["problems"]] == [field]
+    assert said["error"]["param"] == field
+    assert said["error"]["message"].startswith(f"{field}: ")
+
+
 def test_two_images_of_one_name_are_two(served: str) -> None:
     """Rows that read the same, in one batch, each with its own picture."""
     import concurrent.futures

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -24,8 +25,8 @@ from agents.errors import InputError
 from serving.cli import main
 from serving.http import connections
 from serving.http.guard import Guard, Rules
-from serving.http.server import Address, _config, _Server, check_key
-from serving.serve import KEY, read_key, read_names
+from serving.http.server import Address, JsonLines, _config, _Server, check_address, check_key
+from serving.serve import KEY, check_names, read_key, read_names
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 ENDLESS = GET.rstrip() + b"\r\nx-slow: " + b"x" * 4000
@@ -220,6 +221,67 @@ def test_what_is_no_http_is_told_so_in_the_shape_of_every_error(said: bytes) -> 
     listening(work)
 
 
+HUGE = b"x-huge: " + b"x" * 1_000_000
+CHUNKED = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n" + HUGE,
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * 200_000,
+        GET + b"GET / HTTP/1.1\r\n" + HUGE,
+        CHUNKED + b"1\r\n1\r\n0\r\n" + HUGE,
+    ],
+    ids=["one", "many", "second", "trailer"],
+)
+def test_a_head_has_a_size(said: bytes) -> None:
+    """Who sends more is told so, or cut off, and is not read to the end."""
+
+    async def work(server: _Server, connect: Connect) -> None:
+        reader, writer = await connect()
+        writer.write(said)
+        found = []
+        async with asyncio.timeout(20):
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                while len(found) < 3:
+                    found.append(await answer(reader))
+        if not said.startswith(CHUNKED):  # an answer may have been on its way there
+            assert code(found[-1]) == (431, "head_too_large")
+        await until_empty(server)
+
+    listening(work, head_seconds=300.0)
+
+
+def test_a_body_in_small_pieces_is_no_head() -> None:
+    """Its framing is many times as long as what a head may be."""
+
+    async def work(server: _Server, connect: Connect) -> None:
+        reader, writer = await connect()
+        writer.write(CHUNKED.replace(b"POST / ", b"POST /slow "))
+        for _ in range(100):
+            writer.write(b"1\r\nx\r\n" * 1000)
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+        assert (await answer(reader))[0] == 200
+
+    listening(work)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "more", "expected"),
+    [
+        ("understudy.http", "fault", {"about": {"fault": "X"}}, {"event": "fault", "fault": "X"}),
+        ("uvicorn.error", "it %s", {}, {"event": "error", "message": "it %s"}),
+    ],
+)
+def test_a_line_of_the_log_names_its_event(name: str, said: str, more: dict[str, Any], expected: Any) -> None:
+    record = logging.makeLogRecord({"name": name, "msg": said, "levelname": "ERROR", **more})
+    line = json.loads(JsonLines().format(record))
+    assert line.pop("time").startswith("20")
+    assert line == {"level": "error", **expected}
+
+
 # keys, addresses, names
 
 
@@ -289,6 +351,39 @@ def test_what_is_wrong_is_said_before_anything_starts(
     said = capsys.readouterr().err
     assert says in said
     assert "starting Ray" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("gpu-node", True), ("2001:db8::7", True), ("192.0.2.7", True), ("gpu-node:8000", False), ("http://gpu", False),
+     ("gpu/", False), ("[::1]", False), ("*.lab", False), ("", False)],
+)  # fmt: skip
+def test_a_name_of_ours_is_no_address(name: str, good: bool) -> None:
+    if good:
+        check_names(["lab", name])
+        return
+    with pytest.raises(InputError, match="without a port"):
+        check_names(["lab", name])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+def test_an_address_that_cannot_be_had_is_told_before_ray_starts(
+    host: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "k" * 16)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--agents", "null", "--host", host, "--port", str(port)]) == 2
+    said = capsys.readouterr().err
+    assert f"cannot listen at {host}:{port}: something else does" in said
+    assert "starting Ray" not in said
+    check_address(host, port)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "no-such-host.invalid", "a" * 100])
+def test_an_address_of_another_machine_is_told_as_such(host: str) -> None:
+    with pytest.raises(InputError, match=f"cannot listen at {host}:8000: .*--host"):
+        check_address(host, 8000)
 
 
 def test_names_are_parted_by_commas() -> None:

@@ -11,8 +11,9 @@ import pytest
 import served_here
 from in_process import InProcess
 
-from agents.errors import AgentStoppedError, AnswerError
+from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import WordStimulus
+from serving.http.bodies import PIXEL
 from serving.items import Item
 from serving.workers import WorkerLost
 
@@ -255,6 +256,22 @@ def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(lazy: boo
         assert "told to fail while loading" in agents["null"]["error"]
 
     here(work, {"null": {"fail_load": True}, "null-one": {}}, lazy=lazy)
+
+
+def test_an_agent_without_its_weights_takes_no_other_down() -> None:
+    async def work(found: served_here.Here) -> None:
+        _, agents = await ready(found)
+        assert agents["git-base-coco"]["state"] == "failed"
+        assert "nowhere" in agents["git-base-coco"]["error"]
+        picture = {"stimulus": {"id": "x", "task": "image_captioning"}, "images": {"image": PIXEL}}
+        status, body = await found.post(ONE, {"agent": "git-base-coco", **picture})
+        assert (status, body["error"]["code"]) == (503, "agent_failed")
+        assert (await ask(found))[0] == 200
+
+    lacking = {"git-base-coco": {"checkpoint": "./nowhere"}}
+    here(work, {"null-one": {}, **lacking}, lazy=True)
+    with pytest.raises(UnavailableError, match="agent git-base-coco: .*nowhere"):
+        here(work, lacking, lazy=True)
 
 
 def test_without_any_agent_it_is_not_ready() -> None:

@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -383,3 +384,8 @@ def test_an_id_that_was_never_given_is_unknown(talk: str) -> None:
             assert (await ask(f"{TALKS}/{talk}")).status_code in (404, 405)
 
     here(work)
+
+
+def test_the_page_lets_nobody_write_more_than_is_taken() -> None:
+    script = (Path(talks.__file__).parent / "static" / "talk.js").read_text()
+    assert re.findall(r"const MOST = (\d+);", script) == [str(talks.MOST_TEXT)]

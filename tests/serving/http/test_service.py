@@ -270,7 +270,7 @@ def test_an_agent_without_its_weights_takes_no_other_down() -> None:
 
     lacking = {"git-base-coco": {"checkpoint": "./nowhere"}}
     here(work, {"null-one": {}, **lacking}, lazy=True)
-    with pytest.raises(UnavailableError, match="agent git-base-coco: .*nowhere"):
+    with pytest.raises(UnavailableError, match=r"agent git-base-coco: .*nowhere"):
         here(work, lacking, lazy=True)
 
 

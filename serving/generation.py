@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem
 from agents.language import pairs
 from agents.tasks import ConversationType
+from serving import process
 from serving.asked import Kind, kind_of, named, task_of
 from serving.cluster import Cluster
 from serving.conversation import Conversation, Rules, read_journal
@@ -116,7 +116,7 @@ class Generation:
                     await asyncio.wait({start}, timeout=0.05)
                     listen()
                 start.result()
-                gc.freeze()  # what is imported stays: the collector need not look at it again and again
+                process.freeze()
                 self.fleet = self._make_fleet()
                 self.fleet.admit([unit.members for unit in self.units], self._batches)
                 work = asyncio.create_task(self._work())

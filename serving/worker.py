@@ -18,7 +18,6 @@ import os
 import platform
 import socket
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,7 @@ from agents import answers, stimuli
 from agents.catalogue import Entry
 from agents.contract import Agent, Draw, Reply
 from agents.errors import AnswerError
+from serving import process
 
 # One stimulus to answer: its canonical JSON, the bytes of its images if they travel, and the attempt's draw.
 Work = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
@@ -105,7 +105,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
-        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=yield_to_device)
+        self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=process.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
     def load(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Worker:
 
             torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
-        gc.freeze()  # what is loaded stays: the collector need not look at it again and again
+        process.freeze()
         return {**self.agent.provenance(), "versions": versions()}
 
     def _load(self, device: str) -> None:
@@ -259,14 +259,6 @@ class Worker:
             if isinstance(error, AnswerError):
                 return [], error
             return [], AnswerError("respond_failed", describe(error))
-
-
-def yield_to_device() -> None:
-    """Give the thread that prepares a lower priority, where threads have one of their own: torch's threads wait for
-    each other many times in a batch, and one that has to share its core keeps all of them waiting."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + 10))
 
 
 def _result(reply: Reply | Exception, item: _Prepared) -> Result:

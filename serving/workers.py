@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Literal
 
 from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
+from serving import process
 from serving.worker import Batch, FatalDeviceError, Spec, Work, Worker, host, same_file
 
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
@@ -33,10 +33,8 @@ class Host:
     """The actor's class. Its methods are asynchronous: several calls are under way at once."""
 
     def __init__(self, spec: Spec) -> None:
-        # Each operation of torch gives the interpreter's lock away and wants it back, from threads that prepare: Python
-        # makes it wait for 5 ms by default.
-        sys.setswitchinterval(0.0005)
         self.worker = Worker(spec)
+        process.begin(continuous=self.worker.agent.continuous())
 
     async def describe(self, probe: tuple[str, int, int] | None) -> dict[str, Any]:
         """Where this is: host, Ray's GPU ids, and whether the driver's file ``probe`` is the same one here."""

@@ -11,7 +11,6 @@ All of it runs in a process of its own (:mod:`serving.bench.apart`), the only on
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 import os
 import time
@@ -28,6 +27,7 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, UnderstudyError
 from agents.stimuli import ConversationStimulus, Stimulus
 from agents.tasks import Mode, Task
+from serving import process
 from serving.bench import apart, remembered, stimuli
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
 from serving.bench.table import rate
@@ -165,7 +165,7 @@ class _Run:
 
         cluster = Cluster()
         await cluster.start()
-        gc.freeze()
+        process.freeze()
         try:
             for one in self.job.measured:
                 await self._noted(one.agent, "end_to_end", self._by_itself(cluster, one))

@@ -7,7 +7,6 @@ batches of each size in the steady state (:mod:`serving.bench.loop`). Nothing he
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +20,13 @@ from agents.contract import GIB, Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, UnavailableError
 from agents.tasks import Mode, Task
+from serving import process
 from serving.bench import apart, device_time, machine, stimuli, work
 from serving.bench.loop import Batches, Calls, Window, said
 from serving.bench.results import Best, Differing, Limits, Measured, Size, Stopped
 from serving.bench.table import rate
 from serving.run import digest
-from serving.worker import describe, is_out_of_memory, release_memory, yield_to_device
+from serving.worker import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
@@ -171,9 +171,9 @@ def measure(send: Callable[[object], None], job: Job) -> None:
 
     Raises UnderstudyError, and whatever the agent raises while it is loaded or first asked.
     """
-    sys.setswitchinterval(0.0005)  # as a worker has it: threads that prepare give the interpreter back sooner
     began = time.perf_counter()
     agent = job.entry.make(job.settings)
+    process.begin(continuous=agent.continuous())
     if (missing := agent.missing()) is not None:
         raise UnavailableError(missing)
     agent.open()
@@ -182,9 +182,12 @@ def measure(send: Callable[[object], None], job: Job) -> None:
     threads = machine.cores()
     if job.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads if agent.parallel else 1)
-    gc.freeze()
+    process.freeze()
     shown = stimuli.read(job.source)
-    with asyncio.Runner() as runner, ThreadPoolExecutor(threads, "prepare", initializer=yield_to_device) as pool:
+    with (
+        asyncio.Runner() as runner,
+        ThreadPoolExecutor(threads, "prepare", initializer=process.yield_to_device) as pool,
+    ):
         loop = Calls(agent, shown, pool, runner) if agent.continuous() else Batches(agent, shown, pool, threads)
         loop.answers(1, 1)
         first_answer_s = time.perf_counter() - began

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import logging
 import os
 import socket
@@ -19,6 +18,7 @@ import uvicorn
 
 from agents.contract import Agent
 from agents.errors import InputError
+from serving import process
 from serving.http import connections
 from serving.http.app import create_app
 from serving.http.guard import LOOPBACK, Rules, Seen
@@ -90,8 +90,7 @@ async def serve(
     say("starting Ray")
     try:
         await _started(service, listen)
-        gc.collect()
-        gc.freeze()  # all that was imported: to look through it again and again stops every request for 0.1 s
+        process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         serving = asyncio.create_task(_run(server))
         watch = asyncio.create_task(service.watch())
         try:

@@ -28,8 +28,8 @@ from agents.errors import AgentStoppedError, UnderstudyError
 from agents.stimuli import ConversationStimulus, Stimulus
 from agents.tasks import Mode, Task
 from serving import process
-from serving.bench import apart, remembered, stimuli
-from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
+from serving.bench import apart, remembered, stimuli, sweep
+from serving.bench.results import EndToEnd, Failed, Limits, Measured, Packed, Part
 from serving.bench.table import rate
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
@@ -89,7 +89,8 @@ def measure(
     and, of several agents, all together with one worker each. ``found`` is filled as it goes on, so that what ends
     this early leaves what there was.
 
-    The ratio is to the bare agent at the same batch size. Raises AgentStoppedError if Ray cannot be started.
+    The ratio is to the bare agent at the same batch size, measured once more right before. Raises AgentStoppedError if
+    Ray cannot be started.
     """
     job = Job(tuple(one for one in measured if one.best), entries, settings, folder, seconds, device)
     with closing(apart.run(run, job)) as messages:
@@ -159,6 +160,7 @@ class _Run:
     job: Job
     _alone: dict[str, float] = field(default_factory=dict)
     _shown: dict[tuple[Task, Mode | None], list[Stimulus]] = field(default_factory=dict)
+    _sources: dict[tuple[Task, Mode | None], Path] = field(default_factory=dict)
 
     async def execute(self) -> None:
         from serving.cluster import Cluster
@@ -185,13 +187,25 @@ class _Run:
             self.send(Failed(name, part, describe(error)))
 
     async def _by_itself(self, cluster: Cluster, one: Measured) -> None:
+        assert one.best is not None
         need = self._fleet(cluster, [one], 1)[0].admission.needs[one.agent]
+        bare = await asyncio.to_thread(self._bare, one, one.best.batch_size)
         for replicas in possible(need, cluster.nodes, continuous=one.continuous):
             figure = (await self._drive(cluster, [one], replicas))[one.agent]
             if replicas == 1:
                 self._alone[one.agent] = figure
-            assert one.best is not None
-            self.send((one.agent, EndToEnd(replicas, one.best.batch_size, figure, figure / one.best.stimuli_s)))
+            self.send((one.agent, EndToEnd(replicas, one.best.batch_size, figure, bare, figure / bare)))
+
+    def _bare(self, one: Measured, size: int) -> float:
+        """The bare agent's stimuli per second now. Raises AgentStoppedError."""
+        job, kind = self.job, (one.task, one.mode)
+        alone = sweep.Job(
+            job.entries[one.agent], job.settings.get(one.agent, {}), one.device, *kind, self._source(*kind),
+            job.seconds, (size,), Limits(None, None),
+        )  # fmt: skip
+        with closing(apart.run(sweep.measure_again, alone)) as messages:
+            found: float = next(messages)
+            return found
 
     async def _packed(self, cluster: Cluster) -> None:
         """All agents at once, one worker each."""
@@ -288,8 +302,14 @@ class _Run:
     def _stimuli(self, one: Measured) -> list[Stimulus]:
         kind = one.task, one.mode
         if kind not in self._shown:
-            self._shown[kind] = stimuli.read(stimuli.write(self.job.folder, *kind, STIMULI))
+            self._shown[kind] = stimuli.read(self._source(*kind))
         return self._shown[kind]
+
+    def _source(self, task: Task, mode: Mode | None) -> Path:
+        """The set of a kind, written once."""
+        if (task, mode) not in self._sources:
+            self._sources[task, mode] = stimuli.write(self.job.folder, task, mode, STIMULI)
+        return self._sources[task, mode]
 
 
 async def settled(patience: float) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,6 +171,26 @@ def measure(send: Callable[[object], None], job: Job) -> None:
 
     Raises UnderstudyError, and whatever the agent raises while it is loaded or first asked.
     """
+    with _loaded(job) as (agent, loop, told):
+        send(told)
+        meter = Meter(job, agent, loop)
+        sizes = meter.sweep(send)
+        if sizes and (found := meter.compare(sizes)) is not None:
+            send(found)
+
+
+def measure_again(send: Callable[[object], None], job: Job) -> None:
+    """The stimuli per second of the one size in ``job.sizes`` alone, in a fresh process: for what is held against it,
+    measured right beside it, because a machine is not as fast all the time. Raises as :func:`measure` does."""
+    assert job.sizes is not None
+    with _loaded(job) as (_, loop, _):
+        window = loop.measure(job.sizes[0], job.seconds)
+        send(window.answered / window.seconds)
+
+
+@contextmanager
+def _loaded(job: Job) -> Iterator[tuple[Agent[Any], Batches | Calls, Loaded]]:
+    """The agent, loaded and asked once, and the loop around it."""
     began = time.perf_counter()
     agent = job.entry.make(job.settings)
     process.begin(continuous=agent.continuous())
@@ -191,11 +211,7 @@ def measure(send: Callable[[object], None], job: Job) -> None:
         loop = Calls(agent, shown, pool, runner) if agent.continuous() else Batches(agent, shown, pool, threads)
         loop.answers(1, 1)
         first_answer_s = time.perf_counter() - began
-        send(Loaded(bool(agent.provenance().get("random_weights")), load_s, first_answer_s))
-        meter = Meter(job, agent, loop)
-        sizes = meter.sweep(send)
-        if sizes and (found := meter.compare(sizes)) is not None:
-            send(found)
+        yield agent, loop, Loaded(bool(agent.provenance().get("random_weights")), load_s, first_answer_s)
         agent.close()
 
 

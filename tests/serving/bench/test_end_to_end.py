@@ -127,7 +127,8 @@ def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pyt
         assert found.runs[name][0].replicas == 1
         for run in found.runs[name]:
             assert 0 < run.stimuli_s <= 1.05 * run.replicas * 4 / delay  # a call of four takes as long
-            assert run.ratio == run.stimuli_s / 100.0
+            assert 0 < run.bare_stimuli_s <= 1.05 * 4 / delay  # its own, not the sweep's
+            assert run.ratio == run.stimuli_s / run.bare_stimuli_s
     assert found.packed is not None
     assert found.packed.agents == ("one", "two")
     assert found.packed.alone == {name: found.runs[name][0].stimuli_s for name in ("one", "two")}
@@ -148,7 +149,7 @@ def test_an_agent_has_the_size_and_the_memory_that_were_measured(tmp_path: Path)
 
 def test_what_was_found_before_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ends(*arguments: Any) -> Iterator[Any]:
-        yield "null", EndToEnd(1, 4, 50.0, 0.5)
+        yield "null", EndToEnd(1, 4, 50.0, 100.0, 0.5)
         raise interrupts.Interrupted(2)
 
     monkeypatch.setattr(apart, "run", ends)
@@ -161,7 +162,7 @@ def test_what_was_found_before_the_end_is_kept(tmp_path: Path, monkeypatch: pyte
         running._beyond()
     found = running.result(complete=False)
     assert found is not None
-    assert found.agents[0].end_to_end == (EndToEnd(1, 4, 50.0, 0.5),)
+    assert found.agents[0].end_to_end == (EndToEnd(1, 4, 50.0, 100.0, 0.5),)
     lines = "\n".join(table.lines(found))
     assert "end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent" in lines
     assert "what those cost" not in lines

@@ -42,6 +42,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     memory = 1280 * MIB
     device_memory = 1536 * MIB
     batch_size = 8
+    parallel = False  # maps of 32 cells a side: threads would wait for each other longer than they work
 
     def load(self, device: str) -> None:
         import torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agents.language.eliza_engine import words
 from agents.stimuli import ConversationStimulus
@@ -19,6 +20,7 @@ def sentences(text: str) -> list[str]:
     return [match for match in _SENTENCE.findall(text) if match]
 
 
+@lru_cache(maxsize=4096)  # the same texts are compared in every turn: the script's, and a conversation's own
 def plain(text: str) -> str:
     """A text as its words between single spaces, one space around: what is compared, and searched for."""
     return f" {' '.join(words(text))} "

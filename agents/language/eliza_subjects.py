@@ -35,6 +35,10 @@ class Subject:
         """Which of its lines a plain text holds."""
         return [number for number, line in enumerate(self.lines) if line.trace in text]
 
+    def begun(self, text: str) -> bool:
+        """Whether a plain text holds any of its lines."""
+        return any(line.trace in text for line in self.lines)
+
     def next(self, past: Past) -> Line | None:
         """The line that comes next for this speaker: every second one, from the first for who began."""
         mine, theirs = self.said(past.mine), self.said(past.theirs)
@@ -95,9 +99,10 @@ def spoken(name: str | None) -> str | None:
 def in_hand(past: Past, known: Sequence[Subject]) -> Subject | None:
     """The subject of which a line was said last; but one whose keys the partner names just now goes first, unless the
     partner has said lines too and the exchange is not at its end."""
-    recent = [one for message in reversed(past.messages[-LOOK_BACK:]) for one in known if one.said(message.plain)]
+    latest = reversed(past.messages[-LOOK_BACK:])
+    recent = next((one for message in latest for one in known if one.begun(message.plain)), None)
     heard = set(past.others[-1].plain.split()) if past.others else set()
     named = [one for one in known if one.keys & heard]
-    if recent and (not named or (recent[0].said(past.theirs) and recent[0].next(past))):
-        return recent[0]
+    if recent and (not named or (recent.begun(past.theirs) and recent.next(past))):
+        return recent
     return max(named, key=lambda one: len(one.keys & heard), default=None)

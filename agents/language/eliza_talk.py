@@ -219,15 +219,16 @@ class Chat(Talk):
     def _new(self, past: Past, chosen: list[Subject], others: list[Subject], seed: int) -> Iterator[str]:
         """First lines of subjects that nobody has begun: the topic's own, then those of a topic once touched, then
         all others."""
-        touched = {subject.topic for subject in others if subject.said(past.all)}
-        for group in (
-            chosen,
-            [subject for subject in others if subject.topic in touched],
-            [subject for subject in others if subject.topic not in touched],
-        ):
+        for subject in _shuffled(chosen, seed, lambda one: one.lines[0].text):
+            if not subject.begun(past.all):
+                yield subject.lines[0].text
+        begun = [subject.begun(past.all) for subject in others]
+        touched = {subject.topic for subject, has in zip(others, begun, strict=True) if has}
+        fresh = [subject for subject, has in zip(others, begun, strict=True) if not has]
+        for near in (True, False):
+            group = [subject for subject in fresh if (subject.topic in touched) == near]
             for subject in _shuffled(group, seed, lambda one: one.lines[0].text):
-                if not subject.said(past.all):
-                    yield subject.lines[0].text
+                yield subject.lines[0].text
 
     def _least(self, past: Past, name: str, scene: Scene, seed: int) -> str:
         """Of a list of this side's, an entry that was said least often."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from agents import __version__
-from agents.errors import InputError, Problem, UnderstudyError
+from agents.errors import InputError, UnderstudyError
 from agents.tasks import MODES, TASKS
 from serving.interrupts import Interrupted
 
@@ -244,14 +244,9 @@ def _generate(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from serving.bench.command import Options, bench
-    from serving.variants import resolve
+    from serving.variants import read_names, resolve
 
-    names = [name for given in options.agents for name in given.split(",") if name]
-    if not names or len(set(names)) != len(names):
-        raise InputError("bench: name each agent to be measured once")
-    pairs = [Problem("bench", None, name, "a pair is not measured; name its agents") for name in names if "~" in name]
-    if pairs:
-        raise InputError("the agents cannot be used as asked", pairs)
+    names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config)
     given = Options(
         entries=entries,

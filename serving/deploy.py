@@ -56,15 +56,14 @@ class Server:
     _service: Service | None = None
 
     async def __init__(self, given: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray Serve awaits it
-        from serving.generate import checked_agents
         from serving.http.app import create_app
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.service import ServeOptions, Service
-        from serving.serve import read_key, read_names
-        from serving.variants import resolve
+        from serving.serve import read_key
+        from serving.variants import checked_agents, read_names, resolve
 
         chosen = Arguments.model_validate(given)
-        names = read_names("agents", chosen.agents)
+        names = read_names("agents", chosen.agents, "served")
         config = Path(chosen.config) if chosen.config else None
         entries, settings = resolve(names, chosen.set.splitlines(), config)
         hosts = frozenset(name.lower() for name in chosen.hosts.split(",") if name)

@@ -20,6 +20,7 @@ from serving.files import lock
 from serving.generation import Generation
 from serving.run import digest, open_run
 from serving.units import Options
+from serving.variants import checked_agents
 
 __all__ = ["Options", "generate"]
 
@@ -34,20 +35,6 @@ def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str
         missing = agent.missing()
         if missing is not None:
             raise UnavailableError(f"agent {name}: {missing}")
-    return made
-
-
-def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
-    """Every agent with its settings checked. Raises InputError with all that is wrong."""
-    made: dict[str, Agent[Any]] = {}
-    problems: list[Problem] = []
-    for name, entry in entries.items():
-        try:
-            made[name] = entry.make(settings.get(name))
-        except InputError as error:
-            problems += error.problems or [Problem("--agents", None, name, str(error))]
-    if problems:
-        raise InputError("the agents cannot be used as asked", problems)
     return made
 
 

@@ -42,7 +42,8 @@ class RecordedVerdict(_Part):
 
 
 class Attempt(_Part):
-    """A rejected attempt at an answer, or at one turn of a conversation (then ``turn`` is its number)."""
+    """An attempt at an answer, or at one turn of a conversation (then ``turn`` is its number), about which filters had
+    something to say: a rejected one, or an accepted one in which they only noted something (no verdict rejects)."""
 
     attempt: Count
     turn: Count | None
@@ -87,8 +88,9 @@ class Where(_Part):
 class Record(_Part):
     """One record.
 
-    ``raw`` is what the agent said before anything was cleaned. ``attempts`` are the rejected ones, in order. Imported
-    answers (kinds human and published) have no seed, timing, worker or time of creation: nobody recorded them.
+    ``raw`` is what the agent said before anything was cleaned. ``attempts`` are those about which filters had
+    something to say, in order. Imported answers (kinds human and published) have no seed, timing, worker or time of
+    creation: nobody recorded them.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=SCHEMA)

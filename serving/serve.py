@@ -8,11 +8,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from agents.errors import InputError, Problem, UnavailableError
+from agents.errors import InputError, UnavailableError
 from serving import interrupts
 from serving.bench import remembered
-from serving.generate import checked_agents
-from serving.variants import resolve
+from serving.variants import checked_agents, read_names, resolve
 
 KEY = "UNDERSTUDY_API_KEY"
 SHORTEST = 16  # characters of a key
@@ -29,7 +28,7 @@ def serve(options: argparse.Namespace) -> int:
         from serving.http.service import ServeOptions
     except ImportError as error:
         raise UnavailableError(f"serving needs more packages ({error}): pip install 'understudy[serve]'") from None
-    names = read_names("--agents", options.agents)
+    names = read_names("--agents", options.agents, "served")
     check_names(options.allow_host)
     key = read_key(options.key_file)
     check_key(options.host, key)
@@ -59,15 +58,6 @@ def serve(options: argparse.Namespace) -> int:
     address = Address(options.host, options.port)
     interrupts.run(lambda listen: run(chosen, agents, address, rules, listen, _say), uvloop.new_event_loop)
     return 0
-
-
-def read_names(where: str, given: str) -> list[str]:
-    """The agents to be served, which are ``given`` with commas between them. Raises InputError."""
-    names = [name for name in given.split(",") if name]
-    pairs = [Problem(where, None, name, "a pair is not served; name its agents") for name in names if "~" in name]
-    if pairs or not names or len(set(names)) != len(names):
-        raise InputError(f"{where}: name each agent to be served once", pairs)
-    return names
 
 
 def check_names(hosts: list[str]) -> None:

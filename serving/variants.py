@@ -1,4 +1,4 @@
-"""Settings from the command line and from a TOML file.
+"""Agents and their settings from the command line and from a TOML file.
 
 ``--set agent.field=value`` sets one field (``agent.part.field`` a nested one), and ``--set a~b.field=value`` one of a
 pair; the value is JSON where it parses as such, text otherwise. A ``--config`` file has one table per agent or pair; a
@@ -15,7 +15,7 @@ table with the key ``agent`` makes a named variant of that agent, which ``--agen
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,22 @@ import orjson
 
 from agents import catalogue
 from agents.catalogue import NAME, RESERVED, Entry
+from agents.contract import Agent
 from agents.errors import InputError, Problem
 
 LARGEST = 1 << 20  # bytes of a --config file
+
+
+def read_names(where: str, given: str, done: str) -> list[str]:
+    """The agents in ``given``, parted by commas, for a command that takes each once and no pairs. Messages name the
+    place, ``where``, and what is ``done`` with an agent ("served"). Raises InputError."""
+    names = [name for name in given.split(",") if name]
+    pairs = [Problem(where, None, name, f"a pair is not {done}; name its agents") for name in names if "~" in name]
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"{where}: name each agent to be {done} once", pairs)
+    if pairs:
+        raise InputError("the agents cannot be used as asked", pairs)
+    return names
 
 
 def resolve(
@@ -54,6 +67,20 @@ def resolve(
     if problems:
         raise InputError("the agents cannot be used as asked", problems)
     return entries, {name: settings[name] for name in [*entries, *names] if name in settings}
+
+
+def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
+    """Every agent with its settings checked. Raises InputError with all that is wrong."""
+    made: dict[str, Agent[Any]] = {}
+    problems: list[Problem] = []
+    for name, entry in entries.items():
+        try:
+            made[name] = entry.make(settings.get(name))
+        except InputError as error:
+            problems += error.problems or [Problem("agents", None, name, str(error))]
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    return made
 
 
 def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:

@@ -7,6 +7,7 @@ is said on stderr. However it ends, by Ctrl-C too, what was measured so far is p
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ from typing import Any
 from agents import __version__
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, InputError, Problem, StorageError, UnavailableError, UnderstudyError
+from agents.errors import AgentStoppedError, InputError, StorageError, UnavailableError, UnderstudyError
 from agents.tasks import Mode, Task
 from serving import interrupts
 from serving.bench import apart, limits, machine, remembered, results, stimuli, table
@@ -26,6 +27,7 @@ from serving.bench.sweep import Job, Sweep
 from serving.files import replacing
 from serving.items import now
 from serving.placement import Device as Choice
+from serving.variants import checked_agents
 from serving.worker import describe
 
 STIMULI = 1024  # of each kind
@@ -52,7 +54,7 @@ def bench(options: Options) -> int:
     """Run the command; returns its exit code: 3 if something could not be measured. Raises UnderstudyError for wrong
     input, before anything is measured."""
     old = None if options.compare is None else results.read(options.compare)
-    made = _make(options)
+    made = checked_agents(options.entries, options.settings)
     kinds = {name: _kind(name, agent, options) for name, agent in made.items()}
     if options.out is not None:
         try:
@@ -60,33 +62,22 @@ def bench(options: Options) -> int:
         except OSError as error:
             raise StorageError(f"cannot write to {options.out}: {error.strerror}") from error
     ended: interrupts.Interrupted | None = None
-    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder, interrupts.raised():
-        running = Bench(options, made, kinds, Path(folder))
-        try:
-            running.execute()
-        except interrupts.Interrupted as interrupted:
-            ended = interrupted
-    found = running.result(complete=ended is None)
-    if found is not None:
-        _show(found, old, options.out)
+    with interrupts.raised():
+        with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+            running = Bench(options, made, kinds, Path(folder))
+            try:
+                running.execute()
+            except interrupts.Interrupted as interrupted:
+                ended = interrupted
+                for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; first what there is is told
+                    signal.signal(number, signal.SIG_IGN)
+        found = running.result(complete=ended is None)
+        if found is not None:
+            _show(found, old, options.out)
     if ended is not None:
-        _say("ended; what was measured so far is told")
+        _say("ended; what was measured so far is told" if found is not None else "ended before anything was measured")
         return 128 + ended.number
     return 3 if running.failed else 0
-
-
-def _make(options: Options) -> dict[str, Agent[Any]]:
-    """Every agent with its settings checked. Raises InputError with all that is wrong."""
-    made: dict[str, Agent[Any]] = {}
-    problems: list[Problem] = []
-    for name, entry in options.entries.items():
-        try:
-            made[name] = entry.make(options.settings.get(name))
-        except InputError as error:
-            problems += error.problems or [Problem("bench", None, name, str(error))]
-    if problems:
-        raise InputError("the agents cannot be used as asked", problems)
-    return made
 
 
 def _kind(name: str, agent: Agent[Any], options: Options) -> tuple[Task, Mode | None]:
@@ -173,13 +164,6 @@ class Bench:
         from serving.bench import end_to_end, peers
 
         options = self.options
-        for name, one in list(self._measured.items()):
-            with self._noted(name, "peers"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
-                found = peers.measure(
-                    one, options.entries[name], options.settings.get(name, {}), Path(folder),
-                    seconds=options.seconds, say=_say,
-                )  # fmt: skip
-                self._measured[name] = replace(one, peers=found)
         together = ", ".join(self._measured)
         end = end_to_end.Found()
         try:
@@ -193,6 +177,16 @@ class Bench:
                 self._measured[name] = replace(self._measured[name], end_to_end=runs)
             self._packed = end.packed
             self.failed += end.failed
+        for name, one in list(self._measured.items()):
+            with self._noted(name, "peers"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
+                for found in peers.measure(
+                    one, options.entries[name], options.settings.get(name, {}), Path(folder),
+                    seconds=options.seconds, say=_say,
+                ):  # fmt: skip
+                    if isinstance(found, Failed):
+                        self.failed.append(found)
+                    else:
+                        self._measured[name] = replace(self._measured[name], peers=(*self._measured[name].peers, found))
 
     @contextlib.contextmanager
     def _noted(self, name: str, part: results.Part) -> Iterator[None]:
@@ -236,21 +230,36 @@ def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
 
 
 def _show(found: Result, old: Result | None, out: Path | None) -> None:
-    """Print the table, the comparison, and last of all the JSON object; write it and the plot."""
+    """Write the JSON object, print the table, the comparison, and last of all the JSON object again, and write the
+    plot. A disk that is full keeps nothing from being printed, and a reader of stdout that has gone nothing from being
+    written. Raises StorageError."""
+    try:
+        if out is not None:
+            with replacing(out / JSON) as file:
+                file.write(found.to_json() + b"\n")
+    finally:
+        try:
+            _print(found, old)
+        finally:
+            if out is not None:
+                _plot(found, out / PLOT)
+
+
+def _print(found: Result, old: Result | None) -> None:
     print("\n".join(table.lines(found)))
     if old is not None:
         print("\n" + "\n".join(table.comparison(found, old)))
-    if out is not None:
-        with replacing(out / JSON) as file:
-            file.write(found.to_json() + b"\n")
-        try:
-            from serving.bench import plot
-
-            plot.plot(found, out / PLOT)
-        except UnavailableError as error:
-            _say(str(error))
-    sys.stdout.flush()
     print(found.to_json().decode(), flush=True)
+
+
+def _plot(found: Result, path: Path) -> None:
+    from serving.bench import plot
+
+    try:
+        with replacing(path) as file:
+            plot.plot(found, file)
+    except UnavailableError as error:
+        _say(str(error))
 
 
 def _say(text: str) -> None:

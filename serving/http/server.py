@@ -25,9 +25,8 @@ from serving.http.guard import LOOPBACK, Rules, Seen
 from serving.http.service import ServeOptions, Service
 from serving.items import now
 
-DRAIN = (
-    20.0  # seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30
-)
+# Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
+DRAIN = 20.0
 IDLE_SECONDS = 30  # of a connection between two requests
 
 

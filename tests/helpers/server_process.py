@@ -1,4 +1,4 @@
-"""``understudy serve`` as a process of its own, on a free port, ended with all that it started."""
+"""Servers as processes of their own, on a free port, ended with all that they started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,15 +52,24 @@ class Server:
 
 @contextmanager
 def started(folder: Path, agents: str, *told: str, key: str | None = None) -> Iterator[Server]:
-    """The command, started; its log goes into ``folder``. Ended, if it is not by then, when the block is left."""
-    port = free_port()
-    command = [sys.executable, "-m", "serving.cli", "serve", "--agents", agents, "--port", str(port), "--device", "cpu"]
+    """``understudy serve``, as :func:`running`."""
+    command = [sys.executable, "-m", "serving.cli", "serve", "--agents", agents, "--device", "cpu", *told]
     environment = {name: value for name, value in os.environ.items() if name != "UNDERSTUDY_API_KEY"}
     if key is not None:
         environment["UNDERSTUDY_API_KEY"] = key
-    log = folder / "log"
+    with running(folder, command, environment) as server:
+        yield server
+
+
+@contextmanager
+def running(folder: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Server]:
+    """``command``, started with a free ``--port``; its log goes into ``folder``. Ended, if it is not by then, when the
+    block is left."""
+    port, log = free_port(), folder / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen([*command, *told], stdout=out, stderr=out, start_new_session=True, env=environment)
+        process = subprocess.Popen(
+            [*command, "--port", str(port)], stdout=out, stderr=out, start_new_session=True, env=environment
+        )
     try:
         yield Server(process, port, log)
     finally:

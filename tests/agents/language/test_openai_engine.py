@@ -11,11 +11,9 @@ import os
 import pickle
 import re
 import socket
-import subprocess
 import sys
 import time
 import traceback
-import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 
 import misbehaving_server as bad
 import pytest
+import server_process
 import tiny_captioners
 import tiny_language
 from pydantic import ValidationError
@@ -624,30 +623,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def served(models: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of `transformers serve`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("served") / "log"
     command = [str(Path(sys.executable).with_name("transformers")), "serve", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--device", "cpu", "--dtype", "float32"]
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            command, stdout=file, stderr=file, env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-        )
-    try:
-        ends = time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()[-2000:]
-                assert time.monotonic() < ends, log.read_text()[-2000:]
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(20)
+    command += ["--device", "cpu", "--dtype", "float32"]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    with server_process.running(tmp_path_factory.mktemp("served"), command, environment) as server:
+        server.wait_for("/health", 120)
+        yield f"{server.url}/v1"
 
 
 def ask(served: str, model: Path, *asked: tuple[Asked, int], concurrency: int = 1, **settings: Any) -> list[ServerSaid]:

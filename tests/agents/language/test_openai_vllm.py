@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import server_process
 import tiny_language
 import tiny_vllm
 
@@ -38,12 +35,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of vLLM's server. Its engine's process is a fork of it, so that nothing is imported twice."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("served") / "log"
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--runner", "pooling"]
-    command += ["--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
+    command += ["--served-model-name", "tiny", "--host", "127.0.0.1", "--dtype", "float32"]
     command += ["--enforce-eager", "--max-model-len", "64", "--disable-log-stats"]
     environment = {
         **os.environ,
@@ -53,22 +46,9 @@ def served(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
     }
-    with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
-    try:
-        ends = time.monotonic() + 240
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()[-2000:]
-                assert time.monotonic() < ends, log.read_text()[-2000:]
-                time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(30)
+    with server_process.running(tmp_path_factory.mktemp("served"), command, environment) as server:
+        server.wait_for("/health")
+        yield f"{server.url}/v1"
 
 
 @pytest.fixture(scope="module")

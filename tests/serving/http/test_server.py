@@ -26,7 +26,8 @@ from serving.cli import main
 from serving.http import connections
 from serving.http.guard import Guard, Rules
 from serving.http.server import Address, JsonLines, _config, _Server, check_address, check_key
-from serving.serve import KEY, check_names, read_key, read_names
+from serving.serve import KEY, check_names, read_key
+from serving.variants import read_names
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 ENDLESS = GET.rstrip() + b"\r\nx-slow: " + b"x" * 4000
@@ -387,7 +388,7 @@ def test_an_address_of_another_machine_is_told_as_such(host: str) -> None:
 
 
 def test_names_are_parted_by_commas() -> None:
-    assert read_names("--agents", "null,mmcq,") == ["null", "mmcq"]
+    assert read_names("--agents", "null,mmcq,", "served") == ["null", "mmcq"]
 
 
 # the command

@@ -8,8 +8,9 @@ method says that the model looks again:
 too, as a loop over a kernel's taps with a sum over channels. Of DeepGaze III it is its authors' model, asked anew for
 each fixation, with each of its convolutions replaced by that one.
 
-"torch" is the same with torch's convolutions, in float32. An agent's own are torch's too, so what is left to gain
-there is what is around them, and what need not be computed twice. gbvs has no network, and no such version.
+"torch" is the same with torch's convolutions, in float32. DeepGaze III's own are torch's too, so what is left to gain
+there is what is around them, and what need not be computed twice; those of VGG16 multiply less besides, by Winograd's
+filtering. gbvs has no network, and no such version.
 
 All have the same images, settings, weights (random, at the networks' real sizes) and threads. Sizes are reduced so
 that the plain versions come to an end, and printed. A table, and as the last line one JSON object.
@@ -239,7 +240,14 @@ def main() -> None:
     add("--images", type=positive, default=8, metavar="N", help="in the agent's batch (default 8)")
     add("--plain-images", type=positive, default=1, metavar="N", help="for the other two versions (default 1)")
     add("--fixations", type=positive, default=15, metavar="N", help="most of a path (default 15)")
-    add("--threads", type=positive, default=1, metavar="N", help="of torch and of numpy's products (default 1)")
+    cores = len(os.sched_getaffinity(0))
+    add(
+        "--threads",
+        type=positive,
+        default=cores,
+        metavar="N",
+        help="of torch and of numpy's products (default: all cores)",
+    )
     options = parser.parse_args()
     for library in ("OMP", "OPENBLAS", "MKL"):  # read when numpy and torch are imported
         os.environ[f"{library}_NUM_THREADS"] = str(options.threads)

@@ -54,7 +54,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
-    # Measured on CPU, in MiB: 1167 (one thread) and 1431 (two) with 8 images of 1280 x 1024; 1353 with one photograph
+    # Measured on CPU, in MiB: 1222 (one thread) and 1230 (two) with 8 images of 1280 x 1024; 1279 with one photograph
     # of 24 million pixels and target_layer pool2. On a GPU nothing was measured.
     memory = 1536 * MIB
 

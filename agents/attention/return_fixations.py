@@ -61,8 +61,8 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
-    # The base class' memory holds. Measured on CPU, in MiB: 1707 with eight pictures of 1280 x 1024 (1570 with one) and
-    # 1668 with two of 24 million pixels; in search 1255 with eight of 1280 x 1024, 1487 with one of 24 million pixels.
+    # The base class' memory holds. Measured on CPU, in MiB: 1566 with eight pictures of 1280 x 1024 and 1519 with two
+    # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.
 
     def open(self) -> None:
         self._prior = saccade_prior.prior(saccade_prior.read(), self.settings.saccades, self.settings.smoothing)

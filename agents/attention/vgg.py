@@ -85,6 +85,8 @@ class VGGAgent(WeightsFileAgent[V]):
         import torch
         from torchvision.models import vgg16
 
+        from agents.attention.winograd import quicker
+
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
         with torch.device("meta"):
@@ -94,7 +96,7 @@ class VGGAgent(WeightsFileAgent[V]):
         self.device = torch.device(device)
         if self.device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
-        self.features = features.eval().requires_grad_(False).to(self.device)
+        self.features = quicker(features.eval().requires_grad_(False)).to(self.device)
 
     def provenance(self) -> dict[str, Any]:
         import torch

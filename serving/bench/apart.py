@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -33,7 +34,8 @@ def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, 
     """Call ``function(send, *arguments)`` in a new process; yields what it sends, as it does.
 
     Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
-    stderr. A process that is not wanted any more (the iterator is closed) is killed.
+    stderr. A process that is not wanted any more (the iterator is closed) is killed, and one whose parent was killed
+    ends itself.
     """
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
@@ -72,6 +74,7 @@ def _died(code: int) -> DiedError:
 def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends this process
     os.dup2(sys.stderr.fileno(), 1)  # stdout is the command's result alone
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         function(lambda value: writer.send(("value", value)), *arguments)
         writer.send(("end", None))
@@ -81,3 +84,11 @@ def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Con
         writer.send(("error", str(error)))
     except Exception as error:
         writer.send(("error", describe(error)))
+
+
+def _end_with_parent() -> None:
+    """Nobody waits any more for what this process measures, which may take hours, or never end."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -7,14 +7,14 @@ device, and only where it is installed:
   (:mod:`serving.bench.peers_transformers`);
 - ``torchvision``: its detection model as its documentation calls it;
 - ``vllm``: the offline engine, ``LLM.generate``, for agents whose engine is vLLM (:mod:`serving.bench.peers_vllm`);
-- ``ray-data``: ``map_batches`` over the same agent, which is a peer of the scheduler rather than of the agent
-  (:mod:`serving.bench.peers_ray`).
+- ``ray-data``: ``map_batches`` over the same agent (:mod:`serving.bench.peers_ray`). It is a peer of the scheduler, and
+  so held against that with one worker, rather than against the bare agent.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, UnderstudyError
 from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli
 from serving.bench.peer_job import Job, Program
-from serving.bench.results import Measured, Peer
+from serving.bench.results import Failed, Measured, Peer
 from serving.bench.table import rate
 
 STIMULI = 256
@@ -38,33 +38,39 @@ def measure(
     *,
     seconds: float,
     say: Callable[[str], None],
-) -> tuple[Peer, ...]:
+) -> Iterator[Peer | Failed]:
     """Measure every peer that there is for an agent and that is installed: at the agent's best batch size, and plain
     loops one stimulus at a time, too, if the agent was measured so. ``folder`` is for stimuli.
 
-    A peer that fails is said, and the others go on.
+    A peer that fails is said, and the others go on. What has no figure of ours to be held against is left out.
     """
     assert one.best is not None
     chosen = programs(entry.make(settings))
     if not chosen:
-        return ()
+        return
     source = stimuli.write(folder, one.task, one.mode, STIMULI)
     best = one.best.batch_size
-    found = []
     for name, program in chosen.items():
         plain = name in ("transformers", "torchvision")
-        for size in dict.fromkeys((1, best) if plain and one.at(1) is not None else (best,)):
-            ours = one.at(size)
-            assert ours is not None
+        for size in dict.fromkeys((1, best) if plain else (best,)):
+            if (ours := _ours(one, name, size)) is None:
+                continue
             try:
                 theirs = _rate(program, Job(entry, settings, one, source, size, seconds))
             except UnderstudyError as error:
                 say(f"{one.agent}: {name}: {error}")
+                yield Failed(one.agent, "peers", f"{name}: {error}")
                 continue
-            found.append(Peer(name, size, theirs, ours.stimuli_s / theirs))
-            ratio = ours.stimuli_s / theirs
-            say(f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {ratio:.3g} times that")
-    return tuple(found)
+            say(f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {ours / theirs:.3g} times that")
+            yield Peer(name, size, theirs, ours / theirs)
+
+
+def _ours(one: Measured, name: str, size: int) -> float | None:
+    """Our stimuli per second that a peer is held against, if there is such a figure."""
+    if name == "ray-data":
+        return next((whole.stimuli_s for whole in one.end_to_end if whole.replicas == 1), None)
+    bare = one.at(size)
+    return None if bare is None else bare.stimuli_s
 
 
 def _rate(program: Program, job: Job) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import tempfile
 import time
 import warnings
@@ -21,6 +22,7 @@ from agents.contract import Reply
 from agents.entry import Entry
 from agents.errors import AgentStoppedError
 from agents.stimuli import parse_row
+from serving.bench import machine
 from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send
 from serving.cluster import Cluster
@@ -36,8 +38,12 @@ class Answerer:
         self.agent.open()
         self.agent.load(device)
         self.root = root
+        self.on_cpu = device == "cpu"
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        if self.on_cpu and (torch := sys.modules.get("torch")) is not None:
+            # as many as our worker has; Ray lets an actor have one
+            torch.set_num_threads(machine.cores() if self.agent.parallel else 1)
         shown = [parse_row(row, root=self.root) for row in batch["row"]]
         prepared = [self.agent.prepare(stimulus) for stimulus in shown]
         replies = self.agent.respond(prepared, [draw_for(self.agent, stimulus) for stimulus in shown])

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from agents.errors import UnavailableError
 from serving.bench.results import Limits, Measured, Result
@@ -21,7 +20,7 @@ LINES = ("-", "--", ":", "-.")
 MARGIN = 10.0  # times, from the outermost point to the edge of the roof's picture
 
 
-def plot(result: Result, path: Path) -> None:
+def plot(result: Result, file: BinaryIO) -> None:
     """Write a PNG. Raises UnavailableError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -48,7 +47,7 @@ def plot(result: Result, path: Path) -> None:
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(f"{result.device.name} · {result.host.name} · Understudy {result.version} · {result.created[:10]}")
-    figure.savefig(path, format="png", dpi=110)
+    figure.savefig(file, format="png", dpi=110)
 
 
 def _style(place: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import orjson
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from agents import __version__
 from agents.contract import Agent
@@ -44,7 +44,7 @@ class Known:
     kind: str
     device: str
     version: str
-    batch_size: int
+    batch_size: Annotated[int, Field(ge=1)]
     stimuli_s: float
     device_bytes: int | None
     created: str

@@ -137,7 +137,8 @@ class EndToEnd(_Part):
 
 @dataclass(frozen=True)
 class Peer(_Part):
-    """Another program that does the same; ``ratio`` is ours (the bare agent at that batch size) to the peer's."""
+    """Another program that does the same; ``ratio`` is ours (the bare agent at that batch size, beside Ray Data the
+    scheduler with one worker) to the peer's."""
 
     name: str
     batch_size: int

@@ -25,17 +25,20 @@ from serving.bench import apart, device_time, machine, stimuli, work
 from serving.bench.loop import Batches, Calls, Window, said
 from serving.bench.results import Best, Differing, Limits, Measured, Size, Stopped
 from serving.bench.table import rate
+from serving.interrupts import Interrupted
 from serving.run import digest
 from serving.worker import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
+ABOUT = 0.9  # is good enough, where a batch of what is better takes hardly any time
 LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for one do not count
 IDLE = 2  # doublings in a row that may bring nothing
 COUNTED = 10.0  # times the measured seconds: a batch that takes longer is not run once more to count its operations
 COMPARED = 64  # answers that are compared with those one at a time, or a batch; fewer where that takes too long
 FEWEST = 8
 PROFILED = 3  # batches at most in which the GPU's work is watched
+LEAST = 1024  # bytes of memory that a stimulus of a batch takes at the least, with its draw and its reply
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Sweep:
         return "calls at once" if self._agent.continuous() else "batch size"
 
     def run(self, say: Callable[[str], None]) -> None:
-        """Measure, in another process. Raises AgentStoppedError if nothing could be measured."""
+        """Measure, in another process. Raises AgentStoppedError if nothing could be measured, and Interrupted."""
         name = self.job.entry.name
         say(f"{name}: loading")
         with closing(apart.run(measure, self.job)) as messages:
@@ -106,6 +109,13 @@ class Sweep:
             except AgentStoppedError as error:
                 self._end(error)
                 say(f"{name}: {error}")
+            except Interrupted:
+                if self._stopped is None and self._trying not in [one.batch_size for one in self._sizes]:
+                    message = f"{self.unit} {self._trying}: ended before it was measured"
+                    self._stopped = Stopped(self._trying, "interrupted", message)
+                raise
+        if not self._sizes:  # there was no memory even for the first
+            raise AgentStoppedError(self._stopped.message if self._stopped else "it ended without a figure")
 
     def _note(self, message: object) -> None:
         match message:
@@ -158,11 +168,17 @@ class Sweep:
 
 def best(sizes: Sequence[Size], long: float = LONG) -> Best:
     """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
-    none takes so long, the largest of that throughput: the bare agent is as fast with small ones, a scheduler is not.
+    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput: the bare
+    agent is as fast with small ones, a scheduler is not, and loses more by them.
     """
     highest = max(one.stimuli_s for one in sizes)
-    good = sorted((one for one in sizes if one.stimuli_s >= NEARLY * highest), key=lambda one: one.batch_size)
-    found = next((one for one in good if one.p50_s >= long), good[-1])
+    ascending = sorted(sizes, key=lambda one: one.batch_size)
+    for share in (NEARLY, ABOUT):
+        good = [one for one in ascending if one.stimuli_s >= share * highest]
+        if found := next((one for one in good if one.p50_s >= long), None):
+            break
+    else:
+        found = good[-1]
     return Best(found.batch_size, found.stimuli_s)
 
 
@@ -272,14 +288,17 @@ class Meter:
         yield most
 
     def _too_large(self, size: int, found: Sequence[Size]) -> Stopped | None:
-        """Whether the host has too little memory for a size, by how the peak has grown: a system without memory may
-        end other programs first."""
-        if len(found) < 2 or (free := machine.available()) is None:
+        """Whether the host has too little memory for a size, by how the peak has grown, once that is known: a system
+        without memory may end other programs first."""
+        if (free := machine.available()) is None:
             return None
-        before, last = found[-2:]
-        each = (last.peak_host_bytes - before.peak_host_bytes) / (last.batch_size - before.batch_size)
-        needs = last.peak_host_bytes + each * (size - last.batch_size)
-        if needs - machine.resident() <= free:
+        resident = machine.resident()
+        needs: float = resident + LEAST * size
+        if len(found) > 1:
+            before, last = found[-2:]
+            each = (last.peak_host_bytes - before.peak_host_bytes) / (last.batch_size - before.batch_size)
+            needs = max(needs, last.peak_host_bytes + each * (size - last.batch_size))
+        if needs - resident <= free:
             return None
         return Stopped(
             size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -82,6 +83,12 @@ def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
     """What the command finds out about its device, without measuring it: that needs torch, and seconds."""
     send(machine.cpu())
     send(Limits(None, None))
+
+
+def linger(send: Callable[[object], None]) -> None:
+    """Sends its process's number, and then measures for ten minutes."""
+    send(os.getpid())
+    time.sleep(600)
 
 
 ENTRIES = {

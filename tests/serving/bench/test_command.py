@@ -100,6 +100,33 @@ def test_what_fails_is_a_sentence_and_the_rest_is_measured(capsys: pytest.Captur
     assert len(said) == 3
 
 
+@pytest.mark.usefixtures("quick")
+def test_what_was_measured_is_printed_though_it_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    monkeypatch.setattr(remembered, "write", lambda *given: out.rmdir())  # as if a disk had gone meanwhile
+    assert measure("null", "--batch-sizes", "2", *WORDS, "--out", str(out)) == 4
+    captured = capsys.readouterr()
+    assert [one.agent for one in results.from_json(captured.out.splitlines()[-1]).agents] == ["null"]
+    assert f"cannot write to {out}" in captured.err
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_was_measured_is_written_though_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines(result: Result) -> list[str]:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(table, "lines", lines)
+    asked = Options(
+        {"null": catalogue.get("null")}, {}, (2,), 0.02, "cpu", "word_association", None, tmp_path, bare=True
+    )
+    with pytest.raises(BrokenPipeError):
+        bench(asked)
+    assert [one.agent for one in results.read(tmp_path / "bench.json").agents] == ["null"]
+    assert (tmp_path / "bench.png").exists()
+
+
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
@@ -212,8 +239,11 @@ def test_what_is_remembered_holds_for_one_device_and_version(monkeypatch: pytest
         patch.setattr(remembered, "__version__", "0.0.0")
         assert size() == 512
     assert size() == 3
-    remembered.path().write_text("{")  # damaged: as if nothing were remembered
-    assert size() == 512
+    whole = remembered.path().read_text()
+    for damaged in ("{", whole.replace('"batch_size": 3', '"batch_size": 0'), whole.replace("bytes", "\\ud800")):
+        assert damaged != whole
+        remembered.path().write_text(damaged)  # as if nothing were remembered
+        assert size() == 512
 
 
 @pytest.mark.usefixtures("quick")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError
 from serving.bench import peer_job, peers, peers_ray, peers_transformers, stimuli
-from serving.bench.results import Best, Measured, Size
+from serving.bench.results import Best, EndToEnd, Failed, Measured, Peer, Size
 
 GREEDY = {"decoding": "sample", "temperature": 0}  # the likeliest token each time
 ONE = {"reject": [], "attempts": 1, "max_tokens": 12}
@@ -126,7 +127,8 @@ def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, m
 
     measured = Measured(
         "null", "word_association", None, "0" * 64, {}, "cpu", False, False, 1.0, 1.0,
-        (size(1, 10.0), size(8, 60.0)), None, Best(8, 60.0),
+        (size(1, 10.0), size(8, 60.0)), None, Best(8, 60.0), None,
+        (EndToEnd(2, 8, 90.0, 60.0, 1.5), EndToEnd(1, 8, 50.0, 60.0, 5 / 6)),
     )  # fmt: skip
     asked = []
 
@@ -137,12 +139,19 @@ def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, m
         return 5.0 * job.batch_size
 
     monkeypatch.setattr(peers, "_rate", rate)
-    monkeypatch.setattr(peers, "programs", lambda agent: {"ray-data": "broken", "transformers": "plain"})
+    those = {"vllm": "broken", "transformers": "plain", "ray-data": "whole"}
+    monkeypatch.setattr(peers, "programs", lambda agent: those)
     said: list[str] = []
-    found = peers.measure(measured, catalogue.get("null"), {}, tmp_path, seconds=1.0, say=said.append)
-    assert asked == [("broken", 8), ("plain", 1), ("plain", 8)]
-    assert [(one.name, one.batch_size, one.stimuli_s, one.ratio) for one in found] == [
-        ("transformers", 1, 5.0, 2.0),
-        ("transformers", 8, 40.0, 1.5),
+    found = list(peers.measure(measured, catalogue.get("null"), {}, tmp_path, seconds=1.0, say=said.append))
+    assert asked == [("broken", 8), ("plain", 1), ("plain", 8), ("whole", 8)]
+    assert found == [
+        Failed("null", "peers", "vllm: it broke"),
+        Peer("transformers", 1, 5.0, 2.0),
+        Peer("transformers", 8, 40.0, 1.5),
+        Peer("ray-data", 8, 40.0, 1.25),  # beside the scheduler with one worker
     ]
-    assert said[0] == "null: ray-data: it broke"
+    assert said[0] == "null: vllm: it broke"
+    bare = list(
+        peers.measure(replace(measured, end_to_end=()), catalogue.get("null"), {}, tmp_path, seconds=1, say=print)
+    )
+    assert "ray-data" not in [one.name for one in bare if isinstance(one, Peer)]

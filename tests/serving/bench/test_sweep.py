@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,11 +17,12 @@ from agents import catalogue, seeds
 from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError
-from serving.bench import machine, stimuli
+from serving.bench import apart, machine, stimuli
 from serving.bench.device_time import covered
 from serving.bench.loop import Batches, Window, tokens_of
 from serving.bench.results import Limits, Measured, Size, Stopped
-from serving.bench.sweep import Job, Meter, Sweep, best
+from serving.bench.sweep import Job, Loaded, Meter, Sweep, Trying, best
+from serving.interrupts import Interrupted
 
 LIMITS = Limits(None, None)
 
@@ -106,6 +108,36 @@ def test_an_agent_that_answers_nothing_is_one_sentence(agent: str, says: str, wo
     assert sweep.measured() is None
 
 
+@pytest.mark.parametrize(("limit", "size", "why"), [(5, 8, "out of memory"), (0, 10**9, "was not tried")])
+def test_a_first_size_that_has_no_memory_is_an_agent_that_cannot_be_measured(
+    limit: int, size: int, why: str, words: Path
+) -> None:
+    sweep = Sweep(job("null", words, (size,), {"batch_limit": limit}))
+    with pytest.raises(AgentStoppedError, match=f"^batch size {size}.*{why}"):
+        sweep.run(lambda text: None)
+    assert sweep.measured() is None
+
+
+@pytest.mark.parametrize(("size", "why"), [(4, "interrupted"), (2, None)], ids=["measuring", "comparing"])
+def test_ctrl_c_says_which_size_was_under_way(
+    size: int, why: str | None, words: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, _ = swept(job("null", words, (2,), {}))
+
+    def messages(*given: Any) -> Iterator[Any]:
+        yield from (Loaded(False, 1.0, 2.0), Trying(2), *measured.sizes, Trying(size))
+        raise Interrupted(signal.SIGINT)
+
+    sweep = Sweep(job("null", words, (2, 4), {}))
+    monkeypatch.setattr(apart, "run", messages)
+    with pytest.raises(Interrupted):
+        sweep.run(lambda text: None)
+    found = sweep.measured()
+    assert found is not None
+    assert (found.stopped and found.stopped.why) == why
+    assert found.stopped is None or found.stopped.batch_size == size
+
+
 @dataclass
 class Scripted(Batches):
     """A loop whose throughput is written down, by size."""
@@ -149,11 +181,11 @@ def test_doubling_goes_on_while_a_batch_takes_no_time(words: Path, pool: ThreadP
 def test_a_size_that_would_not_fit_into_memory_is_not_tried(
     words: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # 100 and 10 for each stimulus, of which 150 are there: 4 need 140, 8 would need 180
-    peaks = iter([110, 120, 140, 180])
+    # 100 MB and 10 for each stimulus, of which 150 are there: 4 need 140, 8 would need 180
+    peaks = iter([110_000_000, 120_000_000, 140_000_000, 180_000_000])
     monkeypatch.setattr(machine, "peak", lambda: next(peaks))
-    monkeypatch.setattr(machine, "resident", lambda: 100)
-    monkeypatch.setattr(machine, "available", lambda: 50)
+    monkeypatch.setattr(machine, "resident", lambda: 100_000_000)
+    monkeypatch.setattr(machine, "available", lambda: 50_000_000)
     sent: list[object] = []
     found = meter(words, pool, {size: 100 * size for size in (1, 2, 4, 8)}).sweep(sent.append)
     assert [size.batch_size for size in found] == [1, 2, 4]
@@ -181,7 +213,9 @@ def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
     quick = [size(1, 99, 0.01), size(2, 100, 0.02), size(4, 99, 0.04)]
     assert best(quick).batch_size == 4
     assert best([*quick, size(8, 98, 0.08), size(16, 99, 0.16)]).batch_size == 8
-    assert best([*quick, size(8, 90, 0.08)]).batch_size == 4
+    assert best([*quick, size(8, 91, 0.08), size(16, 92, 0.16)]).batch_size == 8
+    assert best([*quick, size(8, 89, 0.08)]).batch_size == 4
+    assert best([*quick, size(8, 91, 0.045), size(16, 89, 0.08)]).batch_size == 8
     assert best(quick, 0.0).batch_size == 1
 
 

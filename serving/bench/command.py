@@ -31,6 +31,7 @@ from serving.variants import checked_agents
 from serving.worker import describe
 
 STIMULI = 1024  # of each kind
+LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them
 JSON, PLOT = "bench.json", "bench.png"
 
 
@@ -111,7 +112,7 @@ class Bench:
     def execute(self) -> None:
         """Measure everything; what fails is noted. Raises UnderstudyError if there is no such device."""
         try:
-            for message in apart.run(look, self.options.device, min(1.0, self.options.seconds)):
+            for message in apart.run(look, self.options.device, LIMITS_S):
                 if isinstance(message, Device):
                     self._device = message
                     _say(f"measuring the limits of {message.name}")
@@ -139,7 +140,12 @@ class Bench:
         task, mode = self.kinds[name]
         agent = self.agents[name]
         if (missing := agent.missing()) is not None:
-            raise UnavailableError(missing)
+            way = (
+                f"; without weights: --set {name}.checkpoint=random"
+                if options.entries[name].takes_random_weights()
+                else ""
+            )
+            raise UnavailableError(f"{missing}{way}")
         source = self.folder / (f"{task}.jsonl" if mode is None else f"{task}-{mode}.jsonl")
         if not source.exists():
             stimuli.write(self.folder, task, mode, STIMULI)

@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -27,13 +27,14 @@ from serving.worker import describe
 BATCHES = 2  # measured at the least, however long they take
 WARM = 0.2  # of the measured seconds, and one batch at the least
 
-# when its preparation began, what was prepared (or why it could not be), and the draws
-Ready = tuple[float, list[Any], list[Draw]]
+# when its preparation began and ended, what was prepared (or why it could not be), and the draws
+Ready = tuple[float, float, list[Any], list[Draw]]
 
 
 @dataclass
 class Window:
-    """What happened in the time that was measured, in ``seconds``; ``latencies`` are those of batches, or of calls."""
+    """What happened in the time that was measured, in ``seconds``; ``latencies`` are those of batches (preparing and
+    answering them, without the time in which they only wait for those ahead), or of calls."""
 
     seconds: float = 0.0
     answered: int = 0
@@ -106,13 +107,21 @@ class Batches:
         finally:
             self._drop()
 
-    def run(self, size: int, batches: int) -> None:
-        """Answer so many batches of ``size`` the same way, for whoever watches the device meanwhile."""
+    def steady(self, size: int, batches: int) -> Callable[[], None]:
+        """What answers so many batches of ``size`` the same way, for whoever watches the device meanwhile: the first is
+        prepared before, and none is that nobody answers."""
         source = cycle(self.shown)
         self._begin(source, size)
-        for _ in range(batches):
-            self._step(source, size, Window())
-        self._drop()
+        wait(self._pending[0])
+
+        def run() -> None:
+            for left in reversed(range(batches)):
+                if left:
+                    self._begin(source, size)
+                _, _, prepared, draws = self._next(Window())
+                self._respond(prepared, draws)
+
+        return run
 
     def answers(self, size: int, count: int) -> list[Reply | Exception]:
         """The replies to the first ``count`` stimuli in batches of ``size``, the last one filled up."""
@@ -121,26 +130,26 @@ class Batches:
         found: list[Reply | Exception] = []
         for _ in range(0, whole, size):
             self._begin(source, size)
-            _, prepared, draws = self._next(Window())
+            _, _, prepared, draws = self._next(Window())
             found += self._respond(prepared, draws)
         return found[:count]
 
     def ready(self, size: int) -> tuple[list[Any], list[Draw]]:
         """One prepared batch with its draws, without the stimuli that could not be prepared."""
         self._begin(cycle(self.shown), size)
-        _, prepared, draws = self._next(Window())
+        _, _, prepared, draws = self._next(Window())
         good = [place for place, one in enumerate(prepared) if not isinstance(one, Exception)]
         return [prepared[place] for place in good], [draws[place] for place in good]
 
     def _step(self, source: Iterator[Stimulus], size: int, window: Window) -> None:
         """Begin to prepare one batch, and answer the oldest."""
         self._begin(source, size)
-        began, prepared, draws = self._next(window)
+        began, ended, prepared, draws = self._next(window)
         start = time.perf_counter()
         replies = self._respond(prepared, draws)
         end = time.perf_counter()
         window.responding += end - start
-        window.latencies.append(end - began)
+        window.latencies.append(ended - began + end - start)
         for reply in replies:
             window.note(reply)
 
@@ -155,9 +164,10 @@ class Batches:
         parts = [future.result() for future in self._pending.popleft()]
         window.waiting += time.perf_counter() - start
         return (
-            min(began for began, _, _ in parts),
-            [one for _, prepared, _ in parts for one in prepared],
-            [draw for _, _, draws in parts for draw in draws],
+            min(began for began, _, _, _ in parts),
+            max(ended for _, ended, _, _ in parts),
+            [one for _, _, prepared, _ in parts for one in prepared],
+            [draw for _, _, _, draws in parts for draw in draws],
         )
 
     def _drop(self) -> None:
@@ -174,7 +184,7 @@ class Batches:
                 prepared.append(self.agent.prepare(stimulus))
             except AnswerError as error:
                 prepared.append(error)
-        return began, prepared, [draw_for(self.agent, stimulus) for stimulus in part]
+        return began, time.perf_counter(), prepared, [draw_for(self.agent, stimulus) for stimulus in part]
 
     def _respond(self, prepared: Sequence[Any], draws: Sequence[Draw]) -> list[Reply | Exception]:
         good = [place for place, one in enumerate(prepared) if not isinstance(one, Exception)]

@@ -374,7 +374,7 @@ class Meter:
         if not isinstance(loop, Batches) or batch_s > COUNTED * self.job.seconds:
             return None
         batches = max(1, min(PROFILED, int(self.job.seconds / batch_s)))
-        return device_time.busy_share(lambda: loop.run(size, batches))
+        return device_time.busy_share(loop.steady(size, batches))
 
     def compare(self, sizes: Sequence[Size]) -> Differing | None:
         """How many answers in batches of the best size are not those one at a time; None where that is 1."""

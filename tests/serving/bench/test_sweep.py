@@ -204,6 +204,27 @@ def test_answers_come_in_the_order_of_the_stimuli(words: Path, pool: ThreadPoolE
         assert [reply.answer for reply in found] == [reply.answer for reply in alone]
 
 
+def test_a_latency_has_no_part_in_which_a_batch_waits_for_others(words: Path) -> None:
+    agent = catalogue.get("null").make({"delay_s": 0.02})
+    with ThreadPoolExecutor(8, "prepare") as pool:  # each has a stimulus: eight batches of one are under way
+        window = Batches(agent, stimuli.read(words), pool, 8).measure(1, 0.2)
+    assert window.responding <= sum(window.latencies) < 4 * window.responding
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_the_device_is_watched_from_the_first_answer_to_the_last(
+    batches: int, words: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, done = catalogue.get("null").make(), []
+    for name in ("prepare", "respond"):
+        own = getattr(agent, name)
+        monkeypatch.setattr(agent, name, lambda *given, own=own, name=name: done.append(name) or own(*given))
+    run = Batches(agent, stimuli.read(words), pool, 3).steady(4, batches)
+    assert done == ["prepare"] * 4
+    run()
+    assert (done.count("prepare"), done.count("respond")) == (4 * batches, batches)
+
+
 def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
     def size(batch: int, rate: float, p50: float = 1.0) -> Size:
         return Size(batch, rate, None, None, p50, p50, 0, None, 1, 0, None, None, None, None, None, 1, 1)

@@ -247,7 +247,7 @@ def _bench(options: argparse.Namespace) -> int:
     from serving.variants import read_names, resolve
 
     names = read_names("bench", ",".join(options.agents), "measured")
-    entries, settings = resolve(names, options.settings, options.config)
+    entries, settings = resolve(names, options.settings, options.config, "bench")
     given = Options(
         entries=entries,
         settings=settings,

@@ -43,25 +43,25 @@ def read_names(where: str, given: str, done: str) -> list[str]:
 
 
 def resolve(
-    names: Sequence[str], assignments: Sequence[str], config: Path | None
+    names: Sequence[str], assignments: Sequence[str], config: Path | None, where: str = "--agents"
 ) -> tuple[dict[str, Entry], dict[str, dict[str, Any]]]:
     """The entries of all agents in ``names`` (variants included), and their settings. Raises InputError with
-    everything that is wrong."""
+    everything that is wrong; ``where`` the names were given."""
     variants, settings, problems = _read_config(config)
     members: list[str] = []
     for name in names:
         try:
             members += catalogue.pair(name)
         except InputError as error:
-            problems.append(Problem("--agents", None, None, str(error)))
+            problems.append(Problem(where, None, None, str(error)))
     entries: dict[str, Entry] = {}
     for member in dict.fromkeys(members):
         try:
             entries[member] = variants.get(member) or catalogue.get(member)
         except InputError as error:
-            problems.append(Problem("--agents", None, None, str(error)))
+            problems.append(Problem(where, None, None, str(error)))
     for assignment in assignments:
-        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings)
+        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings, where)
         if problem:
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
@@ -120,7 +120,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     return variants, settings, problems
 
 
-def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
+def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]], where: str) -> str | None:
     """Put one ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
@@ -128,7 +128,7 @@ def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[st
     if not equals:
         return "must be agent.field=value"
     if name is None:
-        return "starts with no agent of --agents"
+        return f"starts with no agent of {where}"
     *parts, field = target[len(name) + 1 :].split(".")
     if not all([*parts, field]):
         return "names no field"

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator
+from contextlib import closing
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -61,6 +62,14 @@ def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, 
         process.join()
         process.close()
         reader.close()
+
+
+def figure(function: Callable[..., None], *arguments: Any) -> float:
+    """The one figure that ``function`` sends from a new process. Raises AgentStoppedError, see :func:`run`."""
+    with closing(run(function, *arguments)) as messages:
+        for found in messages:
+            return float(found)
+    raise AgentStoppedError("it ended without a figure")
 
 
 def _died(code: int) -> DiedError:

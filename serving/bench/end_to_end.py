@@ -117,10 +117,7 @@ def run(send: Callable[[object], None], job: Job) -> None:
 
 @dataclass
 class Delivered:
-    """When an agent's batches came back, and how many answers each had.
-
-    An attempt that a filter rejected counts, too: the bare agent, whose answers nobody filters, has no further ones.
-    """
+    """When an agent's batches came back, and how many answers each had, those that a filter rejects among them."""
 
     times: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -132,9 +129,7 @@ class Delivered:
             self._worker = item.worker
             self.times.append(time.perf_counter())
             self.sizes.append(0)
-        if item.status != "failed":
-            rejected = sum(any(verdict["rejected"] for verdict in one["verdicts"]) for one in item.attempts)
-            self.sizes[-1] += rejected + (item.status == "ok")
+        self.sizes[-1] += item.status != "failed"
 
     def warm(self, replicas: int, seconds: float) -> float | None:
         """When the steady state begins: after the first batch of each worker and so many seconds; None: not yet."""
@@ -203,9 +198,7 @@ class _Run:
             job.entries[one.agent], job.settings.get(one.agent, {}), one.device, *kind, self._source(*kind),
             job.seconds, (size,), Limits(None, None),
         )  # fmt: skip
-        with closing(apart.run(sweep.measure_again, alone)) as messages:
-            found: float = next(messages)
-            return found
+        return apart.figure(sweep.measure_again, alone)
 
     async def _packed(self, cluster: Cluster) -> None:
         """All agents at once, one worker each."""
@@ -216,11 +209,14 @@ class _Run:
         self.send(Packed(tuple(rates), rates, {name: self._alone[name] for name in rates}))
 
     def _agent(self, one: Measured) -> Agent[Any]:
-        """The agent with the batch size that was found best, as ``--batch-size auto`` has it."""
+        """The agent with the batch size that was found best, as ``--batch-size auto`` has it. Filters look at its
+        answers, but nothing is asked twice: what is asked again comes back much later, or after the measured time, and
+        the bare agent, which nobody filters, does not do that work either."""
         agent = self.job.entries[one.agent].make(self.job.settings.get(one.agent))
         assert one.best is not None
         size = one.at(one.best.batch_size)
         remembered.fit(agent, one.best.batch_size, None if size is None else size.peak_device_bytes)
+        agent.attempts = 1
         return agent
 
     def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[Fleet, Scheduler]:

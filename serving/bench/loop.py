@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -29,6 +29,9 @@ WARM = 0.2  # of the measured seconds, and one batch at the least
 
 # when its preparation began and ended, what was prepared (or why it could not be), and the draws
 Ready = tuple[float, float, list[Any], list[Draw]]
+# so many answers, once so many seconds are over
+Enough = tuple[int, float]
+NEVER: Enough = (0, math.inf)
 
 
 @dataclass
@@ -123,12 +126,12 @@ class Batches:
 
         return run
 
-    def answers(self, size: int, count: int) -> list[Reply | Exception]:
-        """The replies to the first ``count`` stimuli in batches of ``size``, the last one filled up."""
-        whole = -(-count // size) * size
-        source = cycle(self.shown)
+    def answers(self, size: int, count: int, enough: Enough = NEVER) -> list[Reply | Exception]:
+        """The replies to the first ``count`` stimuli in batches of ``size``, the last one filled up; fewer where there
+        are ``enough`` before."""
+        source, began = cycle(self.shown), time.perf_counter()
         found: list[Reply | Exception] = []
-        for _ in range(0, whole, size):
+        while len(found) < count and not _is_enough(found, began, enough):
             self._begin(source, size)
             _, _, prepared, draws = self._next(Window())
             found += self._respond(prepared, draws)
@@ -212,9 +215,10 @@ class Calls:
         unless it fails that stimulus alone."""
         return self.runner.run(self._measure(size, seconds))
 
-    def answers(self, size: int, count: int) -> list[Reply | Exception]:
-        """The replies to the first ``count`` stimuli, ``size`` calls under way."""
-        return self.runner.run(self._answers(size, count))
+    def answers(self, size: int, count: int, enough: Enough = NEVER) -> list[Reply | Exception]:
+        """The replies to the first ``count`` stimuli, ``size`` calls under way; fewer where there are ``enough``
+        before."""
+        return self.runner.run(self._answers(size, count, enough))
 
     async def _measure(self, size: int, seconds: float) -> Window:
         source = cycle(self.shown)
@@ -254,15 +258,17 @@ class Calls:
             if elapsed >= seconds and len(window.latencies) >= least:
                 return elapsed
 
-    async def _answers(self, size: int, count: int) -> list[Reply | Exception]:
-        gate, activity = asyncio.Semaphore(size), _Activity()
+    async def _answers(self, size: int, count: int, enough: Enough) -> list[Reply | Exception]:
+        source, activity, began = cycle(self.shown), _Activity(), time.perf_counter()
+        found: dict[int, Reply | Exception] = {}
+        places = iter(range(count))
 
-        async def one(stimulus: Stimulus) -> Reply | Exception:
-            async with gate:
-                return (await self._answer(stimulus, activity))[1]
+        async def keep_busy() -> None:
+            while not _is_enough(found, began, enough) and (place := next(places, None)) is not None:
+                found[place] = (await self._answer(next(source), activity))[1]
 
-        source = cycle(self.shown)
-        return list(await asyncio.gather(*(one(next(source)) for _ in range(count))))
+        await asyncio.gather(*(keep_busy() for _ in range(size)))
+        return [found[place] for place in range(len(found))]
 
     async def _answer(self, stimulus: Stimulus, activity: _Activity) -> tuple[float, Reply | Exception]:
         began = time.perf_counter()
@@ -298,6 +304,11 @@ class _Activity:
 
     def total(self) -> float:
         return self._total + (time.perf_counter() - self._since if self._count else 0.0)
+
+
+def _is_enough(found: Sized, began: float, enough: Enough) -> bool:
+    fewest, seconds = enough
+    return len(found) >= fewest and time.perf_counter() - began >= seconds
 
 
 def said(reply: Reply | Exception) -> str:

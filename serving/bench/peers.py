@@ -3,8 +3,8 @@
 Each runs in a process of its own with the same weights, the same stimuli and the same choices of decoding, on the same
 device, and only where it is installed:
 
-- ``transformers``: the plain loop of its documentation for captioners and for DETR, file by file or a batch at a time
-  (:mod:`serving.bench.peers_transformers`);
+- ``transformers``: the plain loop of its documentation for captioners, DETR and models that write, one stimulus or a
+  batch at a time (:mod:`serving.bench.peers_transformers`);
 - ``torchvision``: its detection model as its documentation calls it;
 - ``vllm``: the offline engine, ``LLM.generate``, for agents whose engine is vLLM (:mod:`serving.bench.peers_vllm`);
 - ``ray-data``: ``map_batches`` over the same agent (:mod:`serving.bench.peers_ray`). It is a peer of the scheduler, and
@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, UnderstudyError
-from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli
+from agents.errors import UnderstudyError
+from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli, sweep
 from serving.bench.peer_job import Job, Program
-from serving.bench.results import Failed, Measured, Peer
+from serving.bench.results import Failed, Limits, Measured, Peer
 from serving.bench.table import rate
 
 STIMULI = 256
@@ -53,31 +52,35 @@ def measure(
     for name, program in chosen.items():
         plain = name in ("transformers", "torchvision")
         for size in dict.fromkeys((1, best) if plain else (best,)):
-            if (ours := _ours(one, name, size)) is None:
-                continue
+            job = Job(entry, settings, one, source, size, seconds)
             try:
-                theirs = _rate(program, Job(entry, settings, one, source, size, seconds))
+                if (ours := _ours(name, job)) is None:
+                    continue
+                theirs = apart.figure(program, job)
             except UnderstudyError as error:
                 say(f"{one.agent}: {name}: {error}")
                 yield Failed(one.agent, "peers", f"{name}: {error}")
                 continue
-            say(f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {ours / theirs:.3g} times that")
-            yield Peer(name, size, theirs, ours / theirs)
+            say(
+                f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {rate(ours)}, "
+                f"{ours / theirs:.3g} times that"
+            )
+            yield Peer(name, size, theirs, ours, ours / theirs)
 
 
-def _ours(one: Measured, name: str, size: int) -> float | None:
-    """Our stimuli per second that a peer is held against, if there is such a figure."""
+def _ours(name: str, job: Job) -> float | None:
+    """Our stimuli per second that a peer is held against, if there is such a figure: the bare agent is measured once
+    more, because a machine is not as fast all the time. Raises AgentStoppedError."""
+    one = job.measured
     if name == "ray-data":
         return next((whole.stimuli_s for whole in one.end_to_end if whole.replicas == 1), None)
-    bare = one.at(size)
-    return None if bare is None else bare.stimuli_s
-
-
-def _rate(program: Program, job: Job) -> float:
-    with closing(apart.run(program, job)) as messages:
-        for figure in messages:
-            return float(figure)
-    raise AgentStoppedError("it ended without a figure")
+    if one.at(job.batch_size) is None:
+        return None
+    alone = sweep.Job(
+        job.entry, job.settings, one.device, one.task, one.mode, job.source, job.seconds, (job.batch_size,),
+        Limits(None, None),
+    )  # fmt: skip
+    return apart.figure(sweep.measure_again, alone)
 
 
 def programs(agent: Agent[Any]) -> dict[str, Program]:

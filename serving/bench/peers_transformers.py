@@ -1,19 +1,26 @@
-"""The plain loops that transformers' and torchvision's documentation shows, beside captioners and detectors.
+"""The plain loops that transformers' and torchvision's documentation shows, beside captioners, detectors, and models
+that write.
 
 The files are opened with Pillow, a batch after the other is prepared by the model's own processor (of the agent's
 backend, so that the pixels are the same) and handed to ``generate`` or to the model, with the agent's weights, type and
-decoding. Nothing is done beside the device meanwhile, and a beam search encodes an image once for each beam, where
-transformers does so. Texts of random weights are made to have the length that the agent's have.
+decoding; what a model that writes is told are the agent's own tokens. Nothing is done beside the device meanwhile, and
+a beam search encodes an image once for each beam, where transformers does so. Texts of random weights are made to have
+the length that the agent's have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.contract import Agent
 from agents.stimuli import Stimulus
+from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send, loop
+
+if TYPE_CHECKING:
+    from agents.language.asking import Sampling
+    from agents.language.transformers_engine import Beams
 
 Answer = Callable[[list[Any]], object]
 CAPTIONERS = {
@@ -22,6 +29,12 @@ CAPTIONERS = {
     "agents.vision.blip2:Blip2Agent",
     "agents.vision.llava_next:LlavaNextAgent",
 }
+TEXTS = {
+    "agents.language.completion:CompletionAgent",
+    "agents.language.chat:ChatAgent",
+    "agents.language.dialogpt:DialoGPTAgent",
+    "agents.language.blenderbot:BlenderbotAgent",
+}
 DETR = "agents.vision.detr:DetrAgent"
 TORCHVISION = "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent"
 
@@ -29,7 +42,7 @@ TORCHVISION = "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent"
 def kind(agent: Agent[Any]) -> str | None:
     """Which library's plain loop does the work of an agent: "transformers", "torchvision", or None."""
     name = _name(agent)
-    if name in CAPTIONERS or name == DETR:
+    if name in CAPTIONERS or name == DETR or (name in TEXTS and not agent.continuous()):
         return "transformers"
     return "torchvision" if name == TORCHVISION else None
 
@@ -46,24 +59,87 @@ def run(send: Send, job: Job) -> None:
     agent = job.agent()
     agent.open()
     device = torch.device(job.measured.device)
-    make = {DETR: _detr, TORCHVISION: _torchvision}.get(_name(agent), _captioner)
-    answer = make(agent, device, job.measured.random_weights)
+    if is_text := _name(agent) in TEXTS:
+        answer = _texts(agent, device)
+    else:
+        make = {DETR: _detr, TORCHVISION: _torchvision}.get(_name(agent), _captioner)
+        answer = make(agent, device, job.measured.random_weights)
 
-    def answer_files(batch: Sequence[Stimulus]) -> None:
-        from PIL import Image
-
-        pictures = []
-        for stimulus in batch:
-            [image] = stimulus.images()
-            assert image.path is not None
-            with Image.open(image.path) as opened:
-                pictures.append(opened.convert("RGB"))
+    def answer_batch(batch: Sequence[Stimulus]) -> None:
         with torch.inference_mode():
-            answer(pictures)
+            answer(list(batch) if is_text else _pictures(batch))
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
-    send(loop(answer_files, job.shown(), job.batch_size, job.seconds))
+    send(loop(answer_batch, job.shown(), job.batch_size, job.seconds))
+
+
+def _pictures(batch: Sequence[Stimulus]) -> list[Any]:
+    from PIL import Image
+
+    found = []
+    for stimulus in batch:
+        [image] = stimulus.images()
+        assert image.path is not None
+        with Image.open(image.path) as opened:
+            found.append(opened.convert("RGB"))
+    return found
+
+
+def _texts(agent: Any, device: Any) -> Answer:
+    """Answers conversations and cues: the tokens that the agent asks its engine, padded to the longest of the batch."""
+    import transformers
+
+    from agents.loading import dtype_for, load_pretrained
+
+    engine = agent._engine
+    kind = "AutoModelForSeq2SeqLM" if engine._encodes else "AutoModelForCausalLM"
+    dtype = dtype_for(agent.settings.precision, device)
+    model = load_pretrained(getattr(transformers, kind), agent.folder(), device, dtype)
+    engine._size = model.get_input_embeddings().weight.shape[0]
+    tokenizer = engine._tokenizer
+    tokenizer.padding_side = "right" if engine._encodes else "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    own, names = model.generation_config, ("bos_token_id", "eos_token_id", "decoder_start_token_id")
+    tokens_of_its_own = {name: getattr(own, name) for name in names} | {"pad_token_id": tokenizer.pad_token_id}
+    if engine._beams is not None and engine._beams.forced_end:
+        tokens_of_its_own["forced_eos_token_id"] = own.eos_token_id
+    model.generation_config = transformers.GenerationConfig()
+
+    def answer(batch: list[Any]) -> object:
+        asked = [agent._asked(stimulus, draw_for(agent, stimulus)).asked for stimulus in batch]
+        tokens = {"input_ids": [engine._fitted(one) for one in asked]}
+        given = tokenizer.pad(tokens, return_tensors="pt").to(device)
+        stops = sorted({stop for one in asked for stop in one.sampling.stops if stop})
+        config = transformers.GenerationConfig(**tokens_of_its_own, **_text_options(asked[0].sampling, engine._beams))
+        ends = {"stop_strings": stops, "tokenizer": tokenizer} if stops else {}
+        said = model.generate(**given, **ends, generation_config=config)
+        start = 1 if engine._encodes else given["input_ids"].shape[1]
+        return tokenizer.batch_decode(said[:, start:], skip_special_tokens=True)
+
+    return answer
+
+
+def _text_options(sampling: Sampling, beams: Beams | None) -> dict[str, Any]:
+    """What ``generate`` is asked for, where it has a word for it: penalties by frequency and presence it has not."""
+    options: dict[str, Any] = {"max_new_tokens": sampling.max_tokens}
+    if sampling.min_tokens:
+        options["min_new_tokens"] = sampling.min_tokens
+    if beams is not None:
+        wide = {"length_penalty": beams.length_penalty, "early_stopping": beams.early_stopping}
+        return {
+            **options,
+            "do_sample": False,
+            "num_beams": beams.width,
+            "no_repeat_ngram_size": beams.no_repeat_ngram or None,
+            "encoder_no_repeat_ngram_size": beams.no_repeat_ngram or None,
+            **(wide if beams.width > 1 else {}),
+        }
+    if not sampling.temperature:
+        return {**options, "do_sample": False, "num_beams": 1}
+    drawn = {"temperature": sampling.temperature, "top_k": sampling.top_k, "top_p": sampling.top_p}
+    return {**options, "do_sample": True, "num_beams": 1, **drawn}
 
 
 def _captioner(agent: Any, device: Any, random_weights: bool) -> Answer:

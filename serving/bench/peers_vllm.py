@@ -37,7 +37,7 @@ def run(send: Send, job: Job) -> None:
     for stimulus in job.shown():
         draw = draw_for(agent, stimulus)
         try:
-            asked = agent._request(agent.prepare(stimulus), draw).asked
+            asked = agent._asked(agent.prepare(stimulus), draw).asked
             texts.append({"prompt_token_ids": engine._fitted(asked)})
         except AnswerError:
             continue

@@ -85,6 +85,10 @@ def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:
     axes.minorticks_on()
     axes.xaxis.set_tick_params(which="minor", bottom=False)
     axes.grid(alpha=0.3)
+    bottom, top = axes.get_ylim()
+    axes.yaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
+    few = top / bottom < 100  # powers of ten alone would be one label, or none
+    axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if few and f"{value:e}"[0] in "25" else "")
 
 
 def points(agents: Sequence[Measured]) -> Iterator[tuple[int, float, float]]:

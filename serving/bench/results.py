@@ -137,12 +137,13 @@ class EndToEnd(_Part):
 
 @dataclass(frozen=True)
 class Peer(_Part):
-    """Another program that does the same; ``ratio`` is ours (the bare agent at that batch size, beside Ray Data the
-    scheduler with one worker) to the peer's."""
+    """Another program that does the same, and ``our_stimuli_s``: the bare agent's at that batch size, measured right
+    before, or beside Ray Data the scheduler's with one worker. ``ratio`` is ours to the peer's."""
 
     name: str
     batch_size: int
     stimuli_s: float
+    our_stimuli_s: float
     ratio: float
 
 

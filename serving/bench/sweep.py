@@ -381,10 +381,9 @@ class Meter:
         size = best(sizes, self._long).batch_size
         if size == 1:
             return None
-        smallest = min(sizes, key=lambda one: one.batch_size)
-        alone = smallest.stimuli_s / (1 if isinstance(self.loop, Batches) else smallest.batch_size)
-        count = max(FEWEST, min(max(COMPARED, size), int(2 * self.job.seconds * alone)))
-        one_by_one, together = self.loop.answers(1, count), self.loop.answers(size, count)
+        one_by_one = self.loop.answers(1, max(COMPARED, size), (FEWEST, 2 * self.job.seconds))
+        count = len(one_by_one)
+        together = self.loop.answers(size, count)
         differ = sum(said(one) != said(other) for one, other in zip(one_by_one, together, strict=True))
         return Differing(differ / count, differ, count, size)
 

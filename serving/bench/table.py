@@ -63,8 +63,8 @@ def _agent(one: Measured) -> Iterator[str]:
             "writing a record: the ratio says what those cost)"
         )
     for peer in one.peers:
-        theirs = rate(peer.stimuli_s)
-        yield f"  {peer.name}, batch {peer.batch_size}: {theirs} stimuli/s; we {peer.ratio:.3g} times that"
+        theirs, ours = rate(peer.stimuli_s), rate(peer.our_stimuli_s)
+        yield f"  {peer.name}, batch {peer.batch_size}: {theirs} stimuli/s; we {ours}, {peer.ratio:.3g} times that"
 
 
 def _row(size: Size, is_best: bool) -> tuple[str, ...]:
@@ -105,6 +105,9 @@ def comparison(new: Result, old: Result) -> Iterator[str]:
     yield f"beside {old.created}, {old.device.name}, Understudy {old.version}: new / old"
     if (old.device.name, old.host.name) != (new.device.name, new.host.name):
         yield f"  that was another machine or device: {old.host.name}, {old.device.name}"
+    if (precision := new.limits.precision) == old.limits.precision:
+        copied = _ratio(new.limits.copy_bytes_s, old.limits.copy_bytes_s)
+        yield f"limits: copied {copied}, {precision} {_ratio(new.limits.matrix_flop_s, old.limits.matrix_flop_s)}"
     before = {(one.agent, one.task, one.mode): one for one in old.agents}
     for one in new.agents:
         other = before.get((one.agent, one.task, one.mode))

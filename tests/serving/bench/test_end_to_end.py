@@ -22,17 +22,13 @@ from serving.items import Item
 from serving.placement import Need, Node
 
 
-def rejected(*verdicts: bool) -> dict[str, Any]:
-    return {"verdicts": [{"filter": "f", "rejected": one, "found": ""} for one in verdicts]}
-
-
-def item(worker: object, status: Any = "ok", *attempts: dict[str, Any]) -> Item:
+def item(worker: object, status: Any = "ok") -> Item:
     made = Item("null", b"{}", "s")
-    made.worker, made.status, made.attempts = worker, status, list(attempts)  # type: ignore[assignment]
+    made.worker, made.status = worker, status  # type: ignore[assignment]
     return made
 
 
-def test_answers_are_counted_by_batch_and_attempts_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_counted_by_batch_and_rejected_ones_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(100.0)
     monkeypatch.setattr(end_to_end.time, "perf_counter", lambda: next(clock))
     first, second, third = {"batch_size": 2}, {"batch_size": 2}, {"batch_size": 2}
@@ -41,12 +37,13 @@ def test_answers_are_counted_by_batch_and_attempts_with_them(monkeypatch: pytest
         item(first),
         item(first),
         item(second, "failed"),
-        item(second, "ok", rejected(False), rejected(True, False), rejected(True)),
-        item(third, "rejected", rejected(True), rejected(True)),
+        item(second),
+        item(third, "rejected"),
+        item(third),
     ]:
         found.add(one)
     assert found.times == [100.0, 101.0, 102.0]
-    assert found.sizes == [2, 3, 2]  # one that failed; two tries rejected and one that was not; two rejected
+    assert found.sizes == [2, 1, 2]  # one failed, and is no answer
 
 
 def test_the_rate_is_from_batch_to_batch() -> None:
@@ -111,9 +108,21 @@ def here(function: Any, *arguments: Any) -> Iterator[Any]:
 def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     null = catalogue.get("null")
     entries = {name: replace(null, name=name) for name in ("one", "two", "broken")}
-    settings = {"one": {"delay_s": 0.02}, "two": {"delay_s": 0.01}, "broken": {"delay_s": -1.0}}
+    settings = {
+        "one": {"delay_s": 0.02},
+        "two": {"delay_s": 0.01, "reject": 0.5, "attempts": 50},
+        "broken": {"delay_s": -1.0},
+    }
     said: list[str] = []
     found = Found()
+    outcomes: dict[str, set[tuple[str | None, int]]] = {name: set() for name in entries}
+
+    class Seen(Delivered):
+        def add(self, item: Item) -> None:
+            outcomes[item.agent].add((item.status, len(item.attempts)))
+            super().add(item)
+
+    monkeypatch.setattr(end_to_end, "Delivered", Seen)
     monkeypatch.setattr(apart, "run", here)
     monkeypatch.setattr(end_to_end, "REPLICAS", (1,))
     monkeypatch.setattr(end_to_end, "PATIENCE", 0.0)
@@ -129,6 +138,8 @@ def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pyt
             assert 0 < run.stimuli_s <= 1.05 * run.replicas * 4 / delay  # a call of four takes as long
             assert 0 < run.bare_stimuli_s <= 1.05 * 4 / delay  # its own, not the sweep's
             assert run.ratio == run.stimuli_s / run.bare_stimuli_s
+    # filters judge, and nothing is asked again
+    assert outcomes == {"one": {("ok", 0)}, "two": {("ok", 0), ("rejected", 1)}, "broken": set()}
     assert found.packed is not None
     assert found.packed.agents == ("one", "two")
     assert found.packed.alone == {name: found.runs[name][0].stimuli_s for name in ("one", "two")}

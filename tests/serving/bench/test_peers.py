@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_language
 import tiny_vision
 import torch
 from PIL import Image
@@ -14,7 +15,7 @@ from PIL import Image
 from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError
-from serving.bench import peer_job, peers, peers_ray, peers_transformers, stimuli
+from serving.bench import peer_job, peers, peers_ray, peers_transformers, stimuli, sweep
 from serving.bench.results import Best, EndToEnd, Failed, Measured, Peer, Size
 
 GREEDY = {"decoding": "sample", "temperature": 0}  # the likeliest token each time
@@ -55,6 +56,31 @@ def test_the_plain_loop_says_what_the_captioner_says(name: str, settings: dict[s
         said_alone = bare(raw, agent._tokenizer.all_special_tokens)
         assert said_alone
         assert bare(text, []).endswith(said_alone)  # after the prompt
+
+
+PLAIN = {"temperature": 0, "frequency_penalty": 0, "presence_penalty": 0, "max_tokens": 12}
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "settings"),
+    [
+        ("gpt2-completion", tiny_language.gpt2, {**PLAIN, "retry_temperature": 0}),
+        ("dialogpt", tiny_language.gpt2, PLAIN),
+        ("llama-3.1-8b", tiny_language.llama, {**PLAIN, "hottest": 0, "truncation": None}),
+        ("blenderbot-400m", tiny_language.blenderbot, {"beams": 3, "min_tokens": 5, "max_tokens": 12}),
+    ],
+)
+def test_the_plain_loop_writes_what_the_agent_writes(
+    name: str, make: Any, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    shown = stimuli.read(stimuli.write(tmp_path, "conversation", None, 5))
+    replies, agent = said(name, {"checkpoint": str(make(tmp_path / "checkpoint")), **settings}, shown)
+    answer = peers_transformers._texts(agent, torch.device("cpu"))
+    with torch.inference_mode():
+        plain = answer(shown)
+    for text, reply in zip(plain, replies, strict=True):  # type: ignore[call-overload]
+        assert reply.raw["text"].strip()
+        assert text.strip().startswith(reply.raw["text"].strip())  # a stop string is still in the plain text
 
 
 def bare(text: str, special: list[str]) -> str:
@@ -115,6 +141,11 @@ def test_ray_datas_actor_gives_an_answer_for_each_row(tmp_path: Path) -> None:
         ("ofa-base-pretrained", {}, {"ray-data"}),
         ("torchvision-maskrcnn", {}, {"torchvision", "ray-data"}),
         ("openai-chat", {}, set()),
+        ("gpt2-completion", {}, {"transformers", "ray-data"}),
+        ("dialogpt", {}, {"transformers", "ray-data"}),
+        ("blenderbot-400m", {}, {"transformers", "ray-data"}),
+        ("llama-3.1-8b", {}, {"transformers", "ray-data"}),
+        ("llama-3.1-8b", {"engine": "vllm"}, {"vllm"}),
     ],
 )
 def test_each_agent_has_its_peers(name: str, settings: dict[str, Any], kinds: set[str]) -> None:
@@ -132,13 +163,16 @@ def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, m
     )  # fmt: skip
     asked = []
 
-    def rate(program: Any, job: peer_job.Job) -> float:
+    def figure(program: Any, job: Any) -> float:
+        if program is sweep.measure_again:
+            assert (job.device, job.task, job.limits.copy_bytes_s) == ("cpu", "word_association", None)
+            return {1: 20.0, 8: 70.0}[job.sizes[0]]
         asked.append((program, job.batch_size))
         if program == "broken":
             raise AgentStoppedError("it broke")
-        return 5.0 * job.batch_size
+        return 5.0 * float(job.batch_size)
 
-    monkeypatch.setattr(peers, "_rate", rate)
+    monkeypatch.setattr(peers.apart, "figure", figure)
     those = {"vllm": "broken", "transformers": "plain", "ray-data": "whole"}
     monkeypatch.setattr(peers, "programs", lambda agent: those)
     said: list[str] = []
@@ -146,9 +180,9 @@ def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, m
     assert asked == [("broken", 8), ("plain", 1), ("plain", 8), ("whole", 8)]
     assert found == [
         Failed("null", "peers", "vllm: it broke"),
-        Peer("transformers", 1, 5.0, 2.0),
-        Peer("transformers", 8, 40.0, 1.5),
-        Peer("ray-data", 8, 40.0, 1.25),  # beside the scheduler with one worker
+        Peer("transformers", 1, 5.0, 20.0, 4.0),  # as we are right before, not as we were in the sweep
+        Peer("transformers", 8, 40.0, 70.0, 1.75),
+        Peer("ray-data", 8, 40.0, 50.0, 1.25),  # beside the scheduler with one worker
     ]
     assert said[0] == "null: vllm: it broke"
     bare = list(

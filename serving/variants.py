@@ -61,7 +61,7 @@ def resolve(
         except InputError as error:
             problems.append(Problem(where, None, None, str(error)))
     for assignment in assignments:
-        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings, where)
+        problem = _assign(assignment, [*members, *(name for name in names if "~" in name)], settings)
         if problem:
             problems.append(Problem("--set", None, None, f"{assignment!r}: {problem}"))
     if problems:
@@ -120,7 +120,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     return variants, settings, problems
 
 
-def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]], where: str) -> str | None:
+def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[str, Any]]) -> str | None:
     """Put one ``agent.field=value`` into ``settings``; what is wrong with it, or None."""
     target, equals, text = assignment.partition("=")
     # Names may contain dots: the longest agent that fits is meant.
@@ -128,7 +128,7 @@ def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[st
     if not equals:
         return "must be agent.field=value"
     if name is None:
-        return f"starts with no agent of {where}"
+        return "starts with the name of no agent that is asked"
     *parts, field = target[len(name) + 1 :].split(".")
     if not all([*parts, field]):
         return "names no field"

@@ -87,7 +87,7 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
     ("assignments", "toml", "says"),
     [
         (["mmcq"], "", "must be agent.field=value"),
-        (["gbvs.window=3"], "", "starts with no agent of --agents"),
+        (["gbvs.window=3"], "", "starts with the name of no agent that is asked"),
         (["mmcq.=3"], "", "names no field"),
         ([], "[x]\nagent = 'mmc'", "did you mean mmcq"),
         ([], "mmcq = 3", "must be a table"),

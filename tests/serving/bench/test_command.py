@@ -77,9 +77,11 @@ def test_the_last_line_is_the_result_which_can_be_compared(
     slower = tuple(
         replace(size, stimuli_s=size.stimuli_s / 2, p50_s=size.p50_s * 4, p95_s=size.p95_s * 5) for size in one.sizes
     )
-    old = replace(found, agents=(replace(one, sizes=slower[1:]),))
+    found = replace(found, limits=Limits(3e9, 8e9))
+    old = replace(found, agents=(replace(one, sizes=slower[1:]),), limits=Limits(3e9, 4e9))
     rows = [line.split() for line in table.comparison(found, old)]
     assert ["2", "2", "0.25", "0.2", "1", "-"] in rows
+    assert "limits: copied 1, float32 2".split() in rows
     assert not [row for row in rows if row[:1] == ["1"]]  # was not measured then
     other = replace(old, device=Device("another", "cpu", 1))
     assert any("another machine or device" in line for line in table.comparison(found, other))
@@ -130,7 +132,7 @@ def test_what_was_measured_is_written_though_nobody_reads_it(tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (["nul"], "there is no agent 'nul': did you mean null"),
+        (["nul"], "bench: there is no agent 'nul': did you mean null"),
         (["eliza~eliza"], "a pair is not measured"),
         (["null,null"], "name each agent to be measured once"),
         (["null", "--set", "null.delay=1"], "null.delay: no such setting"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import signal
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError
 from serving.bench import apart, machine, stimuli
 from serving.bench.device_time import covered
-from serving.bench.loop import Batches, Window, tokens_of
+from serving.bench.loop import Batches, Calls, Window, tokens_of
 from serving.bench.results import Limits, Measured, Size, Stopped
 from serving.bench.sweep import Job, Loaded, Meter, Sweep, Trying, best
 from serving.interrupts import Interrupted
@@ -202,6 +203,20 @@ def test_answers_come_in_the_order_of_the_stimuli(words: Path, pool: ThreadPoolE
     for size in (1, 2, 5, 17, 40):
         found: list[Any] = loop.answers(size, 17)
         assert [reply.answer for reply in found] == [reply.answer for reply in alone]
+
+
+@pytest.mark.parametrize("name", ["null", "null-one"])
+def test_single_answers_end_with_the_time_but_not_before_there_are_some(
+    name: str, words: Path, pool: ThreadPoolExecutor
+) -> None:
+    agent, shown = catalogue.get(name).make(), stimuli.read(words)
+    with asyncio.Runner() as runner:
+        loop = Calls(agent, shown, pool, runner) if agent.continuous() else Batches(agent, shown, pool, 3)
+        whole: list[Any] = loop.answers(1, 20)
+        assert len(whole) == 20
+        for enough, count in (((5, 0.0), 5), ((5, 60.0), 20), ((30, 0.0), 20)):
+            found: list[Any] = loop.answers(1, 20, enough)
+            assert [reply.answer for reply in found] == [reply.answer for reply in whole[:count]]
 
 
 def test_a_latency_has_no_part_in_which_a_batch_waits_for_others(words: Path) -> None:

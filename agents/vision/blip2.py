@@ -68,6 +68,8 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     ) -> Generated:
         import torch
 
+        from agents.text_cache import text_cache
+
         model = self._model
         image = model.config.image_token_index
         queries = model.config.num_query_tokens
@@ -80,6 +82,7 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
             input_ids=prompts,
             inputs_embeds=embedded,
             attention_mask=torch.ones_like(prompts),
+            past_key_values=text_cache(model.language_model.config),
             generation_config=config,
             logits_processor=processors,
         )

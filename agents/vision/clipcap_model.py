@@ -33,6 +33,7 @@ from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
 from agents.sampling import NotKept
+from agents.text_cache import text_cache
 from agents.vision.clip_resnet import ClipResNet
 from agents.vision.clipcap_checkpoint import assign, layers_of
 
@@ -301,6 +302,7 @@ class ClipCapModel(nn.Module):
         done = self.gpt.generate(
             inputs_embeds=embeddings,
             attention_mask=torch.ones(embeddings.shape[:2], dtype=torch.long, device=embeddings.device),
+            past_key_values=text_cache(self.gpt.config),
             generation_config=config,
             logits_processor=chain,
             stopping_criteria=stopping,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import GenerationConfig, LogitsProcessorList
+    from transformers import Cache, GenerationConfig, LogitsProcessorList
 
 
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
@@ -60,17 +60,42 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     ) -> Generated:
         import torch
 
+        from agents.text_cache import text_cache
+
         self._encoded.features = features
-        places = torch.tensor([[[[row.image]]] for row in rows], device=self._device)
         start = [self._model.generation_config.bos_token_id]
         prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
+        images = torch.tensor([row.image for row in rows], device=self._device)
+        cache = text_cache(self._model.config)
+        if self.settings.positions == "text":
+            length = self._see(features, images.repeat_interleave(config.num_beams or 1), cache)
+            seen: dict[str, Any] = {"attention_mask": prompts.new_ones(len(rows), length + prompts.shape[1])}
+        else:
+            seen = {"pixel_values": images[:, None, None, None]}
         try:
             done = self._model.generate(
-                input_ids=prompts, pixel_values=places, generation_config=config, logits_processor=processors
+                input_ids=prompts,
+                past_key_values=cache,
+                generation_config=config,
+                logits_processor=processors,
+                **seen,
             )
         finally:
             self._encoded.features = None
         return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
+
+    def _see(self, features: Tensor, images: Tensor, cache: Cache) -> int:
+        """Put the patches of ``images`` into the cache, one image for each beam; returns how many each has. No patch
+        looks at the text, so that the decoder sees every image once, however many beams and samples it has."""
+        from agents.text_cache import text_cache
+
+        inner = self._model.git
+        once = text_cache(self._model.config)
+        inner.encoder(inner.visual_projection(features), attention_mask=None, past_key_values=once, use_cache=True)
+        layers: list[Any] = once.layers
+        for at, layer in enumerate(layers):
+            cache.update(layer.keys[images], layer.values[images], at)
+        return features.shape[1]
 
     def _set_positions(self, embeddings: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The position of a token that follows cached ones: how many of them are text."""

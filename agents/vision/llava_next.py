@@ -121,6 +121,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
+        from agents.text_cache import text_cache
+
         embed = self._model.get_input_embeddings()
         image = self._model.config.image_token_index
         prompts, texts = [], []
@@ -143,6 +145,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             input_ids=padded,
             inputs_embeds=pad_sequence(texts, batch_first=True, padding_side="left"),
             attention_mask=pad_sequence(mask, batch_first=True, padding_side="left"),
+            past_key_values=text_cache(self._model.config),
             generation_config=config,
             logits_processor=processors,
         )

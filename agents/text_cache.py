@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from transformers import DynamicCache, EncoderDecoderCache
-from transformers.cache_utils import CacheLayerMixin, DynamicLayer
+from transformers.cache_utils import DynamicLayer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,13 +43,13 @@ class SeenLayer(DynamicLayer):
         """Nothing changes: a beam goes on with one of the same text."""
 
 
-class TextLayer(CacheLayerMixin):
+class TextLayer(DynamicLayer):
     """Keys and values of one layer, [rows, heads, length, size of a head]; those of the first call are the prompt's.
 
     ``keys`` and ``values`` are views of larger tensors. Nothing can be taken off at the end.
     """
 
-    is_sliding = False
+    is_croppable = False
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -85,17 +85,14 @@ class TextLayer(CacheLayerMixin):
                 said = whole[:, :, self._prompt : self._length]
                 said.copy_(said.index_select(0, beam_idx.to(whole.device)))
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """(length of the keys that the next ``query_length`` tokens look at, where they begin)."""
-        return self._length + query_length, 0
+    def reset(self) -> None:
+        """Forget everything."""
+        self._length = self._prompt = 0
+        self.is_initialized = False
 
     def get_seq_length(self) -> int:
         """How many tokens there are."""
         return self._length
-
-    def get_max_length(self) -> int:
-        """There is no limit."""
-        return -1
 
 
 def _with_room(states: Tensor, length: int) -> Tensor:

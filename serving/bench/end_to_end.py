@@ -211,7 +211,8 @@ class _Run:
     def _agent(self, one: Measured) -> Agent[Any]:
         """The agent with the batch size that was found best, as ``--batch-size auto`` has it. Filters look at its
         answers, but nothing is asked twice: what is asked again comes back much later, or after the measured time, and
-        the bare agent, which nobody filters, does not do that work either."""
+        the bare agent, which nobody filters, does not do that work either. A filter that keeps the last attempt keeps
+        this one."""
         agent = self.job.entries[one.agent].make(self.job.settings.get(one.agent))
         assert one.best is not None
         size = one.at(one.best.batch_size)

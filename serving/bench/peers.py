@@ -53,13 +53,15 @@ def measure(
         plain = name in ("transformers", "torchvision")
         for size in dict.fromkeys((1, best) if plain else (best,)):
             job = Job(entry, settings, one, source, size, seconds)
+            what = f"measured again beside {name}"
             try:
                 if (ours := _ours(name, job)) is None:
                     continue
+                what = name
                 theirs = apart.figure(program, job)
             except UnderstudyError as error:
-                say(f"{one.agent}: {name}: {error}")
-                yield Failed(one.agent, "peers", f"{name}: {error}")
+                say(f"{one.agent}: {what}: {error}")
+                yield Failed(one.agent, "peers", f"{what}: {error}")
                 continue
             say(
                 f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {rate(ours)}, "

@@ -96,15 +96,21 @@ def _texts(agent: Any, device: Any) -> Answer:
     kind = "AutoModelForSeq2SeqLM" if engine._encodes else "AutoModelForCausalLM"
     dtype = dtype_for(agent.settings.precision, device)
     model = load_pretrained(getattr(transformers, kind), agent.folder(), device, dtype)
-    engine._size = model.get_input_embeddings().weight.shape[0]
+    engine._size = size = model.get_input_embeddings().weight.shape[0]
     tokenizer = engine._tokenizer
     tokenizer.padding_side = "right" if engine._encodes else "left"
-    if tokenizer.pad_token is None:
+    if tokenizer.pad_token is None or tokenizer.pad_token_id >= size:
         tokenizer.pad_token = tokenizer.eos_token
-    own, names = model.generation_config, ("bos_token_id", "eos_token_id", "decoder_start_token_id")
-    tokens_of_its_own = {name: getattr(own, name) for name in names} | {"pad_token_id": tokenizer.pad_token_id}
+    own = model.generation_config
+    ends = engine._end_tokens(own.eos_token_id)
+    tokens_of_its_own = {
+        "bos_token_id": own.bos_token_id,
+        "eos_token_id": ends,
+        "pad_token_id": tokenizer.pad_token_id,
+        "decoder_start_token_id": own.decoder_start_token_id,
+    }
     if engine._beams is not None and engine._beams.forced_end:
-        tokens_of_its_own["forced_eos_token_id"] = own.eos_token_id
+        tokens_of_its_own["forced_eos_token_id"] = ends
     model.generation_config = transformers.GenerationConfig()
 
     def answer(batch: list[Any]) -> object:
@@ -113,8 +119,8 @@ def _texts(agent: Any, device: Any) -> Answer:
         given = tokenizer.pad(tokens, return_tensors="pt").to(device)
         stops = sorted({stop for one in asked for stop in one.sampling.stops if stop})
         config = transformers.GenerationConfig(**tokens_of_its_own, **_text_options(asked[0].sampling, engine._beams))
-        ends = {"stop_strings": stops, "tokenizer": tokenizer} if stops else {}
-        said = model.generate(**given, **ends, generation_config=config)
+        stopping = {"stop_strings": stops, "tokenizer": tokenizer} if stops else {}
+        said = model.generate(**given, **stopping, generation_config=config)
         start = 1 if engine._encodes else given["input_ids"].shape[1]
         return tokenizer.batch_decode(said[:, start:], skip_special_tokens=True)
 

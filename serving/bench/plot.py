@@ -87,7 +87,7 @@ def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:
     axes.grid(alpha=0.3)
     bottom, top = axes.get_ylim()
     axes.yaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
-    few = top / bottom < 100  # powers of ten alone would be one label, or none
+    few = top / bottom < 100  # powers of ten alone would be two labels at the most
     axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if few and f"{value:e}"[0] in "25" else "")
 
 

@@ -105,9 +105,10 @@ def comparison(new: Result, old: Result) -> Iterator[str]:
     yield f"beside {old.created}, {old.device.name}, Understudy {old.version}: new / old"
     if (old.device.name, old.host.name) != (new.device.name, new.host.name):
         yield f"  that was another machine or device: {old.host.name}, {old.device.name}"
-    if (precision := new.limits.precision) == old.limits.precision:
-        copied = _ratio(new.limits.copy_bytes_s, old.limits.copy_bytes_s)
-        yield f"limits: copied {copied}, {precision} {_ratio(new.limits.matrix_flop_s, old.limits.matrix_flop_s)}"
+    copied = _ratio(new.limits.copy_bytes_s, old.limits.copy_bytes_s)
+    multiplied = _ratio(new.limits.matrix_flop_s, old.limits.matrix_flop_s)
+    if new.limits.precision == old.limits.precision and {copied, multiplied} != {"-"}:
+        yield f"limits: copied {copied}, {new.limits.precision} {multiplied}"
     before = {(one.agent, one.task, one.mode): one for one in old.agents}
     for one in new.agents:
         other = before.get((one.agent, one.task, one.mode))

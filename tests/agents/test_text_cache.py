@@ -41,6 +41,9 @@ def test_a_layer_holds_what_transformers_does_while_beams_change_places(prompt: 
         ours.reorder_cache(chosen.flatten())
         theirs.reorder_cache(chosen.flatten())
     assert torch.equal(ours.update(*given)[0], theirs.update(*given)[0])
+    ours.reset()
+    assert ours.get_seq_length() == 0
+    assert torch.equal(ours.update(*given)[0], given[0])
 
 
 def test_what_an_encoder_saw_stays_where_it_is() -> None:

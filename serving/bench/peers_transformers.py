@@ -169,16 +169,14 @@ def _captioner(agent: Any, device: Any, random_weights: bool) -> Answer:
             both = {"images": pictures, "text": [asked] * count, "padding": True, "padding_side": "left"}
             return dict(agent._processor(**both, return_tensors="pt"))
         pixels = images(images=pictures, return_tensors="pt").pixel_values
-        config = model.config
-        start = {
-            "GitForCausalLM": [tokenizer.cls_token_id],
-            "BlipForConditionalGeneration": [tokenizer.cls_token_id],
-        }.get(agent.model_class)
-        tokens = tokenizer(asked, add_special_tokens=False).input_ids
-        if start is None:  # BLIP-2 reads the image as so many tokens
-            start = [config.image_token_index] * config.num_query_tokens + [config.text_config.bos_token_id]
+        config, tokens = model.config, tokenizer(asked, add_special_tokens=False).input_ids
+        if agent.model_class == "GitForCausalLM":
+            start = [config.bos_token_id]
         elif agent.model_class == "BlipForConditionalGeneration":
-            tokens = [*tokens, tokenizer.sep_token_id]  # its generate takes the last one off
+            start, tokens = [config.text_config.bos_token_id], [*tokens, config.text_config.sep_token_id]
+            # its generate takes the last one off
+        else:  # BLIP-2 reads the image as so many tokens
+            start = [config.image_token_index] * config.num_query_tokens + [config.text_config.bos_token_id]
         return {"pixel_values": pixels, "input_ids": _repeated([*start, *tokens], count)}
 
     def answer(pictures: list[Any]) -> object:

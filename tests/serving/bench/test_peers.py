@@ -56,6 +56,10 @@ def test_the_plain_loop_says_what_the_captioner_says(name: str, settings: dict[s
         said_alone = bare(raw, agent._tokenizer.all_special_tokens)
         assert said_alone
         assert bare(text, []).endswith(said_alone)  # after the prompt
+    agent._tokenizer.cls_token = agent._tokenizer.sep_token = None  # as where there are no weights yet
+    with torch.inference_mode():
+        again: Any = peers_transformers._captioner(agent, torch.device("cpu"), False)(pictures(shown))
+    assert len(again) == len(shown)
 
 
 PLAIN = {"temperature": 0, "frequency_penalty": 0, "presence_penalty": 0, "max_tokens": 12}

@@ -87,10 +87,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     def _see(self, features: Tensor, images: Tensor, cache: Cache) -> int:
         """Put the patches of ``images`` into the cache, one image for each beam; returns how many each has. No patch
         looks at the text, so that the decoder sees every image once, however many beams and samples it has."""
-        from agents.text_cache import text_cache
+        from transformers import DynamicCache
 
         inner = self._model.git
-        once = text_cache(self._model.config)
+        once = DynamicCache(config=self._model.config)
         inner.encoder(inner.visual_projection(features), attention_mask=None, past_key_values=once, use_cache=True)
         layers: list[Any] = once.layers
         for at, layer in enumerate(layers):

@@ -29,7 +29,7 @@ from agents.stimuli import ConversationStimulus, Stimulus
 from agents.tasks import Mode, Task
 from serving import process
 from serving.bench import apart, remembered, stimuli, sweep
-from serving.bench.results import EndToEnd, Failed, Limits, Measured, Packed, Part
+from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
 from serving.bench.table import rate
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
@@ -193,12 +193,8 @@ class _Run:
 
     def _bare(self, one: Measured, size: int) -> float:
         """The bare agent's stimuli per second now. Raises AgentStoppedError."""
-        job, kind = self.job, (one.task, one.mode)
-        alone = sweep.Job(
-            job.entries[one.agent], job.settings.get(one.agent, {}), one.device, *kind, self._source(*kind),
-            job.seconds, (size,), Limits(None, None),
-        )  # fmt: skip
-        return apart.figure(sweep.measure_again, alone)
+        job, source = self.job, self._source(one.task, one.mode)
+        return sweep.again(one, job.entries[one.agent], job.settings.get(one.agent, {}), source, size, job.seconds)
 
     async def _packed(self, cluster: Cluster) -> None:
         """All agents at once, one worker each."""

@@ -23,7 +23,7 @@ from agents.entry import Entry
 from agents.errors import UnderstudyError
 from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli, sweep
 from serving.bench.peer_job import Job, Program
-from serving.bench.results import Failed, Limits, Measured, Peer
+from serving.bench.results import Failed, Measured, Peer
 from serving.bench.table import rate
 
 STIMULI = 256
@@ -71,18 +71,13 @@ def measure(
 
 
 def _ours(name: str, job: Job) -> float | None:
-    """Our stimuli per second that a peer is held against, if there is such a figure: the bare agent is measured once
-    more, because a machine is not as fast all the time. Raises AgentStoppedError."""
+    """Our stimuli per second that a peer is held against, if there is such a figure. Raises AgentStoppedError."""
     one = job.measured
     if name == "ray-data":
         return next((whole.stimuli_s for whole in one.end_to_end if whole.replicas == 1), None)
     if one.at(job.batch_size) is None:
         return None
-    alone = sweep.Job(
-        job.entry, job.settings, one.device, one.task, one.mode, job.source, job.seconds, (job.batch_size,),
-        Limits(None, None),
-    )  # fmt: skip
-    return apart.figure(sweep.measure_again, alone)
+    return sweep.again(one, job.entry, job.settings, job.source, job.batch_size, job.seconds)
 
 
 def programs(agent: Agent[Any]) -> dict[str, Program]:

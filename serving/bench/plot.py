@@ -87,8 +87,9 @@ def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:
     axes.grid(alpha=0.3)
     bottom, top = axes.get_ylim()
     axes.yaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
-    few = top / bottom < 100  # powers of ten alone would be two labels at the most
-    axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if few and f"{value:e}"[0] in "25" else "")
+    # Powers of ten alone would be two labels at the most, or none.
+    digits = "23456789" if top / bottom < 5 else "25" if top / bottom < 100 else ""
+    axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if f"{value:e}"[0] in digits else "")
 
 
 def points(agents: Sequence[Measured]) -> Iterator[tuple[int, float, float]]:

@@ -195,9 +195,16 @@ def measure(send: Callable[[object], None], job: Job) -> None:
             send(found)
 
 
+def again(one: Measured, entry: Entry, settings: Mapping[str, Any], source: Path, size: int, seconds: float) -> float:
+    """The bare agent's stimuli per second at one size now: for what is held against it, measured right beside it,
+    because a machine is not as fast all the time. Raises AgentStoppedError."""
+    limits = Limits(None, None)
+    job = Job(entry, settings, one.device, one.task, one.mode, source, seconds, (size,), limits)
+    return apart.figure(measure_again, job)
+
+
 def measure_again(send: Callable[[object], None], job: Job) -> None:
-    """The stimuli per second of the one size in ``job.sizes`` alone, in a fresh process: for what is held against it,
-    measured right beside it, because a machine is not as fast all the time. Raises as :func:`measure` does."""
+    """Sends the stimuli per second of the one size in ``job.sizes``. Raises as :func:`measure` does."""
     assert job.sizes is not None
     with _loaded(job) as (_, loop, _):
         window = loop.measure(job.sizes[0], job.seconds)

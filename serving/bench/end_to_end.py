@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 REPLICAS = (1, 2, 4)
 STIMULI = 1024  # of each kind; then the set begins anew
-WARM = 0.2  # of the measured seconds, and each worker's first batch at the least
+WARM = 0.2  # of the measured seconds, and each worker's first batch at the least,
+WARM_ROUNDS = 3  # or so many for each of its calls at once, where its engine batches by itself
 BATCHES = 2  # of each worker that are measured at the least, however long they take
 LOOK = 0.02  # seconds between two looks at whether it is enough
 SETTLING, QUIET = 0.5, 0.1  # Ray has started once its processes use less than this share of a core for so many seconds
@@ -131,20 +132,26 @@ class Delivered:
             self.sizes.append(0)
         self.sizes[-1] += item.status != "failed"
 
-    def warm(self, replicas: int, seconds: float) -> float | None:
-        """When the steady state begins: after the first batch of each worker and so many seconds; None: not yet."""
+    def warm(self, skipped: int, seconds: float) -> float | None:
+        """When the steady state begins: after so many batches and so many seconds; None: not yet."""
         after = self.times[0] + seconds if self.times else 0.0
-        place = max(replicas, bisect_left(self.times, after))
+        place = max(skipped, bisect_left(self.times, after))
         return self.times[place] if place < len(self.times) else None
 
     def rate(self, begin: float, least: int, seconds: float) -> float | None:
-        """Answers per second since ``begin``, from one batch to another; None while that are fewer than ``least``
-        batches or ``seconds``. The last batch is left out: more of it may be on the way."""
+        """Answers per second since ``begin``, from one batch to the first that is so many ``seconds`` and ``least``
+        batches later; None while there is none. The very last is not taken: more of it may be on the way.
+
+        Not to the last there is: calls that began together end together, and counted would be all those of the end,
+        but not those of the beginning.
+        """
         first = bisect_left(self.times, begin)
-        last = len(self.times) - 2
-        if last - first < least or self.times[last] - self.times[first] < seconds:
+        if first >= len(self.times):
             return None
-        return sum(self.sizes[first + 1 : last + 1]) / (self.times[last] - self.times[first])
+        end = max(first + least, bisect_left(self.times, self.times[first] + seconds))
+        if end >= len(self.times) - 1:
+            return None
+        return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
 
 
 @dataclass
@@ -256,7 +263,7 @@ class _Run:
             writer = asyncio.create_task(store.run())
             work = [asyncio.create_task(self._answer(scheduler, store, one, delivered[one.agent])) for one in those]
             try:
-                return await self._until_enough([writer, *work], delivered, replicas)
+                return await self._until_enough([writer, *work], those, delivered, replicas)
             finally:
                 for task in work:
                     task.cancel()
@@ -266,15 +273,20 @@ class _Run:
                     (self.job.folder / f"{name}.records").unlink()
 
     async def _until_enough(
-        self, tasks: Sequence[asyncio.Task[None]], delivered: Mapping[str, Delivered], replicas: int
+        self,
+        tasks: Sequence[asyncio.Task[None]],
+        those: Sequence[Measured],
+        delivered: Mapping[str, Delivered],
+        replicas: int,
     ) -> dict[str, float]:
         """Wait for the steady state, and for so much of it; raises what a task raises."""
         seconds = self.job.seconds
+        skipped = {one.agent: replicas * _first_batches(one) for one in those}
         while True:
             done, _ = await asyncio.wait(tasks, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            begins = [one.warm(replicas, WARM * seconds) for one in delivered.values()]
+            begins = [one.warm(skipped[name], WARM * seconds) for name, one in delivered.items()]
             begun = [begin for begin in begins if begin is not None]
             if len(begun) < len(begins):
                 continue
@@ -343,6 +355,12 @@ def items(agent: str, shown: Iterable[Stimulus]) -> Iterator[Item]:
         asked.append((canon.canonical(stimulus), stimulus.id, turn, stimuli.options(stimulus) or None))
     for order, (row, name, turn, options) in enumerate(itertools.cycle(asked), start=1):
         yield Item(agent, row, name, 0, 0, agent, turn, options, order)
+
+
+def _first_batches(one: Measured) -> int:
+    """How many of a worker are its warm-up; a call is a batch of one."""
+    assert one.best is not None
+    return WARM_ROUNDS * one.best.batch_size if one.continuous else 1
 
 
 def possible(need: Need, nodes: Sequence[Node], *, continuous: bool) -> list[int]:

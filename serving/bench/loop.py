@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import Any
 
 from agents import seeds
@@ -26,6 +26,7 @@ from serving.worker import describe
 
 BATCHES = 2  # measured at the least, however long they take
 WARM = 0.2  # of the measured seconds, and one batch at the least
+WARM_ROUNDS, STEADY = 8, 0.9  # see warmed_up
 
 # when its preparation began and ended, what was prepared (or why it could not be), and the draws
 Ready = tuple[float, float, list[Any], list[Draw]]
@@ -74,6 +75,13 @@ def tokens_of(reply: Reply) -> int | None:
         return reply.answer.tokens
     count = reply.raw.get("tokens") if isinstance(reply.raw, dict) else None
     return count if isinstance(count, int) else None
+
+
+def warmed_up(rounds: Sequence[float]) -> bool:
+    """Whether an engine that batches by itself works as fast as it will, by the seconds that each round of calls took:
+    it meets batches of every size while calls come and go, and the first of each is slow. It does once a round is not
+    noticeably shorter than the one before, or has had its chances."""
+    return len(rounds) >= WARM_ROUNDS or (len(rounds) > 1 and rounds[-1] > STEADY * rounds[-2])
 
 
 def draw_for(agent: Agent[Any], stimulus: Stimulus) -> Draw:
@@ -222,41 +230,24 @@ class Calls:
 
     async def _measure(self, size: int, seconds: float) -> Window:
         source = cycle(self.shown)
-        activity = _Activity()
-        windows = [Window()]  # the last one counts; the first is the warm-up
+        rounds = _Rounds(size, seconds)
 
         async def keep_busy() -> None:
             while True:
-                began, reply = await self._answer(next(source), activity)
-                windows[-1].latencies.append(time.perf_counter() - began)
-                windows[-1].note(reply)
+                began, reply = await self._answer(next(source), rounds.activity)
+                rounds.end_call(time.perf_counter() - began, reply)
 
         calls = [asyncio.ensure_future(keep_busy()) for _ in range(size)]
         try:
-            await self._wait(calls, windows[0], size, WARM * seconds)
-            found = Window()
-            windows.append(found)
-            activity.restart()
-            found.seconds = await self._wait(calls, found, max(BATCHES, size), seconds)
-            found.responding = activity.total()
-            found.waiting = max(0.0, found.seconds - found.responding)
-            return found
+            await asyncio.wait([*calls, rounds.over], return_when=asyncio.FIRST_COMPLETED)
+            for call in calls:
+                if call.done():
+                    call.result()
+            return rounds.found
         finally:
             for call in calls:
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
-
-    async def _wait(self, calls: Sequence[asyncio.Future[None]], window: Window, least: int, seconds: float) -> float:
-        """Until ``seconds`` are over and ``least`` calls have ended; returns how long it was."""
-        began = time.perf_counter()
-        while True:
-            left = seconds - (time.perf_counter() - began)
-            done, _ = await asyncio.wait(calls, timeout=max(left, 0.002), return_when=asyncio.FIRST_EXCEPTION)
-            for call in done:
-                call.result()
-            elapsed = time.perf_counter() - began
-            if elapsed >= seconds and len(window.latencies) >= least:
-                return elapsed
 
     async def _answers(self, size: int, count: int, enough: Enough) -> list[Reply | Exception]:
         source, activity, began = cycle(self.shown), _Activity(), time.perf_counter()
@@ -281,6 +272,44 @@ class Calls:
                 activity.leave()
         except AnswerError as error:
             return began, error
+
+
+class _Rounds:
+    """Ends the warm-up, and then the window, with a whole round of ``size`` calls: calls that begin together and are of
+    one length end together, too, so that a window that cuts a round would have all of it or nothing. To be made in the
+    loop that runs the calls."""
+
+    def __init__(self, size: int, seconds: float) -> None:
+        self.found = Window()
+        self.activity = _Activity()
+        self.over = asyncio.get_running_loop().create_future()
+        self._size, self._seconds = size, seconds
+        self._began, self._ended = time.perf_counter(), 0
+        self._warm: list[float] = []  # when rounds of the warm-up ended
+        self._is_warm = False
+
+    def end_call(self, latency: float, reply: Reply | Exception) -> None:
+        """Count a call that has ended."""
+        if self.over.done():
+            return
+        self._ended += 1
+        if self._is_warm:
+            self.found.latencies.append(latency)
+            self.found.note(reply)
+        if self._ended % self._size:
+            return
+        elapsed = time.perf_counter() - self._began
+        if self._is_warm:
+            if elapsed >= self._seconds and self._ended >= BATCHES:
+                self.found.seconds, self.found.responding = elapsed, self.activity.total()
+                self.found.waiting = max(0.0, elapsed - self.found.responding)
+                self.over.set_result(None)
+            return
+        self._warm.append(elapsed)
+        rounds = [end - begin for begin, end in pairwise([0.0, *self._warm])]
+        if elapsed >= WARM * self._seconds and warmed_up(rounds):
+            self._is_warm, self._ended, self._began = True, 0, time.perf_counter()
+            self.activity.restart()
 
 
 class _Activity:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.contract import Agent
 from agents.errors import AnswerError
-from serving.bench.loop import draw_for
+from serving.bench.loop import draw_for, warmed_up
 from serving.bench.peer_job import Job, Send
 
 AHEAD = 4  # times the calls at once: so many texts are in a list, so that it is hardly ever less than full
@@ -49,7 +49,8 @@ def run(send: Send, job: Job) -> None:
         model.generate([texts[at] for at in places], [parameters[at] for at in places], use_tqdm=False)
         return time.perf_counter() - began
 
-    first = generate(job.batch_size)  # warms up, and tells how many there are time for
-    least = AHEAD * job.batch_size
-    count = max(least, int(job.seconds / first * job.batch_size))
+    rounds: list[float] = []  # they warm up, and tell how many texts there are time for
+    while not warmed_up(rounds):
+        rounds.append(generate(job.batch_size))
+    count = max(AHEAD * job.batch_size, int(job.seconds / rounds[-1] * job.batch_size))
     send(count / generate(count))

@@ -48,12 +48,20 @@ def test_answers_are_counted_by_batch_and_rejected_ones_with_them(monkeypatch: p
 
 def test_the_rate_is_from_batch_to_batch() -> None:
     found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [8, 8, 6, 8, 8, 1])
-    assert found.rate(0.5, 1, 0.0) == (6 + 8 + 8) / (6.0 - 1.0)  # what began it is not in it, what is under way neither
+    assert found.rate(0.5, 1, 4.0) == (6 + 8 + 8) / (6.0 - 1.0)  # what began it is not in it, what is under way neither
     assert found.rate(0.0, 4, 6.0) == (8 + 6 + 8 + 8) / 6.0
+    assert found.rate(0.5, 1, 0.0) == 6 / 2.0  # one batch is enough, though there are more
     assert found.rate(0.0, 5, 0.0) is None  # too few batches
     assert found.rate(0.5, 1, 5.5) is None  # too short
     assert found.rate(9.0, 1, 0.0) is None
     assert Delivered().rate(0.0, 1, 0.0) is None
+
+
+@pytest.mark.parametrize("seen", [1, 2, 31, 32])
+def test_calls_that_end_together_are_counted_in_whole_rounds(seen: int) -> None:
+    times = [second + place / 1000 for second in range(4) for place in range(32)][: 3 * 32 + seen]
+    rate = Delivered(times, [1] * len(times)).rate(1.0, 2, 1.5)
+    assert rate == (None if seen == 1 else pytest.approx(32.0))
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from measured_agents import ENTRIES
 from agents import catalogue, seeds
 from agents.answers import CaptionAnswer, TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
-from agents.errors import AgentStoppedError
+from agents.errors import AgentStoppedError, AnswerError
 from serving.bench import apart, machine, stimuli
+from serving.bench import loop as loops
 from serving.bench.device_time import covered
 from serving.bench.loop import Batches, Calls, Window, tokens_of
 from serving.bench.results import Limits, Measured, Size, Stopped
@@ -217,6 +218,43 @@ def test_single_answers_end_with_the_time_but_not_before_there_are_some(
         for enough, count in (((5, 0.0), 5), ((5, 60.0), 20), ((30, 0.0), 20)):
             found: list[Any] = loop.answers(1, 20, enough)
             assert [reply.answer for reply in found] == [reply.answer for reply in whole[:count]]
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.5, 1), (1.2, 1), (1.3, 2), (2.4, 2), (2.6, 3)])
+def test_calls_under_way_are_measured_in_whole_rounds(
+    seconds: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(loops.time, "perf_counter", lambda: now)
+
+    async def measured() -> Window:
+        nonlocal now
+        found = loops._Rounds(4, seconds)
+        while not found.over.done():  # four that began together, each 1.25 s long, end within 4 ms
+            found.activity.enter()
+            now += 1.25 - 0.003
+            for _ in range(4):
+                found.end_call(1.25, AnswerError("deadline", "late"))
+                now += 0.001
+            now -= 0.001
+            found.activity.leave()
+            assert now < 60
+        for _ in range(3):
+            found.end_call(1.25, AnswerError("deadline", "late"))  # nobody counts what comes later
+        return found.found
+
+    found = asyncio.run(measured())  # after two rounds that warm up
+    assert len(found.latencies) == found.failed == 4 * rounds
+    assert found.seconds == pytest.approx(1.25 * rounds)
+    assert found.responding + found.waiting == pytest.approx(found.seconds)
+
+
+def test_the_warm_up_of_calls_goes_on_while_rounds_become_shorter() -> None:
+    taken, warm = [4.0, 2.0, 1.0, 0.95, 0.5], [False, False, False, True, False]
+    assert [loops.warmed_up(taken[:count]) for count in range(1, 6)] == warm
+    halved = [2.0**-power for power in range(9)]
+    assert [loops.warmed_up(halved[:count]) for count in (7, 8, 9)] == [False, True, True]
+    assert not loops.warmed_up([])
 
 
 def test_a_latency_has_no_part_in_which_a_batch_waits_for_others(words: Path) -> None:

@@ -2,7 +2,7 @@
 
 It is done as ``generate`` does it, over a set without an end: items are made from its rows, answered by the workers of
 a fleet, and written into a store as records. What is measured is the steady state, from the delivery of one batch to
-that of a later one; starting Ray, loading, each worker's first batch and the end of the set are left out. Of agents
+that of a later one; starting Ray, loading, each worker's first batches and the end of the set are left out. Of agents
 that converse single turns are asked, with the histories that the bare agent is given.
 
 All of it runs in a process of its own (:mod:`serving.bench.apart`), the only one that imports Ray.
@@ -30,6 +30,7 @@ from agents.tasks import Mode, Task
 from serving import process
 from serving.bench import apart, remembered, stimuli, sweep
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
+from serving.bench.steady import FEWEST, LONGEST, WARM
 from serving.bench.table import rate
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
 
 REPLICAS = (1, 2, 4)
 STIMULI = 1024  # of each kind; then the set begins anew
-WARM = 0.2  # of the measured seconds, and each worker's first batch at the least,
-WARM_ROUNDS = 3  # or so many for each of its calls at once, where its engine batches by itself
-BATCHES = 2  # of each worker that are measured at the least, however long they take
+BATCHES = 2  # of each worker (rounds of its calls) that are measured at the least, however long they take
 LOOK = 0.02  # seconds between two looks at whether it is enough
 SETTLING, QUIET = 0.5, 0.1  # Ray has started once its processes use less than this share of a core for so many seconds
 PATIENCE = 30.0  # seconds for that at most,
@@ -132,26 +131,27 @@ class Delivered:
             self.sizes.append(0)
         self.sizes[-1] += item.status != "failed"
 
-    def warm(self, skipped: int, seconds: float) -> float | None:
-        """When the steady state begins: after so many batches and so many seconds; None: not yet."""
-        after = self.times[0] + seconds if self.times else 0.0
-        place = max(skipped, bisect_left(self.times, after))
+    def warm(self, together: int, seconds: float) -> float | None:
+        """When the steady state begins, in which so many seconds are to be measured, as :mod:`serving.bench.steady` has
+        it: after some rounds of batches that are answered ``together``, and some time; None: not yet."""
+        if not self.times:
+            return None
+        soonest, latest = (bisect_left(self.times, self.times[0] + share * seconds) for share in (WARM, LONGEST))
+        place = max(together, soonest, min(FEWEST * together, latest))
         return self.times[place] if place < len(self.times) else None
 
-    def rate(self, begin: float, least: int, seconds: float) -> float | None:
-        """Answers per second since ``begin``, from one batch to the first that is so many ``seconds`` and ``least``
-        batches later; None while there is none. The very last is not taken: more of it may be on the way.
+    def rate(self, begin: float, together: int, seconds: float) -> float | None:
+        """Answers per second since ``begin``, in whole rounds of so many batches that are answered ``together``, for so
+        many ``seconds`` at the least; None while there are not enough. The very last batch is not taken: more of it may
+        be on the way.
 
-        Not to the last there is: calls that began together end together, and counted would be all those of the end,
-        but not those of the beginning.
+        What began together ends together: a time that cuts a round would have all of it or nothing.
         """
         first = bisect_left(self.times, begin)
-        if first >= len(self.times):
-            return None
-        end = max(first + least, bisect_left(self.times, self.times[first] + seconds))
-        if end >= len(self.times) - 1:
-            return None
-        return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
+        for end in range(first + BATCHES * together, len(self.times) - 1, together):
+            if self.times[end] - self.times[first] >= seconds:
+                return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
+        return None
 
 
 @dataclass
@@ -281,16 +281,16 @@ class _Run:
     ) -> dict[str, float]:
         """Wait for the steady state, and for so much of it; raises what a task raises."""
         seconds = self.job.seconds
-        skipped = {one.agent: replicas * _first_batches(one) for one in those}
+        together = {one.agent: replicas * _at_once(one) for one in those}
         while True:
             done, _ = await asyncio.wait(tasks, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            begins = [one.warm(skipped[name], WARM * seconds) for name, one in delivered.items()]
+            begins = [one.warm(together[name], seconds) for name, one in delivered.items()]
             begun = [begin for begin in begins if begin is not None]
             if len(begun) < len(begins):
                 continue
-            rates = {name: one.rate(max(begun), BATCHES * replicas, seconds) for name, one in delivered.items()}
+            rates = {name: one.rate(max(begun), together[name], seconds) for name, one in delivered.items()}
             found = {name: figure for name, figure in rates.items() if figure is not None}
             if len(found) == len(rates):
                 return found
@@ -357,10 +357,10 @@ def items(agent: str, shown: Iterable[Stimulus]) -> Iterator[Item]:
         yield Item(agent, row, name, 0, 0, agent, turn, options, order)
 
 
-def _first_batches(one: Measured) -> int:
-    """How many of a worker are its warm-up; a call is a batch of one."""
+def _at_once(one: Measured) -> int:
+    """How many batches a worker has under way that end together; a call is a batch of one."""
     assert one.best is not None
-    return WARM_ROUNDS * one.best.batch_size if one.continuous else 1
+    return one.best.batch_size if one.continuous else 1
 
 
 def possible(need: Need, nodes: Sequence[Node], *, continuous: bool) -> list[int]:

@@ -22,11 +22,10 @@ from agents.contract import Agent, Draw, Reply
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
+from serving.bench.steady import warmed_up
 from serving.worker import describe
 
 BATCHES = 2  # measured at the least, however long they take
-WARM = 0.2  # of the measured seconds, and one batch at the least
-WARM_ROUNDS, STEADY = 8, 0.9  # see warmed_up
 
 # when its preparation began and ended, what was prepared (or why it could not be), and the draws
 Ready = tuple[float, float, list[Any], list[Draw]]
@@ -77,13 +76,6 @@ def tokens_of(reply: Reply) -> int | None:
     return count if isinstance(count, int) else None
 
 
-def warmed_up(rounds: Sequence[float]) -> bool:
-    """Whether an engine that batches by itself works as fast as it will, by the seconds that each round of calls took:
-    it meets batches of every size while calls come and go, and the first of each is slow. It does once a round is not
-    noticeably shorter than the one before, or has had its chances."""
-    return len(rounds) >= WARM_ROUNDS or (len(rounds) > 1 and rounds[-1] > STEADY * rounds[-2])
-
-
 def draw_for(agent: Agent[Any], stimulus: Stimulus) -> Draw:
     """The draw that a run with the seed 0 has for a stimulus."""
     seed = seeds.derive(0, agent.name, stimulus.id, 0, None, 0)
@@ -107,9 +99,11 @@ class Batches:
         try:
             for _ in range(ahead):
                 self._begin(source, size)
-            warm, began = Window(), time.perf_counter()
-            while not warm.latencies or time.perf_counter() - began < WARM * seconds:
-                self._step(source, size, warm)
+            rounds: list[float] = []
+            while not warmed_up(rounds, seconds):
+                began = time.perf_counter()
+                self._step(source, size, Window())
+                rounds.append(time.perf_counter() - began)
             found, began = Window(), time.perf_counter()
             while len(found.latencies) < BATCHES or found.seconds < seconds:
                 self._step(source, size, found)
@@ -307,7 +301,7 @@ class _Rounds:
             return
         self._warm.append(elapsed)
         rounds = [end - begin for begin, end in pairwise([0.0, *self._warm])]
-        if elapsed >= WARM * self._seconds and warmed_up(rounds):
+        if warmed_up(rounds, self._seconds):
             self._is_warm, self._ended, self._began = True, 0, time.perf_counter()
             self.activity.restart()
 

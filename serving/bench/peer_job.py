@@ -14,8 +14,8 @@ from agents.entry import Entry
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
 from serving.bench.results import Measured
+from serving.bench.steady import warmed_up
 
-WARM = 0.2  # of the measured seconds, and one batch at the least
 BATCHES = 2
 
 
@@ -47,12 +47,16 @@ def loop(answer: Callable[[Sequence[Stimulus]], object], shown: Sequence[Stimulu
     """Stimuli per second of a plain loop: one batch after the other, the first ones left out."""
     source = cycle(shown)
 
-    def repeat(least: int, seconds: float) -> float:
-        done, began = 0, time.perf_counter()
-        while done < least or time.perf_counter() - began < seconds:
-            answer(list(islice(source, size)))
-            done += 1
-        return done * size / (time.perf_counter() - began)
+    def step() -> float:
+        began = time.perf_counter()
+        answer(list(islice(source, size)))
+        return time.perf_counter() - began
 
-    repeat(1, WARM * seconds)
-    return repeat(BATCHES, seconds)
+    rounds: list[float] = []
+    while not warmed_up(rounds, seconds):
+        rounds.append(step())
+    done, began = 0, time.perf_counter()
+    while done < BATCHES or time.perf_counter() - began < seconds:
+        step()
+        done += 1
+    return done * size / (time.perf_counter() - began)

@@ -7,8 +7,9 @@ from typing import Any
 
 from agents.contract import Agent
 from agents.errors import AnswerError
-from serving.bench.loop import draw_for, warmed_up
+from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send
+from serving.bench.steady import warmed_up
 
 AHEAD = 4  # times the calls at once: so many texts are in a list, so that it is hardly ever less than full
 
@@ -50,7 +51,7 @@ def run(send: Send, job: Job) -> None:
         return time.perf_counter() - began
 
     rounds: list[float] = []  # they warm up, and tell how many texts there are time for
-    while not warmed_up(rounds):
+    while not warmed_up(rounds, job.seconds):
         rounds.append(generate(job.batch_size))
     count = max(AHEAD * job.batch_size, int(job.seconds / rounds[-1] * job.batch_size))
     send(count / generate(count))

@@ -49,25 +49,43 @@ def test_answers_are_counted_by_batch_and_rejected_ones_with_them(monkeypatch: p
 def test_the_rate_is_from_batch_to_batch() -> None:
     found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [8, 8, 6, 8, 8, 1])
     assert found.rate(0.5, 1, 4.0) == (6 + 8 + 8) / (6.0 - 1.0)  # what began it is not in it, what is under way neither
-    assert found.rate(0.0, 4, 6.0) == (8 + 6 + 8 + 8) / 6.0
-    assert found.rate(0.5, 1, 0.0) == 6 / 2.0  # one batch is enough, though there are more
-    assert found.rate(0.0, 5, 0.0) is None  # too few batches
+    assert found.rate(0.0, 1, 6.0) == (8 + 6 + 8 + 8) / 6.0
+    assert found.rate(0.5, 1, 0.0) == (6 + 8) / 3.0  # two batches are enough, though there are more
+    assert found.rate(0.0, 2, 0.0) == (8 + 6 + 8 + 8) / 6.0  # of two workers four
+    assert found.rate(0.5, 2, 0.0) is None  # too few
     assert found.rate(0.5, 1, 5.5) is None  # too short
     assert found.rate(9.0, 1, 0.0) is None
     assert Delivered().rate(0.0, 1, 0.0) is None
 
 
+@pytest.mark.parametrize("begin", [0.0, 0.05])
+@pytest.mark.parametrize("seconds", [0.0, 2.95, 3.05, 6.5])
+def test_batches_of_two_workers_that_end_in_pairs_are_counted_in_pairs(begin: float, seconds: float) -> None:
+    found = Delivered([3.0 * pair + late for pair in range(6) for late in (0.0, 0.1)], [4] * 12)
+    assert found.rate(begin, 2, seconds) == pytest.approx(8 / 3.0)
+
+
 @pytest.mark.parametrize("seen", [1, 2, 31, 32])
 def test_calls_that_end_together_are_counted_in_whole_rounds(seen: int) -> None:
     times = [second + place / 1000 for second in range(4) for place in range(32)][: 3 * 32 + seen]
-    rate = Delivered(times, [1] * len(times)).rate(1.0, 2, 1.5)
+    rate = Delivered(times, [1] * len(times)).rate(1.0, 32, 1.5)
     assert rate == (None if seen == 1 else pytest.approx(32.0))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "seconds", "begin"), [(1, 0.0, 1.0), (2, 0.0, 3.0), (1, 2.5, 3.0), (6, 0.0, None), (1, 9.0, None)]
+    ("replicas", "seconds", "begin"),
+    [
+        (1, 0.0, 1.0),  # one at the least
+        (2, 0.0, 3.0),  # of each worker
+        (1, 5.0, 4.0),  # three, and a second
+        (2, 5.0, None),
+        (2, 0.3, 3.0),  # three seconds instead of three batches of each
+        (1, 25.0, 6.0),  # five seconds
+        (1, 40.0, None),
+        (6, 0.0, None),
+    ],
 )
-def test_the_first_batch_of_each_worker_is_left_out(replicas: int, seconds: float, begin: float | None) -> None:
+def test_the_first_batches_of_each_worker_are_left_out(replicas: int, seconds: float, begin: float | None) -> None:
     found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [1] * 6)
     assert found.warm(replicas, seconds) == begin
     assert Delivered().warm(replicas, seconds) is None

@@ -115,7 +115,10 @@ def test_the_plain_loop_finds_what_the_detector_finds(name: str, tmp_path: Path)
     assert max(scores) == pytest.approx(reply.answer.scores[0], abs=2e-4)
 
 
-def test_a_loop_is_counted_after_its_first_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seconds", "batches"), [(1.2, 3 + 3), (0.8, 1 + 2)])
+def test_a_loop_is_counted_after_its_first_batches(
+    seconds: float, batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, asked = [0.0], []
     monkeypatch.setattr(peer_job.time, "perf_counter", lambda: now[0])
 
@@ -123,8 +126,9 @@ def test_a_loop_is_counted_after_its_first_batches(monkeypatch: pytest.MonkeyPat
         asked.append(list(batch))
         now[0] += 9.0 if len(asked) == 1 else 0.5
 
-    assert peer_job.loop(answer, ["a", "b", "c"], 2, 1.2) == 2 / 0.5  # type: ignore[list-item]
-    assert asked == [["a", "b"], ["c", "a"], ["b", "c"], ["a", "b"]]  # one to warm up, then 1.5 seconds
+    assert peer_job.loop(answer, ["a", "b", "c"], 2, seconds) == 2 / 0.5  # type: ignore[list-item]
+    # three to warm up, or one that takes more than ten times as long as is measured; then so many seconds
+    assert asked == [["a", "b"], ["c", "a"], ["b", "c"], ["a", "b"], ["c", "a"], ["b", "c"]][:batches]
 
 
 def test_ray_datas_actor_gives_an_answer_for_each_row(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from serving.bench import loop as loops
 from serving.bench.device_time import covered
 from serving.bench.loop import Batches, Calls, Window, tokens_of
 from serving.bench.results import Limits, Measured, Size, Stopped
+from serving.bench.steady import warmed_up
 from serving.bench.sweep import Job, Loaded, Meter, Sweep, Trying, best
 from serving.interrupts import Interrupted
 
@@ -243,18 +244,22 @@ def test_calls_under_way_are_measured_in_whole_rounds(
             found.end_call(1.25, AnswerError("deadline", "late"))  # nobody counts what comes later
         return found.found
 
-    found = asyncio.run(measured())  # after two rounds that warm up
+    found = asyncio.run(measured())  # after three rounds that warm up
     assert len(found.latencies) == found.failed == 4 * rounds
     assert found.seconds == pytest.approx(1.25 * rounds)
     assert found.responding + found.waiting == pytest.approx(found.seconds)
 
 
-def test_the_warm_up_of_calls_goes_on_while_rounds_become_shorter() -> None:
-    taken, warm = [4.0, 2.0, 1.0, 0.95, 0.5], [False, False, False, True, False]
-    assert [loops.warmed_up(taken[:count]) for count in range(1, 6)] == warm
+def test_the_warm_up_goes_on_while_rounds_become_shorter() -> None:
+    taken, warm = [4.0, 2.0, 1.9, 1.0, 0.5, 0.48], [False, False, True, False, False, True]
+    assert [warmed_up(taken[:count], 5.0) for count in range(1, 7)] == warm
     halved = [2.0**-power for power in range(9)]
-    assert [loops.warmed_up(halved[:count]) for count in (7, 8, 9)] == [False, True, True]
-    assert not loops.warmed_up([])
+    assert [warmed_up(halved[:count], 5.0) for count in (7, 8, 9)] == [False, True, True]
+    assert warmed_up([4.0], 0.4)  # ten times what is measured
+    assert not warmed_up([4.0], 0.5)
+    assert not warmed_up([0.1] * 9, 5.0)  # less than a fifth of it
+    assert warmed_up([0.1] * 11, 5.0)
+    assert not warmed_up([], 0.0)
 
 
 def test_a_latency_has_no_part_in_which_a_batch_waits_for_others(words: Path) -> None:

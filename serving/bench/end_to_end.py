@@ -141,17 +141,18 @@ class Delivered:
         return self.times[place] if place < len(self.times) else None
 
     def rate(self, begin: float, together: int, seconds: float) -> float | None:
-        """Answers per second since ``begin``, in whole rounds of so many batches that are answered ``together``, for so
-        many ``seconds`` at the least; None while there are not enough. The very last batch is not taken: more of it may
-        be on the way.
+        """Answers per second since ``begin``, in all whole rounds of so many batches that are answered ``together``;
+        None while these are too few, or fewer than so many ``seconds``. The very last batch is not taken: more of it
+        may be on the way.
 
         What began together ends together: a time that cuts a round would have all of it or nothing.
         """
         first = bisect_left(self.times, begin)
-        for end in range(first + BATCHES * together, len(self.times) - 1, together):
-            if self.times[end] - self.times[first] >= seconds:
-                return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
-        return None
+        rounds = (len(self.times) - 2 - first) // together
+        end = first + rounds * together
+        if rounds < BATCHES or self.times[end] - self.times[first] < seconds:
+            return None
+        return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
 
 
 @dataclass

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import cycle, pairwise
+from itertools import cycle
 from typing import Any
 
 from agents import seeds
@@ -22,7 +22,7 @@ from agents.contract import Agent, Draw, Reply
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
-from serving.bench.steady import warmed_up
+from serving.bench.steady import WarmUp
 from serving.worker import describe
 
 BATCHES = 2  # measured at the least, however long they take
@@ -99,11 +99,11 @@ class Batches:
         try:
             for _ in range(ahead):
                 self._begin(source, size)
-            rounds: list[float] = []
-            while not warmed_up(rounds, seconds):
+            warm_up, warm = WarmUp(seconds), False
+            while not warm:
                 began = time.perf_counter()
                 self._step(source, size, Window())
-                rounds.append(time.perf_counter() - began)
+                warm = warm_up.add(time.perf_counter() - began)
             found, began = Window(), time.perf_counter()
             while len(found.latencies) < BATCHES or found.seconds < seconds:
                 self._step(source, size, found)
@@ -279,8 +279,7 @@ class _Rounds:
         self.over = asyncio.get_running_loop().create_future()
         self._size, self._seconds = size, seconds
         self._began, self._ended = time.perf_counter(), 0
-        self._warm: list[float] = []  # when rounds of the warm-up ended
-        self._is_warm = False
+        self._warm_up, self._is_warm = WarmUp(seconds), False
 
     def end_call(self, latency: float, reply: Reply | Exception) -> None:
         """Count a call that has ended."""
@@ -294,15 +293,14 @@ class _Rounds:
             return
         elapsed = time.perf_counter() - self._began
         if self._is_warm:
-            if elapsed >= self._seconds and self._ended >= BATCHES:
+            if elapsed >= self._seconds and self._ended >= BATCHES * self._size:
                 self.found.seconds, self.found.responding = elapsed, self.activity.total()
                 self.found.waiting = max(0.0, elapsed - self.found.responding)
                 self.over.set_result(None)
             return
-        self._warm.append(elapsed)
-        rounds = [end - begin for begin, end in pairwise([0.0, *self._warm])]
-        if warmed_up(rounds, self._seconds):
-            self._is_warm, self._ended, self._began = True, 0, time.perf_counter()
+        self._began += elapsed
+        if self._warm_up.add(elapsed):
+            self._is_warm, self._ended = True, 0
             self.activity.restart()
 
 

@@ -14,7 +14,7 @@ from agents.entry import Entry
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
 from serving.bench.results import Measured
-from serving.bench.steady import warmed_up
+from serving.bench.steady import WarmUp
 
 BATCHES = 2
 
@@ -52,9 +52,9 @@ def loop(answer: Callable[[Sequence[Stimulus]], object], shown: Sequence[Stimulu
         answer(list(islice(source, size)))
         return time.perf_counter() - began
 
-    rounds: list[float] = []
-    while not warmed_up(rounds, seconds):
-        rounds.append(step())
+    warm_up = WarmUp(seconds)
+    while not warm_up.add(step()):
+        continue
     done, began = 0, time.perf_counter()
     while done < BATCHES or time.perf_counter() - began < seconds:
         step()

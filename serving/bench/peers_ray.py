@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ from agents.stimuli import parse_row
 from serving.bench import machine
 from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send
-from serving.bench.steady import FEWEST
+from serving.bench.steady import FEWEST, WARM
 from serving.cluster import Cluster
 
-MOST = 20_000  # rows
+MOST = 20_000  # rows, unless that are too few batches
+BLOCKS = 200
 
 
 class Answerer:
@@ -70,9 +72,10 @@ def _measure(job: Job, on_gpu: bool) -> float:
     ours = job.measured.at(job.batch_size)
     assert ours is not None
     size = job.batch_size
-    count = min(MOST, max(6 * size, int(job.seconds * ours.stimuli_s)))
+    blocks, count = plan(size, job.seconds, ours.stimuli_s)
     lines = job.source.read_text().splitlines()
-    rows = ray.data.from_items([{"row": lines[at % len(lines)]} for at in range(count)])
+    items = [{"row": lines[at % len(lines)]} for at in range(count)]
+    rows = ray.data.from_items(items, override_num_blocks=blocks)
     arguments = (job.entry, dict(job.settings), job.measured.device, str(job.source.parent))
     warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")  # nothing that a user could change
     answered = rows.map_batches(
@@ -88,8 +91,24 @@ def _measure(job: Job, on_gpu: bool) -> float:
         times = sorted(
             orjson.loads(line)["at"] for path in Path(folder).glob("*.json") for line in path.read_bytes().splitlines()
         )
-    begin = times[min(FEWEST * size, len(times)) - 1]
+    return steady_rate(times, size, job.seconds)
+
+
+def plan(size: int, seconds: float, rate: float) -> tuple[int, int]:
+    """How many blocks, and rows in all of them, an agent of that ``rate`` is given to be at work for ``seconds`` after
+    its warm-up: each of whole batches, because Ray Data makes a small batch of what a block has left."""
+    batches = max(2 * FEWEST, FEWEST + math.ceil((WARM + 1) * seconds * rate / size))
+    batches = min(batches, max(2 * FEWEST, MOST // size))
+    blocks = min(BLOCKS, batches)
+    return blocks, blocks * math.ceil(batches / blocks) * size
+
+
+def steady_rate(times: Sequence[float], size: int, seconds: float) -> float:
+    """Rows per second from when the warm-up ended to the last, by the time at which each row's batch ended, ascending.
+    Raises AgentStoppedError if nothing came later than that."""
+    warm = times[0] + WARM * seconds
+    begin = next((at for at in times[min(FEWEST * size, len(times)) - 1 :] if at >= warm), times[-1])
     later = sum(at > begin for at in times)
     if not later:
-        raise AgentStoppedError("Ray Data answered everything at once")
+        raise AgentStoppedError("Ray Data answered everything during its warm-up")
     return float(later / (times[-1] - begin))

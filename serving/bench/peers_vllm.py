@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -9,7 +10,7 @@ from agents.contract import Agent
 from agents.errors import AnswerError
 from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send
-from serving.bench.steady import warmed_up
+from serving.bench.steady import WarmUp
 
 AHEAD = 4  # times the calls at once: so many texts are in a list, so that it is hardly ever less than full
 
@@ -44,14 +45,16 @@ def run(send: Send, job: Job) -> None:
             continue
         parameters.append(sampling_params(asked.sampling, draw.seed, engine._ends))
 
+    source = itertools.cycle(range(len(texts)))  # other texts each time: what was asked before is kept by the engine
+
     def generate(count: int) -> float:
-        places = [place % len(texts) for place in range(count)]
+        places = list(itertools.islice(source, count))
         began = time.perf_counter()
         model.generate([texts[at] for at in places], [parameters[at] for at in places], use_tqdm=False)
         return time.perf_counter() - began
 
-    rounds: list[float] = []  # they warm up, and tell how many texts there are time for
-    while not warmed_up(rounds, job.seconds):
-        rounds.append(generate(job.batch_size))
-    count = max(AHEAD * job.batch_size, int(job.seconds / rounds[-1] * job.batch_size))
+    warm_up = WarmUp(job.seconds)  # which also tells how many texts there are time for
+    while not warm_up.add(generate(job.batch_size)):
+        continue
+    count = job.batch_size * max(AHEAD, round(job.seconds / warm_up.last))  # whole rounds: they end together
     send(count / generate(count))

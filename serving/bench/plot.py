@@ -87,8 +87,8 @@ def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:
     axes.grid(alpha=0.3)
     bottom, top = axes.get_ylim()
     axes.yaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
-    # Powers of ten alone would be two labels at the most, or none.
-    digits = "23456789" if top / bottom < 5 else "25" if top / bottom < 100 else ""
+    # Powers of ten alone would be two labels at the most, or none; over less than a decade other ticks are any numbers.
+    digits = "123456789" if top / bottom < 5 else "25" if top / bottom < 100 else ""
     axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if f"{value:e}"[0] in digits else "")
 
 

@@ -6,7 +6,8 @@ kernels are chosen for each new shape, and an engine that batches by itself meet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from dataclasses import dataclass
 
 WARM = 0.2  # of the measured seconds are warm-up at the least,
 FEWEST = 3  # and so many rounds (batches; of calls at once as many as there are at once),
@@ -15,11 +16,22 @@ MOST = 8  # rounds that are waited for until one is not noticeably shorter
 STEADY = 0.9  # than the one before
 
 
-def warmed_up(rounds: Sequence[float], seconds: float) -> bool:
-    """Whether the warm-up is over, by the seconds that each of its rounds took; ``seconds`` are to be measured."""
-    total = sum(rounds)
-    if not rounds or total < WARM * seconds:
-        return False
-    if total >= LONGEST * seconds or len(rounds) >= MOST:
-        return True
-    return len(rounds) >= FEWEST and rounds[-1] > STEADY * rounds[-2]
+@dataclass
+class WarmUp:
+    """The rounds of a warm-up, after which so many ``seconds`` are to be measured."""
+
+    seconds: float
+    rounds: int = 0
+    last: float = math.inf
+    _total: float = 0.0
+
+    def add(self, took: float) -> bool:
+        """Note a round and the seconds that it ``took``; whether the warm-up is over."""
+        self.rounds += 1
+        self._total += took
+        before, self.last = self.last, took
+        if self._total < WARM * self.seconds:
+            return False
+        if self._total >= LONGEST * self.seconds or self.rounds >= MOST:
+            return True
+        return self.rounds >= FEWEST and took > STEADY * before

@@ -50,9 +50,10 @@ def test_the_rate_is_from_batch_to_batch() -> None:
     found = Delivered([0.0, 1.0, 3.0, 4.0, 6.0, 6.5], [8, 8, 6, 8, 8, 1])
     assert found.rate(0.5, 1, 4.0) == (6 + 8 + 8) / (6.0 - 1.0)  # what began it is not in it, what is under way neither
     assert found.rate(0.0, 1, 6.0) == (8 + 6 + 8 + 8) / 6.0
-    assert found.rate(0.5, 1, 0.0) == (6 + 8) / 3.0  # two batches are enough, though there are more
+    assert found.rate(0.5, 1, 0.0) == (6 + 8 + 8) / (6.0 - 1.0)  # all there are
     assert found.rate(0.0, 2, 0.0) == (8 + 6 + 8 + 8) / 6.0  # of two workers four
-    assert found.rate(0.5, 2, 0.0) is None  # too few
+    assert found.rate(0.5, 2, 0.0) is None  # too few: three
+    assert Delivered([*found.times, 7.0], [*found.sizes, 8]).rate(0.5, 2, 0.0) == (6 + 8 + 8 + 1) / (6.5 - 1.0)
     assert found.rate(0.5, 1, 5.5) is None  # too short
     assert found.rate(9.0, 1, 0.0) is None
     assert Delivered().rate(0.0, 1, 0.0) is None
@@ -65,11 +66,11 @@ def test_batches_of_two_workers_that_end_in_pairs_are_counted_in_pairs(begin: fl
     assert found.rate(begin, 2, seconds) == pytest.approx(8 / 3.0)
 
 
-@pytest.mark.parametrize("seen", [1, 2, 31, 32])
+@pytest.mark.parametrize("seen", [0, 1, 2, 31, 32])
 def test_calls_that_end_together_are_counted_in_whole_rounds(seen: int) -> None:
-    times = [second + place / 1000 for second in range(4) for place in range(32)][: 3 * 32 + seen]
+    times = [second + place / 1000 for second in range(5) for place in range(32)][: 3 * 32 + seen]
     rate = Delivered(times, [1] * len(times)).rate(1.0, 32, 1.5)
-    assert rate == (None if seen == 1 else pytest.approx(32.0))
+    assert rate == (None if seen < 2 else pytest.approx(32.0))  # however many of the next round there are
 
 
 @pytest.mark.parametrize(

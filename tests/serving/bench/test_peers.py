@@ -141,6 +141,29 @@ def test_ray_datas_actor_gives_an_answer_for_each_row(tmp_path: Path) -> None:
     assert len(found["at"]) == 3
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 1024, 9000])
+@pytest.mark.parametrize("rate", [0.01, 3.0, 500.0, 90_000.0])
+@pytest.mark.parametrize("seconds", [0.1, 5.0])
+def test_ray_data_is_given_whole_batches(size: int, rate: float, seconds: float) -> None:
+    blocks, count = peers_ray.plan(size, seconds, rate)
+    batches = count // size
+    assert count % (blocks * size) == 0
+    assert 1 <= blocks <= peers_ray.BLOCKS
+    assert batches >= 6
+    enough = 3 * size + 1.2 * seconds * rate
+    assert count >= min(enough, peers_ray.MOST - size)
+    assert count <= max(12 * size, peers_ray.MOST + peers_ray.BLOCKS * size, enough + 2 * peers_ray.BLOCKS * size)
+
+
+def test_ray_datas_rate_is_that_after_its_warm_up() -> None:
+    times = [10.0, 10.0, 13.0, 13.0, 14.0, 14.0, 15.0, 15.0, 16.0, 16.0]
+    assert peers_ray.steady_rate(times, 2, 1.0) == 2.0  # three batches
+    assert peers_ray.steady_rate(times, 2, 22.5) == 2.0  # four and a half seconds: from the next batch on
+    for short in (times[:6], times[:2]):
+        with pytest.raises(AgentStoppedError, match="during its warm-up"):
+            peers_ray.steady_rate(short, 2, 1.0)
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "kinds"),
     [

@@ -6,6 +6,8 @@ import io
 import sys
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from PIL import Image
 
 from agents.errors import UnavailableError
@@ -60,6 +62,24 @@ def test_a_picture_is_written_whatever_is_missing(shown: Result) -> None:
         assert picture.format == "PNG"
         assert picture.width > 1000
         assert picture.convert("L").getextrema() == (0, 255)  # black on white
+
+
+@pytest.mark.parametrize(("low", "high"), [(12, 16), (120, 185), (11, 13), (21, 29), (9.5, 12), (3, 70), (2, 9000)])
+def test_an_axis_of_rates_has_labels(low: float, high: float) -> None:
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    one = agent("one", size(1, low), size(2, high))
+    plot._throughput(axes, one, plot._style(0))
+    plot._by_batch_size(axes, [one])
+    figure.canvas.draw()
+    bottom, top = axes.get_ylim()
+    shown = [
+        label.get_text()
+        for label in (*axes.yaxis.get_ticklabels(which="major"), *axes.yaxis.get_ticklabels(which="minor"))
+        if label.get_text() and bottom <= label.get_position()[1] <= top
+    ]
+    assert len(shown) >= 2
 
 
 def test_agents_have_looks_of_their_own() -> None:

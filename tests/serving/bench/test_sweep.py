@@ -23,7 +23,7 @@ from serving.bench import loop as loops
 from serving.bench.device_time import covered
 from serving.bench.loop import Batches, Calls, Window, tokens_of
 from serving.bench.results import Limits, Measured, Size, Stopped
-from serving.bench.steady import warmed_up
+from serving.bench.steady import WarmUp
 from serving.bench.sweep import Job, Loaded, Meter, Sweep, Trying, best
 from serving.interrupts import Interrupted
 
@@ -221,7 +221,7 @@ def test_single_answers_end_with_the_time_but_not_before_there_are_some(
             assert [reply.answer for reply in found] == [reply.answer for reply in whole[:count]]
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.5, 1), (1.2, 1), (1.3, 2), (2.4, 2), (2.6, 3)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.5, 2), (1.2, 2), (2.4, 2), (2.6, 3), (5.1, 5)])
 def test_calls_under_way_are_measured_in_whole_rounds(
     seconds: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,15 +251,30 @@ def test_calls_under_way_are_measured_in_whole_rounds(
 
 
 def test_the_warm_up_goes_on_while_rounds_become_shorter() -> None:
-    taken, warm = [4.0, 2.0, 1.9, 1.0, 0.5, 0.48], [False, False, True, False, False, True]
-    assert [warmed_up(taken[:count], 5.0) for count in range(1, 7)] == warm
-    halved = [2.0**-power for power in range(9)]
-    assert [warmed_up(halved[:count], 5.0) for count in (7, 8, 9)] == [False, True, True]
-    assert warmed_up([4.0], 0.4)  # ten times what is measured
-    assert not warmed_up([4.0], 0.5)
-    assert not warmed_up([0.1] * 9, 5.0)  # less than a fifth of it
-    assert warmed_up([0.1] * 11, 5.0)
-    assert not warmed_up([], 0.0)
+    def over(rounds: Sequence[float], seconds: float) -> list[bool]:
+        warm_up = WarmUp(seconds)
+        return [warm_up.add(took) for took in rounds]
+
+    assert over([4.0, 2.0, 1.9], 5.0) == [False, False, True]
+    assert over([4.0, 4.0, 2.0, 1.0, 0.95], 5.0) == [False, False, False, False, True]
+    assert over([2.0**-power for power in range(8)], 5.0) == [False] * 7 + [True]
+    assert over([4.0], 0.4) == [True]  # ten times what is measured
+    assert over([4.0], 0.5) == [False]
+    assert over([0.125] * 8, 5.0) == [False] * 7 + [True]  # a fifth of it
+    assert over([0.125] * 9, 5.5) == [False] * 8 + [True]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_three_batches_warm_up(
+    size: int, words: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, batches = catalogue.get("null").make({"delay_s": 0.01}), []
+    own = agent.respond
+    monkeypatch.setattr(agent, "respond", lambda *given: batches.append(len(given[0])) or own(*given))
+    window = Batches(agent, stimuli.read(words), pool, 3).measure(size, 0.004)
+    assert batches[:3] == [size] * 3
+    assert len(batches) >= 3 + len(window.latencies)
+    assert window.answered == size * len(window.latencies) >= 2 * size
 
 
 def test_a_latency_has_no_part_in_which_a_batch_waits_for_others(words: Path) -> None:

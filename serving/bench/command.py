@@ -22,8 +22,9 @@ from agents.errors import AgentStoppedError, InputError, StorageError, Unavailab
 from agents.tasks import Mode, Task
 from serving import interrupts
 from serving.bench import apart, limits, machine, remembered, results, stimuli, table
+from serving.bench.meter import Job
 from serving.bench.results import Device, Failed, Limits, Measured, Result
-from serving.bench.sweep import Job, Sweep
+from serving.bench.sweep import Sweep
 from serving.files import replacing
 from serving.items import now
 from serving.placement import Device as Choice

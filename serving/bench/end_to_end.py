@@ -30,7 +30,7 @@ from agents.tasks import Mode, Task
 from serving import process
 from serving.bench import apart, remembered, stimuli, sweep
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
-from serving.bench.steady import FEWEST, LONGEST, WARM
+from serving.bench.steady import FEWEST, LONGEST, MEASURED, WARM
 from serving.bench.table import rate
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 REPLICAS = (1, 2, 4)
 STIMULI = 1024  # of each kind; then the set begins anew
-BATCHES = 2  # of each worker (rounds of its calls) that are measured at the least, however long they take
 LOOK = 0.02  # seconds between two looks at whether it is enough
 SETTLING, QUIET = 0.5, 0.1  # Ray has started once its processes use less than this share of a core for so many seconds
 PATIENCE = 30.0  # seconds for that at most,
@@ -150,7 +149,7 @@ class Delivered:
         first = bisect_left(self.times, begin)
         rounds = (len(self.times) - 2 - first) // together
         end = first + rounds * together
-        if rounds < BATCHES or self.times[end] - self.times[first] < seconds:
+        if rounds < MEASURED or self.times[end] - self.times[first] < seconds:
             return None
         return sum(self.sizes[first + 1 : end + 1]) / (self.times[end] - self.times[first])
 

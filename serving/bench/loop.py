@@ -22,10 +22,8 @@ from agents.contract import Agent, Draw, Reply
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
-from serving.bench.steady import WarmUp
+from serving.bench.steady import MEASURED, WarmUp
 from serving.worker import describe
-
-BATCHES = 2  # measured at the least, however long they take
 
 # when its preparation began and ended, what was prepared (or why it could not be), and the draws
 Ready = tuple[float, float, list[Any], list[Draw]]
@@ -105,7 +103,7 @@ class Batches:
                 self._step(source, size, Window())
                 warm = warm_up.add(time.perf_counter() - began)
             found, began = Window(), time.perf_counter()
-            while len(found.latencies) < BATCHES or found.seconds < seconds:
+            while len(found.latencies) < MEASURED or found.seconds < seconds:
                 self._step(source, size, found)
                 found.seconds = time.perf_counter() - began
             return found
@@ -293,7 +291,7 @@ class _Rounds:
             return
         elapsed = time.perf_counter() - self._began
         if self._is_warm:
-            if elapsed >= self._seconds and self._ended >= BATCHES * self._size:
+            if elapsed >= self._seconds and self._ended >= MEASURED * self._size:
                 self.found.seconds, self.found.responding = elapsed, self.activity.total()
                 self.found.waiting = max(0.0, elapsed - self.found.responding)
                 self.over.set_result(None)

@@ -14,9 +14,7 @@ from agents.entry import Entry
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
 from serving.bench.results import Measured
-from serving.bench.steady import WarmUp
-
-BATCHES = 2
+from serving.bench.steady import MEASURED, WarmUp
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def loop(answer: Callable[[Sequence[Stimulus]], object], shown: Sequence[Stimulu
     while not warm_up.add(step()):
         continue
     done, began = 0, time.perf_counter()
-    while done < BATCHES or time.perf_counter() - began < seconds:
+    while done < MEASURED or time.perf_counter() - began < seconds:
         step()
         done += 1
     return done * size / (time.perf_counter() - began)

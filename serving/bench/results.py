@@ -107,7 +107,7 @@ class Stopped(_Part):
 @dataclass(frozen=True)
 class Best(_Part):
     """The smallest batch size that is nearly as fast as the fastest, and not so small that handing batches over costs
-    more than that; see :func:`serving.bench.sweep.best`."""
+    more than that; see :func:`serving.bench.best.best`."""
 
     batch_size: int
     stimuli_s: float

@@ -14,6 +14,7 @@ FEWEST = 3  # and so many rounds (batches; of calls at once as many as there are
 LONGEST = 10.0  # but not once they took so many times the measured seconds
 MOST = 8  # rounds that are waited for until one is not noticeably shorter
 STEADY = 0.9  # than the one before
+MEASURED = 2  # rounds at the least after that, however long they take
 
 
 @dataclass

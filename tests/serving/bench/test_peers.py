@@ -15,7 +15,7 @@ from PIL import Image
 from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError
-from serving.bench import peer_job, peers, peers_ray, peers_transformers, stimuli, sweep
+from serving.bench import meter, peer_job, peers, peers_ray, peers_transformers, stimuli
 from serving.bench.results import Best, EndToEnd, Failed, Measured, Peer, Size
 
 GREEDY = {"decoding": "sample", "temperature": 0}  # the likeliest token each time
@@ -195,7 +195,7 @@ def test_peers_run_at_the_best_size_and_plain_loops_one_by_one(tmp_path: Path, m
     asked = []
 
     def figure(program: Any, job: Any) -> float:
-        if program is sweep.measure_again:
+        if program is meter.measure_again:
             assert (job.device, job.task, job.limits.copy_bytes_s) == ("cpu", "word_association", None)
             return {1: 20.0, 8: 70.0}[job.sizes[0]]
         asked.append((program, job.batch_size))

@@ -20,11 +20,13 @@ from agents.contract import Draw, Reply
 from agents.errors import AgentStoppedError, AnswerError
 from serving.bench import apart, machine, stimuli
 from serving.bench import loop as loops
+from serving.bench.best import best
 from serving.bench.device_time import covered
 from serving.bench.loop import Batches, Calls, Window, tokens_of
+from serving.bench.meter import Job, Loaded, Meter, Trying
 from serving.bench.results import Limits, Measured, Size, Stopped
 from serving.bench.steady import WarmUp
-from serving.bench.sweep import Job, Loaded, Meter, Sweep, Trying, best
+from serving.bench.sweep import Sweep
 from serving.interrupts import Interrupted
 
 LIMITS = Limits(None, None)

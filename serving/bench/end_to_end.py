@@ -88,8 +88,9 @@ def measure(
     and, of several agents, all together with one worker each. ``found`` is filled as it goes on, so that what ends
     this early leaves what there was.
 
-    The ratio is to the bare agent at the same batch size, measured once more right before. Raises AgentStoppedError if
-    Ray cannot be started.
+    The ratio is to the bare agent at the same batch size, measured once more right before and right after: on a machine
+    that is not as fast all the time, the mean of the two is nearest to what it was meanwhile. Raises AgentStoppedError
+    if Ray cannot be started.
     """
     job = Job(tuple(one for one in measured if one.best), entries, settings, folder, seconds, device)
     with closing(apart.run(run, job)) as messages:
@@ -191,12 +192,16 @@ class _Run:
     async def _by_itself(self, cluster: Cluster, one: Measured) -> None:
         assert one.best is not None
         need = self._fleet(cluster, [one], 1)[0].admission.needs[one.agent]
-        bare = await asyncio.to_thread(self._bare, one, one.best.batch_size)
+        size = one.best.batch_size
+        after = await asyncio.to_thread(self._bare, one, size)
         for replicas in possible(need, cluster.nodes, continuous=one.continuous):
-            figure = (await self._drive(cluster, [one], replicas))[one.agent]
+            before, figure = after, (await self._drive(cluster, [one], replicas))[one.agent]
             if replicas == 1:
                 self._alone[one.agent] = figure
-            self.send((one.agent, EndToEnd(replicas, one.best.batch_size, figure, bare, figure / bare)))
+            await self._settled()  # Ray replaces the workers that have ended
+            after = await asyncio.to_thread(self._bare, one, size)
+            bare = (before + after) / 2
+            self.send((one.agent, EndToEnd(replicas, size, figure, bare, figure / bare, (before, after))))
 
     def _bare(self, one: Measured, size: int) -> float:
         """The bare agent's stimuli per second now. Raises AgentStoppedError."""
@@ -247,10 +252,13 @@ class _Run:
         fleet, scheduler = self._fleet(cluster, those, replicas)
         try:
             await asyncio.gather(*(fleet.loaded(one.agent) for one in those))
-            await settled(min(PATIENCE, HURRY * self.job.seconds))
+            await self._settled()
             yield scheduler
         finally:
             await fleet.close()
+
+    async def _settled(self) -> None:
+        await settled(min(PATIENCE, HURRY * self.job.seconds))
 
     async def _drive(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> dict[str, float]:
         """Answers per second of each agent while all are at work, with so many workers each."""

@@ -126,13 +126,14 @@ class Differing(_Part):
 @dataclass(frozen=True)
 class EndToEnd(_Part):
     """The whole scheduler with so many workers; ``ratio`` to the bare agent's throughput at the same batch size,
-    ``bare_stimuli_s``, which was measured right before."""
+    ``bare_stimuli_s``, the mean of what it was right before and right after (``bare``)."""
 
     replicas: int
     batch_size: int
     stimuli_s: float
     bare_stimuli_s: float
     ratio: float
+    bare: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

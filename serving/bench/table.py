@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agents.contract import GIB, MIB
 from serving.bench.results import Measured, Result, Size
 
+SWING = 1.1  # of the bare agent before and after: beyond it, both are told beside the ratio
 INSTANT = 50e-6  # seconds of an answer beside which those that a record takes are not small
 HEAD = ("stimuli/s", "tokens/s", "fix/s", "p50", "p95", "busy", "waiting", "FLOP", "bytes", "host", "device")
 
@@ -56,7 +57,10 @@ def _agent(one: Measured) -> Iterator[str]:
         yield f"  {found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
     for whole in one.end_to_end:
         workers = f"{whole.replicas} worker{'s' * (whole.replicas > 1)}"
-        yield f"  end to end, {workers}: {rate(whole.stimuli_s)} stimuli/s, {whole.ratio:.2f} of the bare agent"
+        swing = ""
+        if whole.bare and max(whole.bare) > SWING * min(whole.bare):
+            swing = f", which did {rate(whole.bare[0])} before and {rate(whole.bare[-1])} after"
+        yield f"  end to end, {workers}: {rate(whole.stimuli_s)} stimuli/s, {whole.ratio:.2f} of the bare agent{swing}"
     if one.end_to_end and one.best is not None and one.best.stimuli_s * INSTANT > 1:
         yield (
             f"  (an answer takes the bare agent {_seconds(1 / one.best.stimuli_s)}, less than reading a stimulus and "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -165,6 +167,7 @@ def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pyt
             assert 0 < run.stimuli_s <= 1.05 * run.replicas * 4 / delay  # a call of four takes as long
             assert 0 < run.bare_stimuli_s <= 1.05 * 4 / delay  # its own, not the sweep's
             assert run.ratio == run.stimuli_s / run.bare_stimuli_s
+            assert run.bare_stimuli_s == sum(run.bare) / 2
     # filters judge, and nothing is asked again
     assert outcomes == {"one": {("ok", 0)}, "two": {("ok", 0), ("rejected", 1)}, "broken": set()}
     assert found.packed is not None
@@ -172,6 +175,42 @@ def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pyt
     assert found.packed.alone == {name: found.runs[name][0].stimuli_s for name in ("one", "two")}
     assert found.packed.stimuli_s["one"] <= 1.05 * 4 / 0.02
     assert not list(tmp_path.glob("*.records"))
+
+
+def test_each_number_of_workers_has_the_bare_agent_before_and_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    one = measured("null", 4, 1.0)
+    running = end_to_end._Run(
+        sent.append, end_to_end.Job((one,), {"null": catalogue.get("null")}, {}, tmp_path, 1.0, "cpu")
+    )
+    order: list[str] = []
+    bare, whole = iter((100.0, 80.0, 120.0)), iter((45.0, 90.0))
+
+    def ask(*_: Any) -> float:
+        order.append("bare")
+        return next(bare)
+
+    async def drive(_: Any, those: Any, replicas: int) -> dict[str, float]:
+        order.append(f"workers {replicas}")
+        return {"null": next(whole)}
+
+    async def settled(patience: float) -> None:
+        order.append("settled")
+
+    monkeypatch.setattr(end_to_end._Run, "_bare", ask)
+    monkeypatch.setattr(end_to_end._Run, "_drive", lambda self, *arguments: drive(*arguments))
+    monkeypatch.setattr(end_to_end, "settled", settled)
+    monkeypatch.setattr(end_to_end, "possible", lambda *_, **__: [1, 2])
+    fleet = SimpleNamespace(admission=SimpleNamespace(needs={"null": None}))
+    monkeypatch.setattr(end_to_end._Run, "_fleet", lambda *_: (fleet, None))
+    asyncio.run(running._by_itself(SimpleNamespace(nodes=[]), one))  # type: ignore[arg-type]
+    assert order == ["bare", "workers 1", "settled", "bare", "workers 2", "settled", "bare"]
+    assert sent == [
+        ("null", EndToEnd(1, 4, 45.0, 90.0, 0.5, (100.0, 80.0))),
+        ("null", EndToEnd(2, 4, 90.0, 100.0, 0.9, (80.0, 120.0))),
+    ]
 
 
 def test_an_agent_has_the_size_and_the_memory_that_were_measured(tmp_path: Path) -> None:
@@ -204,6 +243,11 @@ def test_what_was_found_before_the_end_is_kept(tmp_path: Path, monkeypatch: pyte
     lines = "\n".join(table.lines(found))
     assert "end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent" in lines
     assert "what those cost" not in lines
+    whole = replace(found.agents[0].end_to_end[0], bare=(90.0, 110.0))
+    swinging = replace(found, agents=(replace(found.agents[0], end_to_end=(whole,)),))
+    assert "0.50 of the bare agent, which did 90 before and 110 after" in "\n".join(table.lines(swinging))
+    steady = replace(found, agents=(replace(found.agents[0], end_to_end=(replace(whole, bare=(96.0, 104.0)),)),))
+    assert "0.50 of the bare agent\n" in "\n".join((*table.lines(steady), ""))
     instant = replace(found, agents=(replace(found.agents[0], best=Best(4, 1e6)),))
     assert "takes the bare agent 1 µs" in "\n".join(table.lines(instant))
 

@@ -193,15 +193,24 @@ class _Run:
         assert one.best is not None
         need = self._fleet(cluster, [one], 1)[0].admission.needs[one.agent]
         size = one.best.batch_size
+        await self._settled()
         after = await asyncio.to_thread(self._bare, one, size)
         for replicas in possible(need, cluster.nodes, continuous=one.continuous):
             before, figure = after, (await self._drive(cluster, [one], replicas))[one.agent]
             if replicas == 1:
                 self._alone[one.agent] = figure
-            await self._settled()  # Ray replaces the workers that have ended
-            after = await asyncio.to_thread(self._bare, one, size)
-            bare = (before + after) / 2
-            self.send((one.agent, EndToEnd(replicas, size, figure, bare, figure / bare, (before, after))))
+            await self._settled()  # workers are ended without waiting for it
+            try:
+                after = await asyncio.to_thread(self._bare, one, size)
+            except UnderstudyError as error:
+                self._tell(one, replicas, figure, before)
+                raise AgentStoppedError(f"the bare agent, measured again after that: {error}") from error
+            self._tell(one, replicas, figure, before, after)
+
+    def _tell(self, one: Measured, replicas: int, figure: float, *bare: float) -> None:
+        assert one.best is not None
+        mean = sum(bare) / len(bare)
+        self.send((one.agent, EndToEnd(replicas, one.best.batch_size, figure, mean, figure / mean, bare)))
 
     def _bare(self, one: Measured, size: int) -> float:
         """The bare agent's stimuli per second now. Raises AgentStoppedError."""
@@ -327,12 +336,13 @@ class _Run:
 
 async def settled(patience: float) -> None:
     """Wait until Ray has started: its own processes, and those that it keeps in hand for the next worker, go on for
-    some seconds with importing what they need, on cores that the agents then lack. For ``patience`` seconds at most."""
+    some seconds with importing what they need, on cores that the agents then lack. Workers that are ended are waited
+    for, too: their seconds are gone at once with them. For ``patience`` seconds at most."""
     before, until = _used(os.getpid()), time.perf_counter() + patience
     while time.perf_counter() < until:
         await asyncio.sleep(SETTLING)
         now = _used(os.getpid())
-        if now - before < QUIET * SETTLING:
+        if 0 <= now - before < QUIET * SETTLING:
             return
         before = now
 

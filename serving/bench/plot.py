@@ -71,8 +71,12 @@ def _throughput(axes: Any, one: Measured, style: dict[str, Any]) -> None:
 def _latency(axes: Any, one: Measured, style: dict[str, Any]) -> None:
     sizes = [size.batch_size for size in one.sizes]
     middle = [size.p50_s for size in one.sizes]
+    high = [size.p95_s for size in one.sizes]
     axes.plot(sizes, middle, markersize=5, **style)
-    axes.fill_between(sizes, middle, [size.p95_s for size in one.sizes], color=style["color"], alpha=0.15, linewidth=0)
+    if len(sizes) > 1:
+        axes.fill_between(sizes, middle, high, color=style["color"], alpha=0.15, linewidth=0)
+    else:
+        axes.vlines(sizes, middle, high, color=style["color"], alpha=0.5)
 
 
 def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:

@@ -126,7 +126,8 @@ class Differing(_Part):
 @dataclass(frozen=True)
 class EndToEnd(_Part):
     """The whole scheduler with so many workers; ``ratio`` to the bare agent's throughput at the same batch size,
-    ``bare_stimuli_s``, the mean of what it was right before and right after (``bare``)."""
+    ``bare_stimuli_s``, the mean of what it was right before and right after (``bare``; before alone, if it could not be
+    measured again)."""
 
     replicas: int
     batch_size: int

@@ -15,6 +15,7 @@ import pytest
 
 from agents import catalogue
 from agents.contract import GIB
+from agents.errors import AgentStoppedError
 from serving import interrupts
 from serving.bench import apart, end_to_end, peers, stimuli, table
 from serving.bench.command import Bench, Options
@@ -186,11 +187,13 @@ def test_each_number_of_workers_has_the_bare_agent_before_and_after_it(
         sent.append, end_to_end.Job((one,), {"null": catalogue.get("null")}, {}, tmp_path, 1.0, "cpu")
     )
     order: list[str] = []
-    bare, whole = iter((100.0, 80.0, 120.0)), iter((45.0, 90.0))
+    bare, whole = iter((100.0, 80.0, 120.0, 100.0)), iter((45.0, 90.0, 60.0))
 
     def ask(*_: Any) -> float:
         order.append("bare")
-        return next(bare)
+        if (found := next(bare, None)) is None:
+            raise AgentStoppedError("its process was ended by SIGKILL")
+        return found
 
     async def drive(_: Any, those: Any, replicas: int) -> dict[str, float]:
         order.append(f"workers {replicas}")
@@ -206,11 +209,23 @@ def test_each_number_of_workers_has_the_bare_agent_before_and_after_it(
     fleet = SimpleNamespace(admission=SimpleNamespace(needs={"null": None}))
     monkeypatch.setattr(end_to_end._Run, "_fleet", lambda *_: (fleet, None))
     asyncio.run(running._by_itself(SimpleNamespace(nodes=[]), one))  # type: ignore[arg-type]
-    assert order == ["bare", "workers 1", "settled", "bare", "workers 2", "settled", "bare"]
+    assert order == ["settled", "bare", "workers 1", "settled", "bare", "workers 2", "settled", "bare"]
     assert sent == [
         ("null", EndToEnd(1, 4, 45.0, 90.0, 0.5, (100.0, 80.0))),
         ("null", EndToEnd(2, 4, 90.0, 100.0, 0.9, (80.0, 120.0))),
     ]
+    sent.clear()
+    with pytest.raises(AgentStoppedError, match="the bare agent, measured again after that: its process was ended"):
+        asyncio.run(running._by_itself(SimpleNamespace(nodes=[]), one))  # type: ignore[arg-type]
+    assert sent == [("null", EndToEnd(1, 4, 60.0, 100.0, 0.6, (100.0,)))]  # what there was is not lost
+
+
+def test_ray_has_settled_once_little_is_used_and_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter((10.0, 12.0, 3.0, 3.5, 3.5001, 99.0))  # a worker ends, with all that it had used, between 12 and 3
+    monkeypatch.setattr(end_to_end, "_used", lambda root: next(used))
+    monkeypatch.setattr(end_to_end, "SETTLING", 0.01)
+    asyncio.run(end_to_end.settled(60.0))
+    assert list(used) == [99.0]
 
 
 def test_an_agent_has_the_size_and_the_memory_that_were_measured(tmp_path: Path) -> None:

@@ -95,9 +95,12 @@ class Image:
 
     def read(self) -> bytes:
         """The bytes. Raises ImageError (``missing_image``, ``bad_image``) if there is no such regular file."""
-        with self._source() as source:
+        source, size = self._source()
+        with source:
             try:
-                data = source.read(MAX_BYTES + 1)
+                data = source.read(size + 1)  # making room for as much as there may be would take longer than reading
+                if len(data) > size:  # it grows, or its file system does not tell sizes
+                    data += source.read(MAX_BYTES)
             except OSError as error:  # a disk or a network that fails
                 raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
         if len(data) > MAX_BYTES:
@@ -107,16 +110,17 @@ class Image:
 
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
-        with self._source() as source:
+        with self._source()[0] as source:
             image = _open(source, self.name)
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
             return Header(str(image.format), width, height)
 
-    def _source(self) -> BinaryIO:
+    def _source(self) -> tuple[BinaryIO, int]:
+        """The bytes as a file, and how many there are."""
         if self._data is not None:
-            return io.BytesIO(self._data)
+            return io.BytesIO(self._data), len(self._data)
         if self._path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that were given")
         return _open_regular(self._path, self.name)
@@ -162,8 +166,8 @@ class Image:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def _open_regular(path: Path, name: str) -> BinaryIO:
-    """Open a regular file without ever blocking on a FIFO or touching a device."""
+def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
+    """Open a regular file without ever blocking on a FIFO or touching a device. Returns its length, too, in bytes."""
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)  # before opening, which alone can make a device do something
         if regular:
@@ -178,7 +182,7 @@ def _open_regular(path: Path, name: str) -> BinaryIO:
     file = os.fdopen(descriptor, "rb")
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
-        return file
+        return file, found.st_size
     file.close()
     if found.st_size > MAX_BYTES:
         raise ImageError("image_too_large", f"{name}: larger than {MAX_BYTES >> 20} MiB")

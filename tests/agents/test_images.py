@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import os
 import pickle
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -254,6 +256,27 @@ def test_a_file_over_the_cap_of_bytes_is_not_read(tmp_path: Path) -> None:
         assert caught.value.code == "image_too_large"
 
 
+def test_a_file_takes_no_more_memory_than_it_is_long(tmp_path: Path) -> None:
+    data = os.urandom(100_000)
+    (tmp_path / "x.png").write_bytes(data)
+    tracemalloc.start()
+    try:
+        assert Image("x.png", root=tmp_path).read() == data
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_is_read_to_its_end_whatever_length_the_system_tells() -> None:
+    path = Path("/proc/version")  # 0 bytes long, it says
+    if not path.exists():
+        pytest.skip("no /proc here")
+    assert path.stat().st_size == 0
+    image = Image(str(path))
+    assert image.read() == path.read_bytes()
+    assert image.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def test_a_relative_name_is_relative_to_the_root(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "x.png").write_bytes(corpus.png(1, 1, b"\0abc"))
@@ -355,7 +378,7 @@ def test_a_disk_that_fails_is_an_image_error(bad_images: BadImages, monkeypatch:
         def read(self, size: int | None = -1, /) -> bytes:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(images, "_open_regular", lambda path, name: Failing())
+    monkeypatch.setattr(images, "_open_regular", lambda path, name: (Failing(), 1))
     image = Image("plain.png", root=bad_images.folder)
     for look in (image.read, image.header, image.decode):
         with pytest.raises(ImageError, match="Input/output error"):

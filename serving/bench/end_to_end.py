@@ -31,7 +31,7 @@ from serving import process
 from serving.bench import apart, remembered, stimuli, sweep
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
 from serving.bench.steady import FEWEST, LONGEST, MEASURED, WARM
-from serving.bench.table import rate
+from serving.bench.table import rate, workers
 from serving.items import Header, Item
 from serving.placement import Device, Need, Node, fits
 from serving.worker import describe
@@ -105,9 +105,8 @@ def measure(
                     say(f"{message.agent}: {message.message}")
                 case (str(name), EndToEnd() as one):
                     found.runs[name] = (*found.runs.get(name, ()), one)
-                    workers = f"{one.replicas} worker{'s' * (one.replicas > 1)}"
-                    whole = rate(one.stimuli_s)
-                    say(f"{name}: end to end, {workers}: {whole} stimuli/s, {one.ratio:.2f} of the bare agent")
+                    whole = f"{workers(one.replicas)}: {rate(one.stimuli_s)} stimuli/s"
+                    say(f"{name}: end to end, {whole}, {one.ratio:.2f} of the bare agent")
 
 
 def run(send: Callable[[object], None], job: Job) -> None:
@@ -204,7 +203,8 @@ class _Run:
                 after = await asyncio.to_thread(self._bare, one, size)
             except UnderstudyError as error:
                 self._tell(one, replicas, figure, before)
-                raise AgentStoppedError(f"the bare agent, measured again after that: {error}") from error
+                what = f"the bare agent, measured again after {workers(replicas)}"
+                raise AgentStoppedError(f"{what}: {error}") from error
             self._tell(one, replicas, figure, before, after)
 
     def _tell(self, one: Measured, replicas: int, figure: float, *bare: float) -> None:

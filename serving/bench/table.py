@@ -56,11 +56,11 @@ def _agent(one: Measured) -> Iterator[str]:
         found = one.differing
         yield f"  {found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
     for whole in one.end_to_end:
-        workers = f"{whole.replicas} worker{'s' * (whole.replicas > 1)}"
         swing = ""
         if whole.bare and max(whole.bare) > SWING * min(whole.bare):
             swing = f", which did {rate(whole.bare[0])} before and {rate(whole.bare[-1])} after"
-        yield f"  end to end, {workers}: {rate(whole.stimuli_s)} stimuli/s, {whole.ratio:.2f} of the bare agent{swing}"
+        reached = f"{workers(whole.replicas)}: {rate(whole.stimuli_s)} stimuli/s"
+        yield f"  end to end, {reached}, {whole.ratio:.2f} of the bare agent{swing}"
     if one.end_to_end and one.best is not None and one.best.stimuli_s * INSTANT > 1:
         yield (
             f"  (an answer takes the bare agent {_seconds(1 / one.best.stimuli_s)}, less than reading a stimulus and "
@@ -154,6 +154,11 @@ def _number(value: float | None) -> str:
 def rate(value: float) -> str:
     """A number per second: four digits, and never a power of ten."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def workers(count: int) -> str:
+    """So many workers, in words."""
+    return f"{count} worker{'s' * (count > 1)}"
 
 
 def _share(value: float | None) -> str:

@@ -215,7 +215,7 @@ def test_each_number_of_workers_has_the_bare_agent_before_and_after_it(
         ("null", EndToEnd(2, 4, 90.0, 100.0, 0.9, (80.0, 120.0))),
     ]
     sent.clear()
-    with pytest.raises(AgentStoppedError, match="the bare agent, measured again after that: its process was ended"):
+    with pytest.raises(AgentStoppedError, match="the bare agent, measured again after 1 worker: its process was ended"):
         asyncio.run(running._by_itself(SimpleNamespace(nodes=[]), one))  # type: ignore[arg-type]
     assert sent == [("null", EndToEnd(1, 4, 60.0, 100.0, 0.6, (100.0,)))]  # what there was is not lost
 

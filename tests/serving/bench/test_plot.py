@@ -82,6 +82,15 @@ def test_an_axis_of_rates_has_labels(low: float, high: float) -> None:
     assert len(shown) >= 2
 
 
+def test_latencies_reach_from_the_median_to_the_95th_percentile() -> None:
+    figure = Figure()
+    for axes, sizes in zip(figure.subplots(2), ([size(4, 2.0)], [size(4, 2.0), size(8, 2.0)]), strict=True):
+        plot._latency(axes, agent("one", *sizes, best=4), plot._style(0))
+        [drawn] = axes.collections
+        ends = {tuple(map(float, point)) for path in drawn.get_paths() for point in path.vertices}
+        assert ends == {(one.batch_size, seconds) for one in sizes for seconds in (one.p50_s, one.p95_s)}
+
+
 def test_agents_have_looks_of_their_own() -> None:
     looks = [tuple(sorted(plot._style(place).items())) for place in range(4 * plot.NAMED)]
     assert len(set(looks)) == len(looks)

@@ -100,7 +100,7 @@ class Image:
             try:
                 data = source.read(size + 1)  # making room for as much as there may be would take longer than reading
                 if len(data) > size:  # it grows, or its file system does not tell sizes
-                    data += source.read(MAX_BYTES)
+                    data += source.read(MAX_BYTES - size)
             except OSError as error:  # a disk or a network that fails
                 raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
         if len(data) > MAX_BYTES:

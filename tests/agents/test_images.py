@@ -277,6 +277,26 @@ def test_a_file_is_read_to_its_end_whatever_length_the_system_tells() -> None:
     assert image.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def test_a_file_that_grows_is_not_read_beyond_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.png").write_bytes(bytes(100))
+    monkeypatch.setattr(images, "MAX_BYTES", 64)
+    taken = 0
+
+    class Counted(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            nonlocal taken
+            data = super().read(size)
+            taken += len(data)
+            return data
+
+    # 40 bytes long when it was opened
+    monkeypatch.setattr(images, "_open_regular", lambda path, name: (Counted(path.read_bytes()), 40))
+    with pytest.raises(ImageError, match="larger than") as caught:
+        Image("x.png", root=tmp_path).read()
+    assert caught.value.code == "image_too_large"
+    assert taken == images.MAX_BYTES + 1  # one more than may be, to know that there is more
+
+
 def test_a_relative_name_is_relative_to_the_root(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "x.png").write_bytes(corpus.png(1, 1, b"\0abc"))

@@ -1,10 +1,10 @@
 """The catalogue: every agent by name, without importing any of them.
 
 Ours stand in :mod:`agents.built_in`, a line each. Somebody else's package adds agents through the entry-point group
-``understudy.agents``: the entry's name is the agent's, its value an :class:`agents.contract.Agent` subclass or an
+``turinglike.agents``: the entry's name is the agent's, its value an :class:`agents.contract.Agent` subclass or an
 :class:`Entry` ::
 
-    [project.entry-points."understudy.agents"]
+    [project.entry-points."turinglike.agents"]
     echo = "echo_agent:Echo"
 """
 
@@ -22,7 +22,7 @@ from agents.errors import InputError
 
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "pair"]
 
-GROUP = "understudy.agents"
+GROUP = "turinglike.agents"
 RESERVED = frozenset({"humans", "published"})  # what imported answers are kept under
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -67,7 +67,7 @@ def get(name: str) -> Entry:
         import difflib
 
         near = difflib.get_close_matches(name, known, 3)
-        hint = f"did you mean {', '.join(near)}?" if near else "`understudy agents` lists them all"
+        hint = f"did you mean {', '.join(near)}?" if near else "`turinglike agents` lists them all"
         raise InputError(f"there is no agent {name!r}: {hint}")
     return known[name]
 

@@ -1,7 +1,7 @@
 """Checkpoints: where a model's files are, what they are, and how they are read.
 
 A checkpoint is named as transformers names it: an id on the Hugging Face hub ("microsoft/git-base-coco"), or a local
-folder or file. Nothing here uses the network but :func:`fetch`, which a person calls by ``understudy fetch``; nothing
+folder or file. Nothing here uses the network but :func:`fetch`, which a person calls by ``turinglike fetch``; nothing
 here executes what a file holds: weights are safetensors, or a torch file read with ``weights_only=True``.
 """
 
@@ -195,7 +195,7 @@ def fetch(
     ``only`` names the files to bring instead; a repository that lacks what ``needs`` lists (see :func:`problem`) is
     refused before anything is downloaded. :func:`find` knows of the new files once all of them are here: a download
     that was ended leaves what was there before in use, and begins again with the files that are missing. How much is
-    coming goes to the log "understudy.fetch". A local path is only looked at.
+    coming goes to the log "turinglike.fetch". A local path is only looked at.
 
     Raises UnavailableError, NoNetworkError if the hub cannot be reached.
     """

@@ -1,8 +1,8 @@
-"""Every error that Understudy raises on purpose.
+"""Every error that Turinglike raises on purpose.
 
 ::
 
-    UnderstudyError
+    TuringlikeError
     ├── InputError           wrong usage or input; carries every problem found, not only the first
     │   └── IdentityError    the run folder was made from something else than what is given now
     ├── UnavailableError     an agent cannot run here: an extra, a checkpoint or a device is missing
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class UnderstudyError(Exception):
+class TuringlikeError(Exception):
     """Base of all errors raised on purpose. ``exit_code`` is what the command line ends with."""
 
     exit_code = 2
@@ -57,7 +57,7 @@ def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, 
     ]
 
 
-class InputError(UnderstudyError):
+class InputError(TuringlikeError):
     """Wrong usage or input. ``problems`` lists everything that is wrong."""
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
@@ -69,11 +69,11 @@ class IdentityError(InputError):
     """The run was made from another set, seed or agent digest than the one given now."""
 
 
-class UnavailableError(UnderstudyError):
+class UnavailableError(TuringlikeError):
     """An agent cannot run on this machine; the message names what is missing and how to get it."""
 
 
-class StorageError(UnderstudyError):
+class StorageError(TuringlikeError):
     """The run folder cannot be written (full, read-only, gone)."""
 
     exit_code = 4
@@ -83,19 +83,19 @@ class LockedError(StorageError):
     """Another live process is writing to the same run folder."""
 
 
-class ClusterError(UnderstudyError):
+class ClusterError(TuringlikeError):
     """Ray could not be started, reached, or was lost."""
 
     exit_code = 5
 
 
-class AgentStoppedError(UnderstudyError):
+class AgentStoppedError(TuringlikeError):
     """An agent stopped before its work was done; its remaining stimuli stay unanswered."""
 
     exit_code = 3
 
 
-class AnswerError(UnderstudyError):
+class AnswerError(TuringlikeError):
     """One answer failed. ``code`` is a short machine-readable word, the message a sentence."""
 
     def __init__(self, code: str, message: str) -> None:

@@ -27,7 +27,7 @@ SPARE = re.compile(r"(consolidated|adapter_model).*|.+\.(fp16|bf16|fp32|int8)[.-
 TORCH = re.compile(r"(.+_)?pytorch_model(-\d+-of-\d+)?\.bin")
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
 
-log = logging.getLogger("understudy.fetch")
+log = logging.getLogger("turinglike.fetch")
 
 
 class NoNetworkError(UnavailableError):
@@ -40,7 +40,7 @@ class NotFetchedError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What ``understudy fetch`` brought, or found here: ``size`` in bytes, ``path`` of the folder or file."""
+    """What ``turinglike fetch`` brought, or found here: ``size`` in bytes, ``path`` of the folder or file."""
 
     name: str
     path: Path

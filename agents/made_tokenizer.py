@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agents.errors import UnavailableError
-from agents.language import vocabulary
+from agents.language.words import vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -87,7 +87,7 @@ class PretrainedAgent(Agent[P]):
             found = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
             return (
-                f"{error}: run `understudy fetch {self.name}` where there is a network, or give a local copy with "
+                f"{error}: run `turinglike fetch {self.name}` where there is a network, or give a local copy with "
                 f"--set {self.name}.checkpoint=PATH"
             )
         except UnavailableError as error:
@@ -96,7 +96,7 @@ class PretrainedAgent(Agent[P]):
         if wrong is None:
             return None
         completes = not checkpoints.is_local(self.settings.checkpoint) and checkpoints.problem(found, self.needs)
-        return f"{found} {wrong}" + f": run `understudy fetch {self.name}` where there is a network" * bool(completes)
+        return f"{found} {wrong}" + f": run `turinglike fetch {self.name}` where there is a network" * bool(completes)
 
     def unknown_architecture(self) -> str | None:
         """What keeps the agent from random weights, as a sentence, or None."""

@@ -134,7 +134,7 @@ class MadeFolder:
 
     def __init__(self, one: Architecture) -> None:
         """Raises UnavailableError."""
-        self.path = Path(tempfile.mkdtemp(prefix="understudy-random-"))
+        self.path = Path(tempfile.mkdtemp(prefix="turinglike-random-"))
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         one.write(self.path)
 

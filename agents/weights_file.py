@@ -75,7 +75,7 @@ class WeightsFileAgent(Agent[F]):
         if path.is_file():
             return None
         if self.settings.checkpoint == "published":
-            return f"the published weights {path.name} are not on this machine: run `understudy fetch {self.name}`"
+            return f"the published weights {path.name} are not on this machine: run `turinglike fetch {self.name}`"
         return f"{self.settings.checkpoint}: no such file"
 
     def fetch(self) -> Sequence[checkpoints.Download]:

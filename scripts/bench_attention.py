@@ -115,7 +115,7 @@ def with_convolutions(model: Any, convolve: Convolve) -> Any:
     """A DeepGaze III of the same weights, each of whose ``nn.Conv2d`` calls ``convolve`` on its one image."""
     import torch
 
-    from agents.attention import deepgaze_model
+    from agents.attention.models import deepgaze as deepgaze_model
 
     def forward(own: torch.nn.Conv2d, maps: torch.Tensor) -> torch.Tensor:
         bias = None if own.bias is None else own.bias.numpy()
@@ -206,7 +206,7 @@ def weights_for(name: str, folder: Path) -> str | None:
         return None
     from safetensors.torch import save_file
 
-    from agents.attention import deepgaze_model
+    from agents.attention.models import deepgaze as deepgaze_model
 
     state = deepgaze_model.build().state_dict()
     save_file({key: value.contiguous().clone() for key, value in state.items()}, folder / "deepgaze.safetensors")

@@ -1,9 +1,9 @@
-"""Images per second of each captioner through ``understudy generate`` beside a plain loop over ``generate``.
+"""Images per second of each captioner through ``turinglike generate`` beside a plain loop over ``generate``.
 
 Tiny models of the real architectures with random weights, made here: what is compared is everything around the model,
 and the passes of the image encoder that beams share. For each captioner, on the CPU and in one run:
 
-- ``understudy generate`` over many photographs, from its first batch of records to its last (so without its start);
+- ``turinglike generate`` over many photographs, from its first batch of records to its last (so without its start);
 - a plain loop that opens the same files, prepares them with the model's image processor and calls transformers'
   ``generate`` with the same options, at the same batch size and one image at a time. For OFA and ClipCap, which are in
   no version of transformers, it is our model's ``generate``, called the same way.
@@ -119,9 +119,9 @@ def _plain_ofa(family: str, checkpoint: dict[str, Any], prompt: str, options: di
     import torch
     from transformers import LogitsProcessorList
 
-    from agents.vision import ofa_checkpoint
-    from agents.vision.ofa_model import Limits
-    from agents.vision.ofa_processing import OFAImageProcessor, load_tokenizer
+    from agents.vision.models import ofa_checkpoint
+    from agents.vision.models.ofa import Limits
+    from agents.vision.models.ofa_processing import OFAImageProcessor, load_tokenizer
 
     model = ofa_checkpoint.load(Path(checkpoint["checkpoint"]))
     tokenizer = load_tokenizer(Path(checkpoint["dictionary"]))
@@ -144,8 +144,8 @@ def _plain_clipcap(family: str, checkpoint: dict[str, Any], prompt: str, options
     import torch
     from transformers import AutoTokenizer, GenerationConfig
 
-    from agents.vision.clip_resnet import ClipPixels
-    from agents.vision.clipcap_model import input_size, load
+    from agents.vision.models.clip_resnet import ClipPixels
+    from agents.vision.models.clipcap import input_size, load
 
     authors, clip, gpt = (Path(checkpoint[part]) for part in ("checkpoint", "clip", "language_model"))
     tokenizer = AutoTokenizer.from_pretrained(gpt)

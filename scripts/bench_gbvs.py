@@ -75,7 +75,8 @@ def main() -> None:
         os.environ[f"{library}_NUM_THREADS"] = str(options.threads)
     import torch
 
-    from agents.attention import graph_saliency, scanpath
+    from agents.attention import scanpath
+    from agents.attention.models import graph_saliency
 
     torch.set_num_threads(options.threads)
     reference = load_reference()

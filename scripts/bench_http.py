@@ -1,4 +1,4 @@
-"""Requests per second over HTTP: ``understudy serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
+"""Requests per second over HTTP: ``turinglike serve`` beside plain Ray Serve with ``@serve.batch``, with no work to do.
 
 A process of its own holds 64 connections open, each with one request under way, and asks the no-op agent on loopback
 for one word association at a time. The peer has the same request and an answer of the same size; it reads JSON, waits
@@ -176,7 +176,7 @@ def memory(process: subprocess.Popen[bytes]) -> float:
 
 def ours(port: int, *more: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null", "--port", str(port), *more]
-    environment = {name: value for name, value in os.environ.items() if name != "UNDERSTUDY_API_KEY"}
+    environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
@@ -205,10 +205,10 @@ def main() -> None:
         return
     found: dict[str, Any] = {}
     port = free_port()
-    found["understudy"] = measure(ours(port), port, args)
+    found["turinglike"] = measure(ours(port), port, args)
     port = free_port()
     if not has_ray_serve():
-        print("Ray Serve is left out: pip install 'understudy[deploy]'", file=sys.stderr)
+        print("Ray Serve is left out: pip install 'turinglike[deploy]'", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "peer.py"
         script.write_text(PEER)
@@ -216,7 +216,7 @@ def main() -> None:
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             peer = subprocess.Popen([sys.executable, str(script), str(port)], cwd=folder, **quiet)  # type: ignore[call-overload]
             found["ray serve"] = measure(peer, port, args)
-    ratio = round(found["understudy"]["per_s"] / found["ray serve"]["per_s"], 2) if "ray serve" in found else None
+    ratio = round(found["turinglike"]["per_s"] / found["ray serve"]["per_s"], 2) if "ray serve" in found else None
     if args.slow:
         port = free_port()
         # One answer takes 10 ms alone: 100 a second. 64 clients that wait 64 ms on average ask for about 1,000.

@@ -84,7 +84,8 @@ def run_batch(
     agent: Any, images: list[Any], targets: list[Any], wait: Callable[[], object]
 ) -> tuple[Counter[str], int]:
     """Seconds by stage, and the number of fixations, of the agent's way."""
-    from agents.attention import scanpath, similarity
+    from agents.attention import scanpath
+    from agents.attention.models import similarity
 
     watch = Watch(wait)
     plans = [scanpath.Plan((i.shape[1], i.shape[0]), max(1, round(WINDOW * i.shape[1] / 1280)), MOST) for i in images]

@@ -74,7 +74,7 @@ def ray_data(source: Path, out: Path) -> None:
             texts = [f'{{"cue":"{cue}","id":"{i}","task":"{task}"}}' for cue, i, task in rows]
             now = datetime.now(UTC).isoformat()
             return {
-                "schema": ["understudy.record/1"] * count,
+                "schema": ["turinglike.record/1"] * count,
                 "run": ["0" * 12] * count,
                 "task": batch["task"],
                 "stimulus": batch["id"],
@@ -102,13 +102,13 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
     from agents import catalogue
     from agents.stimuli import parse_row
-    from serving.cluster import Cluster
-    from serving.items import Header
-    from serving.lane import Lane
-    from serving.scheduler import Scheduler
-    from serving.store import Store
-    from serving.worker import Spec
-    from serving.workers import RemoteWorker
+    from serving.runs.store import Store
+    from serving.scheduling.cluster import Cluster
+    from serving.scheduling.dispatch import Lane
+    from serving.scheduling.ray_workers import RemoteWorker
+    from serving.scheduling.request import Header
+    from serving.scheduling.scheduler import Scheduler
+    from serving.scheduling.worker import Spec
 
     cluster, scheduler, store = Cluster(), Scheduler(), Store()
     await cluster.start()

@@ -29,7 +29,7 @@ from agents import catalogue
 from agents.contract import Draw
 from agents.images import Image
 from agents.stimuli import ColorStimulus
-from agents.vision.median_cut import get_color, histogram, palette
+from agents.vision.models.median_cut import get_color, histogram, palette
 
 SIZE = (640, 480)
 PHOTOGRAPH = Path(__file__).parents[1] / "examples" / "images" / "china.jpg"

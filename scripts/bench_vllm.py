@@ -153,7 +153,7 @@ def peer(options: argparse.Namespace, checkpoint: Path) -> None:
     agent.open()
     from vllm import LLM
 
-    from agents.language.vllm_sampling import sampling_params
+    from agents.language.engines.vllm_sampling import sampling_params
 
     arguments = agent._engine._arguments("cpu" if options.device == "cpu" else "cuda:0")
     model = LLM(**arguments)
@@ -222,12 +222,12 @@ async def round_of_ours(options: argparse.Namespace, scheduler: Any, number: int
 
 async def compare(options: argparse.Namespace, checkpoint: Path) -> dict[str, list[dict[str, float]]]:
     from agents import catalogue
-    from serving.cluster import Cluster
-    from serving.lane import Lane
-    from serving.placement import Need, gpu_share
-    from serving.scheduler import Scheduler
-    from serving.worker import Spec
-    from serving.workers import RemoteWorker
+    from serving.scheduling.cluster import Cluster
+    from serving.scheduling.dispatch import Lane
+    from serving.scheduling.placement import Need, gpu_share
+    from serving.scheduling.ray_workers import RemoteWorker
+    from serving.scheduling.scheduler import Scheduler
+    from serving.scheduling.worker import Spec
 
     cluster = Cluster()
     await cluster.start()

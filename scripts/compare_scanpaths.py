@@ -26,13 +26,13 @@ from agents import __version__
 from agents.attention.scanpath_comparison import SCORES, Comparison, Options
 from agents.attention.scanpath_metrics import load_multimatch
 from agents.attention.scanpath_sets import Read, Size
-from agents.errors import InputError, UnderstudyError
-from serving.outputs import new_folder, refuse_own_files
-from serving.report_text import count
-from serving.scanpath_files import about, read_set, split
+from agents.errors import InputError, TuringlikeError
+from serving.runs.display_text import count
+from serving.runs.output_paths import new_folder, refuse_own_files
+from serving.runs.scanpath_files import about, read_set, split
 
 RESULT = "comparison.json"
-SCHEMA = "understudy.scanpaths/1"
+SCHEMA = "turinglike.scanpaths/1"
 SHOWN = 20  # problems on a terminal
 HEADS = {**{score: score for score in SCORES}, "scanmatch": "ScanMatch", "scanmatch_durations": "ScanMatch, timed"}
 MULTIMATCH = ("shape", "direction", "length", "position")
@@ -294,7 +294,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         plots = draw(folder, comparison, names, figures, rows)
         result = {
             "schema": SCHEMA,
-            "understudy": __version__,
+            "turinglike": __version__,
             "sets": dict(zip(names, options.sets, strict=False)),
             "notes": notes,
             "options": asdict(choices),
@@ -322,7 +322,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = arguments().parse_args(argv)
     try:
         last = compare(options)
-    except UnderstudyError as error:
+    except TuringlikeError as error:
         problems = error.problems if isinstance(error, InputError) else ()
         for problem in problems[:SHOWN]:
             print(problem, file=sys.stderr)

@@ -4,7 +4,7 @@
 
 RUN is a run folder of the cues in examples/words.jsonl. For every agent, and for every published column, the table says
 how many cues have the same answer, and how many answers are among people's words for the cue: as they were said, and
-with the rules for answers applied to both sides (agents.language.word_rules with its settings' defaults). A stimulus
+with the rules for answers applied to both sides (agents.language.words.rules with its settings' defaults). A stimulus
 counts by its cue; of several samples the first. People's words are JSON, {"associations": {cue: [word, ...]}}; the form
 of published answers is that of examples/words_published.json.
 
@@ -22,9 +22,9 @@ from typing import Any
 
 import orjson
 
-from agents.errors import InputError, UnderstudyError
-from agents.language.word_rules import RuleSettings, judge
-from serving.reading import RunFolder
+from agents.errors import InputError, TuringlikeError
+from agents.language.words.rules import RuleSettings, judge
+from serving.runs.reader import RunFolder
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "examples" / "words_published.json"
 RULES = RuleSettings()
@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         result = compare(options.run, options.published, options.people)
-    except UnderstudyError as error:
+    except TuringlikeError as error:
         print(f"compare_words: {error}", file=sys.stderr)
         return error.exit_code
     print(table(result))

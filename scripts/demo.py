@@ -1,6 +1,6 @@
 """The demo: five agents answer the example photographs, some words and each other; then a page shows it.
 
-``python scripts/demo.py [DIR]`` runs two commands on examples/demo.jsonl, ``understudy generate`` and ``understudy
+``python scripts/demo.py [DIR]`` runs two commands on examples/demo.jsonl, ``turinglike generate`` and ``turinglike
 report``, and prints the page's path last. One picture of the set is broken on purpose, so ``generate`` must end with
 exit code 1: exactly that picture has failed, once per agent that looks at it. Anything else is an error here.
 """
@@ -12,8 +12,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from serving.cli import main as understudy
-from serving.reading import RunFolder
+from serving.cli import main as turinglike
+from serving.runs.reader import RunFolder
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "demo.jsonl"
@@ -46,8 +46,8 @@ def main() -> int:
 def run(*arguments: object) -> int:
     """One command of ours, shown as a person would type it."""
     words = [str(argument) for argument in arguments]
-    print("$ understudy", shlex.join(words), flush=True)
-    return understudy(words)
+    print("$ turinglike", shlex.join(words), flush=True)
+    return turinglike(words)
 
 
 def unexpected(out: Path, code: int) -> list[str]:

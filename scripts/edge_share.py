@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "helpers")]
 
 from agents import catalogue  # noqa: E402
+from agents.attention.models.vgg import VGGAgent  # noqa: E402
 from agents.attention.scanpath import edge_share  # noqa: E402
-from agents.attention.vgg import VGGAgent  # noqa: E402
 from agents.catalogue import Entry  # noqa: E402
 from agents.contract import Draw, Reply  # noqa: E402
 from agents.stimuli import AttentionStimulus, parse_row  # noqa: E402

@@ -2,7 +2,7 @@
 
 A fault is a status of 500, a status, type or body that the document does not name, and a connection that breaks.
 
-    understudy serve --agents null,mmcq,eliza &
+    turinglike serve --agents null,mmcq,eliza &
     python scripts/fuzz_http.py [--url http://127.0.0.1:8000] [--examples 300] [--seed 1]
 """
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import made_text
 import orjson
 
-from agents.attention import saccade_prior
+from agents.attention.models import saccade_prior
 
 HEADER = """\
 The saccades of {paths} scanpaths of people in free viewing: {saccades} in all. Line 64 + r, number 64 + c (from 0): how

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from serving.records import json_schema, stimulus_schema
+from serving.runs.records import json_schema, stimulus_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import made_text
 
-from agents.language import wordnet
+from agents.language.words import wordnet
 
 WORD = re.compile("[a-z]+")
 HEADER = """\

@@ -32,7 +32,7 @@ def figure(width: float, height: float) -> Figure:
     try:
         module = importlib.import_module("matplotlib.figure")
     except ImportError as error:
-        raise UnavailableError(f"the plots need matplotlib ({error}): pip install 'understudy[compare]'") from None
+        raise UnavailableError(f"the plots need matplotlib ({error}): pip install 'turinglike[compare]'") from None
     return module.Figure(figsize=(width, height), layout="constrained", dpi=120)
 
 

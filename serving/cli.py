@@ -1,4 +1,4 @@
-"""The command ``understudy``.
+"""The command ``turinglike``.
 
 Exit codes: 0 all answered; 1 finished with failed records, or failed downloads; 2 wrong usage or input; 3 an agent
 stopped (it could not be loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from agents import __version__
-from agents.errors import InputError, UnderstudyError
+from agents.errors import InputError, TuringlikeError
 from agents.tasks import MODES, TASKS
-from serving.interrupts import Interrupted
+from serving.scheduling.interrupts import Interrupted
 
-BATCH_SIZE = "instead of each agent's own; auto: the best that `understudy bench` found here"
+BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
 SHOWN = 50  # problems on a terminal; --json has them all
 
 
@@ -29,7 +29,7 @@ class _Parser(argparse.ArgumentParser):
     """argparse, with errors in the same form as ours."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"understudy: {message}; `{self.prog} --help` tells more\n")
+        self.exit(2, f"turinglike: {message}; `{self.prog} --help` tells more\n")
 
 
 def _positive(text: str) -> int:
@@ -80,8 +80,8 @@ def _port(text: str) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = _Parser(prog="understudy", description="Answers of machine agents for Turing-like tests.")
-    parser.add_argument("--version", action="version", version=f"understudy {__version__}")
+    parser = _Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
+    parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
     check = commands.add_parser("check", help="read a stimulus set and report every problem at once")
@@ -115,7 +115,7 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=_port, default=8000)
-    serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable UNDERSTUDY_API_KEY")
+    serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
     serve.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
@@ -196,7 +196,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from serving.checking import check_set, print_report
+    from serving.runs.checking import check_set, print_report
 
     return print_report(check_set(options.set, task=options.task, deep=options.deep), json=options.json)
 
@@ -208,7 +208,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from serving.variants import resolve
+    from agents.selection import resolve
 
     names = [name for name in options.agents.split(",") if name]
     if not names:
@@ -243,8 +243,8 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    from agents.selection import read_names, resolve
     from serving.bench.command import Options, bench
-    from serving.variants import read_names, resolve
 
     names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config, "bench")
@@ -264,13 +264,13 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _agents(options: argparse.Namespace) -> int:
-    from serving.listing import print_agent, print_agents
+    from serving.agent_list import print_agent, print_agents
 
     return print_agents(json=options.json) if options.name is None else print_agent(options.name, json=options.json)
 
 
 def _fetch(options: argparse.Namespace) -> int:
-    from serving.fetching import fetch
+    from serving.fetch import fetch
 
     names = [name for given in options.agents for name in given.split(",") if name]
     if not names:
@@ -279,22 +279,22 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from serving.status import print_status
+    from serving.runs.status import print_status
 
     return print_status(options.dir, json=options.json)
 
 
 def _report(options: argparse.Namespace) -> int:
-    from serving.report import write_report
+    from serving.web.report import write_report
 
     print(write_report(options.dir, options.out))
     return 0
 
 
 def _export(options: argparse.Namespace) -> int:
-    from serving.export import export
-    from serving.export_conversations import Excerpts
-    from serving.export_judges import Clips
+    from serving.export.clips import Clips
+    from serving.export.excerpts import Excerpts
+    from serving.export.registry import export
 
     def given(*names: str) -> dict[str, Any]:
         values = {name: getattr(options, name) for name in names}
@@ -317,7 +317,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from serving.importing import import_files
+    from serving.runs.importing import import_files
 
     import_files(options.files, options.out, task=options.task, name=options.name)
     return 0
@@ -330,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", module="PIL")
     try:
         return int(options.run(options))
-    except UnderstudyError as error:
+    except TuringlikeError as error:
         _complain(error)
         return error.exit_code
     except Interrupted as interrupted:
@@ -346,13 +346,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _complain(error: UnderstudyError) -> None:
+def _complain(error: TuringlikeError) -> None:
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)
     if len(problems) > SHOWN:
-        print(f"… and {len(problems) - SHOWN} more; `understudy check --json` lists them all", file=sys.stderr)
-    print(f"understudy: {error}", file=sys.stderr)
+        print(f"… and {len(problems) - SHOWN} more; `turinglike check --json` lists them all", file=sys.stderr)
+    print(f"turinglike: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     serve run serving.deploy:app agents=mmcq,gbvs replicas=2 hosts=gpu-node,gpu-node.example.org
 
 One replica of Ray Serve takes the requests, with the one scheduler; each agent has ``replicas`` workers wherever the
-cluster has room. The key is read from UNDERSTUDY_API_KEY where Ray was started, and always needed: Ray Serve listens
+cluster has room. The key is read from TURINGLIKE_API_KEY where Ray was started, and always needed: Ray Serve listens
 where its own options say. The limits on connections and on slow heads are Ray Serve's. Settings as on the command line:
 ``set`` is "AGENT.FIELD=VALUE", several parted by newlines; ``config`` a TOML file.
 """
@@ -48,7 +48,7 @@ class Arguments(BaseModel):
     """Instead of each agent's own."""
 
 
-@serve.deployment(name="understudy", num_replicas=1, max_ongoing_requests=4096)
+@serve.deployment(name="turinglike", num_replicas=1, max_ongoing_requests=4096)
 @serve.ingress()
 class Server:
     """The web application with its own scheduler and workers."""
@@ -56,11 +56,11 @@ class Server:
     _service: Service | None = None
 
     async def __init__(self, given: dict[str, Any]) -> None:  # type: ignore[misc]  # Ray Serve awaits it
+        from agents.selection import checked_agents, read_names, resolve
         from serving.http.app import create_app
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.service import ServeOptions, Service
         from serving.serve import read_key
-        from serving.variants import checked_agents, read_names, resolve
 
         chosen = Arguments.model_validate(given)
         names = read_names("agents", chosen.agents, "served")
@@ -69,7 +69,7 @@ class Server:
         hosts = frozenset(name.lower() for name in chosen.hosts.split(",") if name)
         key = read_key(None)
         if key is None:  # Ray Serve listens where its own options say, which is not known here
-            raise InputError("a server on Ray Serve needs a key: set UNDERSTUDY_API_KEY where Ray is started")
+            raise InputError("a server on Ray Serve needs a key: set TURINGLIKE_API_KEY where Ray is started")
         options = ServeOptions(
             entries,
             settings,

@@ -1,4 +1,4 @@
-"""``understudy generate``: check, lock, answer, tidy up, say what was done."""
+"""``turinglike generate``: check, lock, answer, tidy up, say what was done."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
-from agents.language import pairs
-from serving import interrupts
-from serving.asked import named
+from agents.selection import checked_agents
 from serving.bench import remembered
-from serving.files import lock
+from serving.conversations import pair_settings
 from serving.generation import Generation
-from serving.run import digest, open_run
-from serving.units import Options
-from serving.variants import checked_agents
+from serving.runs.atomic_files import lock
+from serving.runs.eligibility import named
+from serving.runs.run import digest, open_run
+from serving.scheduling import interrupts
+from serving.work_plan import Options
 
 __all__ = ["Options", "generate"]
 
@@ -63,7 +63,7 @@ def check_samples(samples: int, made: Mapping[str, Agent[Any]]) -> None:
 
 
 def generate(options: Options, say: Callable[[str], None]) -> int:
-    """Run the command; returns its exit code. Raises UnderstudyError, and Interrupted after a signal."""
+    """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
     check_samples(options.samples, made)
@@ -72,7 +72,9 @@ def generate(options: Options, say: Callable[[str], None]) -> int:
     described = {}
     for name in options.agents:
         members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
-        pair = pairs.make(name, options.settings.get(name)).model_dump(mode="json") if len(members) == 2 else None
+        pair = (
+            pair_settings.make(name, options.settings.get(name)).model_dump(mode="json") if len(members) == 2 else None
+        )
         described[name] = digest(members, pair)
     with interrupts.raised(), _folder(options), lock(options.out):
         print(f"checking {options.source}", file=sys.stderr, flush=True)

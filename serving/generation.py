@@ -1,4 +1,4 @@
-"""One run of ``understudy generate``: plan what is left, load agents as they fit, answer, write."""
+"""One run of ``turinglike generate``: plan what is left, load agents as they fit, answer, write."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import orjson
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem
-from agents.language import pairs
 from agents.tasks import ConversationType
-from serving import process
-from serving.asked import Kind, kind_of, named, task_of
-from serving.cluster import Cluster
-from serving.conversation import Conversation, Rules, read_journal
-from serving.done import FAILED, NONE, Done, Places, compact
-from serving.files import repair_tail
-from serving.fleet import Fleet
-from serving.items import Header, Item
+from serving.conversations import pair_settings
+from serving.conversations.conversation import Conversation, Rules, read_journal
 from serving.progress import Progress
-from serving.run import Run
-from serving.scheduler import Scheduler
-from serving.store import Store
-from serving.units import Options, Unit
-from serving.workers import probe_for
+from serving.runs.atomic_files import repair_tail
+from serving.runs.eligibility import Kind, kind_of, named, task_of
+from serving.runs.resume_state import FAILED, NONE, Done, Places, compact
+from serving.runs.run import Run
+from serving.runs.store import Store
+from serving.scheduling import worker_process
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.ray_workers import probe_for
+from serving.scheduling.replicas import Fleet
+from serving.scheduling.request import Header, Item
+from serving.scheduling.scheduler import Scheduler
+from serving.work_plan import Options, Unit
 
 CONVERSATIONS = 1024  # of one pair that advance together
 
@@ -116,7 +116,7 @@ class Generation:
                     await asyncio.wait({start}, timeout=0.05)
                     listen()
                 start.result()
-                process.freeze()
+                worker_process.freeze()
                 self.fleet = self._make_fleet()
                 self.fleet.admit([unit.members for unit in self.units], self._batches)
                 work = asyncio.create_task(self._work())
@@ -297,7 +297,7 @@ class Generation:
 
     def _rules(self, unit: Unit) -> dict[ConversationType, Rules]:
         """What is done about bad turns in the pair's conversations, by their type."""
-        chosen = pairs.make(unit.name, self.options.settings.get(unit.name))
+        chosen = pair_settings.make(unit.name, self.options.settings.get(unit.name))
         members = [self.agents[member] for member in unit.members]
         return {
             kind: Rules(chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts)

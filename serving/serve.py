@@ -1,4 +1,4 @@
-"""``understudy serve``: what the command line says, checked before anything is loaded."""
+"""``turinglike serve``: what the command line says, checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
-from serving import interrupts
+from agents.selection import checked_agents, read_names, resolve
 from serving.bench import remembered
-from serving.variants import checked_agents, read_names, resolve
+from serving.scheduling import interrupts
 
-KEY = "UNDERSTUDY_API_KEY"
+KEY = "TURINGLIKE_API_KEY"
 SHORTEST = 16  # characters of a key
 
 
 def serve(options: argparse.Namespace) -> int:
-    """Serve until a signal ends it. Raises UnderstudyError, and Interrupted after a signal."""
+    """Serve until a signal ends it. Raises TuringlikeError, and Interrupted after a signal."""
     try:
         import uvloop
 
@@ -27,7 +27,7 @@ def serve(options: argparse.Namespace) -> int:
         from serving.http.server import serve as run
         from serving.http.service import ServeOptions
     except ImportError as error:
-        raise UnavailableError(f"serving needs more packages ({error}): pip install 'understudy[serve]'") from None
+        raise UnavailableError(f"serving needs more packages ({error}): pip install 'turinglike[serve]'") from None
     names = read_names("--agents", options.agents, "served")
     check_names(options.allow_host)
     key = read_key(options.key_file)

@@ -39,7 +39,7 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
     """The address of the one Ray that all tests share, started as the command starts it."""
-    from serving.cluster import Cluster
+    from serving.scheduling.cluster import Cluster
 
     cluster = Cluster()
     asyncio.run(cluster.start())

@@ -13,8 +13,8 @@ from run_folders import agent_entry, line, record, stimulus, write_run
 
 from agents.attention.scanpath_sets import by_stimulus
 from agents.errors import InputError
-from serving.export import export
-from serving.scanpath_files import about, read_set, split
+from serving.export.registry import export
+from serving.runs.scanpath_files import about, read_set, split
 
 ROOT = Path(__file__).resolve().parent.parent
 TASK = "attention_prediction"
@@ -187,7 +187,7 @@ def test_a_missing_package_is_one_sentence(script, run, tmp_path, capsys, monkey
     monkeypatch.setitem(sys.modules, package, None)
     assert script.main([f"{run}:gbvs", "--out", str(tmp_path / "out")]) == 2
     (message,) = capsys.readouterr().err.splitlines()
-    assert "pip install 'understudy[compare]'" in message
+    assert "pip install 'turinglike[compare]'" in message
     assert not (tmp_path / "out").exists()
 
 

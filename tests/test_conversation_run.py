@@ -16,7 +16,7 @@ from typing import Any
 import tiny_language
 
 from agents import seeds
-from serving.conversation import STRIDE
+from serving.conversations.conversation import STRIDE
 
 COUNT, EXCHANGES, ATTEMPTS = 64, 24, 2
 PLUGIN = Path(__file__).parent / "plugin_counted"

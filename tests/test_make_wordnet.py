@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.language import wordnet
+from agents.language.words import wordnet
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "make_wordnet.py"
 sys.path.append(str(SCRIPT.parent))  # the scripts share a module

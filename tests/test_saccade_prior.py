@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.attention import saccade_prior
+from agents.attention.models import saccade_prior
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "make_saccade_prior.py"
 sys.path.append(str(SCRIPT.parent))  # the scripts share a module

@@ -88,7 +88,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             return lacking
         if self.settings.center_bias == "mit1003":
             return (
-                f"the authors' centre bias {bias.name} is not on this machine: run `understudy fetch {self.name}`, or "
+                f"the authors' centre bias {bias.name} is not on this machine: run `turinglike fetch {self.name}`, or "
                 f"go without it: --set {self.name}.center_bias=uniform"
             )
         return f"{self.settings.center_bias}: no such file"
@@ -111,15 +111,15 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             raise UnavailableError(lacking)
         import torch
 
-        from agents.attention import deepgaze_model
+        from agents.attention.models import deepgaze
 
-        model = deepgaze_model.build()
+        model = deepgaze.build()
         self.give_weights(model, checkpoints.read_weights)
         self._device = torch.device(device)
         if self._device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self._model = model.eval().requires_grad_(False).to(self._device)
-        self._looking, self._remembers = deepgaze_model.Looking, deepgaze_model.HISTORY
+        self._looking, self._remembers = deepgaze.Looking, deepgaze.HISTORY
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         """The picture as the model takes it, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""

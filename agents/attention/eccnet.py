@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from agents.attention import scanpath
-from agents.attention.eccentric_pooling import Pooling
-from agents.attention.vgg import Preprocessing, VGGAgent, VGGSettings
+from agents.attention.models.eccentric_pooling import Pooling
+from agents.attention.models.vgg import Preprocessing, VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Mode, Stimulus, Task
@@ -28,7 +28,7 @@ Degrees = Annotated[float, Field(gt=0, le=100)]
 
 
 class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
-    """EccNet; see :mod:`agents.attention.eccnet_model`. The map is made anew for every fixation.
+    """EccNet; see :mod:`agents.attention.models.eccnet`. The map is made anew for every fixation.
 
     The image is resized so that its longer side has ``long_side`` pixels and the shorter one as many as its aspect
     gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. Each map cell
@@ -94,7 +94,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     def load(self, device: str) -> None:
         import numpy as np
 
-        from agents.attention.eccnet_model import EccNet
+        from agents.attention.models.eccnet import EccNet
 
         super().load(device)
         black = self._as_taken(np.zeros((1, 1, 3), np.uint8)).flatten()
@@ -116,7 +116,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         return self._resized(pixels, columns, rows), self._resized(target, side, side), task
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        from agents.attention.eccnet_model import search
+        from agents.attention.models.eccnet import search
 
         replies: list[Reply | Exception] = []
         for image, target, task in batch:
@@ -137,7 +137,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         """Pixels [height, width, 3] as VGG16 takes them, [1, 3, height, width]."""
         import torch
 
-        from agents.attention.vgg import normalise
+        from agents.attention.models.vgg import normalise
 
         planes = torch.tensor(pixels, device=self.device).permute(2, 0, 1)[None]
         return normalise(planes, self.settings.preprocessing)

@@ -22,7 +22,7 @@ Prepared = tuple["NDArray[np.uint8]", scanpath.Plan]
 
 
 class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
-    """Harel, Koch and Perona 2006, with the settings of their program; see :mod:`agents.attention.graph_saliency`.
+    """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
 
     The map knows nothing of a target: in search it is the same as in free viewing, and only the path ends when the
     target is found. Grey images are answered at less cost, with the same map.
@@ -47,7 +47,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     def load(self, device: str) -> None:
         import torch
 
-        from agents.attention import graph_saliency
+        from agents.attention.models import graph_saliency
 
         self._device = torch.device(device)
         self._saliency = graph_saliency.saliency

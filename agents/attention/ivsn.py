@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents.attention import scanpath, similarity
-from agents.attention.vgg import Preprocessing, VGGAgent, VGGSettings
+from agents.attention import scanpath
+from agents.attention.models import similarity
+from agents.attention.models.vgg import Preprocessing, VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
@@ -22,7 +23,7 @@ Prepared = tuple[similarity.Search, "torch.Tensor | None", scanpath.Plan]
 
 
 class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
-    """Invariant visual search (Zhang et al. 2018); how its maps are made stands in :mod:`agents.attention.similarity`.
+    """Invariant visual search (Zhang et al. 2018); how its maps are made stands in ``models.similarity``.
 
     The search image is taken before the pool up to which features are compared, and so is the target in ``whole``,
     where only pool5 is published. Of IVSN-Layer the paper does not say which early layer it has: the authors' program

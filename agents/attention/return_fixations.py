@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents.attention import saccade_prior, scanpath, similarity, vgg
+from agents.attention import scanpath
+from agents.attention.models import saccade_prior, similarity, vgg
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 from agents.weights_file import WeightsFileSettings
 
 if TYPE_CHECKING:
-    from agents.attention.return_model import Memory, Seen
+    from agents.attention.models.return_fixations import Memory, Seen
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -24,7 +25,7 @@ Prepared = tuple["Seen", scanpath.Plan, "Memory"]
 
 
 class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
-    """Zhang et al. 2022; see :mod:`agents.attention.return_model`, and for search :mod:`agents.attention.similarity`.
+    """Zhang et al. 2022; see ``models.return_fixations``, and for search ``models.similarity``.
 
     The original makes 14 fixations after the first in free viewing, 55 in search and 12 on arrays; here the limits are
     those of all agents, 15, 65 and 80 with the first.
@@ -69,7 +70,7 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
         self._ways = similarity.Ways(self.settings.variant)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        from agents.attention.return_model import Seen, squares
+        from agents.attention.models.return_fixations import Seen, squares
 
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
@@ -83,7 +84,7 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
         return Seen(search=similarity.search_image(pixels, self._ways), target=target), plan, memory
 
     def _memory(self, stimulus: AttentionStimulus) -> Memory:
-        from agents.attention.return_model import MEMORIES, Memory
+        from agents.attention.models.return_fixations import MEMORIES, Memory
 
         chosen, given = self.settings, self.settings.parameters
         if given == "auto":
@@ -98,14 +99,14 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
-        from agents.attention import return_model
+        from agents.attention.models import return_fixations
 
         given = self.settings
-        weights = return_model.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
+        weights = return_fixations.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
         with torch.inference_mode():
-            maps = return_model.maps(self.features, [seen for seen, _, _ in batch], self._ways, given.border)
+            maps = return_fixations.maps(self.features, [seen for seen, _, _ in batch], self._ways, given.border)
             plans, memories = [plan for _, plan, _ in batch], [memory for _, _, memory in batch]
-            paths = return_model.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
+            paths = return_fixations.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
         return [self._reply(path, plan) for path, plan in zip(paths, plans, strict=True)]
 
     def _reply(self, path: scanpath.Scanpath | AnswerError, plan: scanpath.Plan) -> Reply | Exception:

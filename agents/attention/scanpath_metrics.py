@@ -180,7 +180,7 @@ def load_multimatch() -> Any:
         return importlib.import_module("multimatch_gaze")
     except ImportError as error:
         raise UnavailableError(
-            f"MultiMatch needs the package multimatch-gaze ({error}): pip install 'understudy[compare]'"
+            f"MultiMatch needs the package multimatch-gaze ({error}): pip install 'turinglike[compare]'"
         ) from None
 
 

@@ -13,9 +13,9 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.asking import Asked, Sampling
+from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.transformers import Beams, TransformersEngine
 from agents.language.text_agent import TextAgent, TextSettings
-from agents.language.transformers_engine import Beams, TransformersEngine
 from agents.stimuli import ConversationStimulus, Utterance
 from agents.tasks import Family
 

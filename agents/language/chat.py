@@ -13,10 +13,10 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts, turns
-from agents.language.asking import Asked, Sampling
+from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.vllm import VLLMSettings
 from agents.language.prompted_agent import PromptedAgent, PromptedSettings
 from agents.language.truncation import TruncationSettings
-from agents.language.vllm_engine import VLLMSettings
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 

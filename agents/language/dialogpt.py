@@ -13,9 +13,9 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.asking import Asked, Sampling
+from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.text_agent import DrawnSettings, TextAgent
-from agents.language.transformers_engine import TransformersEngine
 from agents.stimuli import ConversationStimulus, Utterance
 
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"

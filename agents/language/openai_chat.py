@@ -15,12 +15,12 @@ from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import prompts, turns
-from agents.language.asking import Asked, Sampling
-from agents.language.openai_engine import OpenAIEngine, ServerSaid
-from agents.language.openai_settings import ServerSettings
-from agents.language.replies import no_word, word_answer
+from agents.language.engines.openai import OpenAIEngine, ServerSaid
+from agents.language.engines.openai_settings import ServerSettings
+from agents.language.engines.request import Asked, Sampling
 from agents.language.truncation import TruncationSettings
-from agents.language.word_rules import RuleSettings
+from agents.language.words.replies import no_word, word_answer
+from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.tasks import Family
 

@@ -1,6 +1,6 @@
 """Word association by embeddings from a server, as the papers' GPT-3 embedding (its davinci model is no longer served).
 
-The vocabulary is embedded when the agent is loaded, and kept (:mod:`agents.language.embedding_cache`), as a server may
+The vocabulary is embedded when the agent is loaded, and kept (``words.embedding_cache``), as a server may
 want money for it; after that each new cue is a request.
 """
 
@@ -15,10 +15,10 @@ from pydantic import Field
 
 from agents.contract import MIB
 from agents.errors import AnswerError, UnavailableError
-from agents.language import embedding_cache
-from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
-from agents.language.openai_engine import OpenAIEngine
-from agents.language.openai_settings import ServerSettings
+from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
+from agents.language.engines.openai import OpenAIEngine
+from agents.language.engines.openai_settings import ServerSettings
+from agents.language.words import embedding_cache
 
 if TYPE_CHECKING:
     import numpy as np

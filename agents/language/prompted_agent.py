@@ -9,10 +9,10 @@ from pydantic import ConfigDict, Field
 
 from agents.answers import WordAnswer
 from agents.contract import Draw, Reply, Verdict
-from agents.language.asking import Asked, Said
-from agents.language.replies import no_word, word_answer
+from agents.language.engines.request import Asked, Said
 from agents.language.text_agent import DrawnSettings, Request, TextAgent
-from agents.language.word_rules import RuleSettings
+from agents.language.words.replies import no_word, word_answer
+from agents.language.words.rules import RuleSettings
 from agents.stimuli import Stimulus, Task, WordStimulus
 
 

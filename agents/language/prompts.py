@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.language.asking import ChatMessage
+from agents.language.engines.request import ChatMessage
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")

@@ -19,11 +19,11 @@ from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AnswerError
 from agents.language import turns
-from agents.language.asking import Asked, Said
-from agents.language.local_engine import LocalEngine
-from agents.language.transformers_engine import TransformersEngine
-from agents.language.vllm_engine import VLLMEngine, VLLMSettings
-from agents.language.vllm_engine import missing as missing_vllm
+from agents.language.engines.local import LocalEngine
+from agents.language.engines.request import Asked, Said
+from agents.language.engines.transformers import TransformersEngine
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from agents.language.engines.vllm import missing as missing_vllm
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from agents.contract import Draw, Reply, Verdict
 from agents.language import prompts
-from agents.language.asking import Asked, ChatMessage, Sampling
+from agents.language.engines.request import Asked, ChatMessage, Sampling
 from agents.language.filters.texts import words
 from agents.language.truncation import TruncationSettings, draw_length, read_lengths, truncate
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus

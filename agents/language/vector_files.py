@@ -11,8 +11,9 @@ from pydantic import Field
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
-from agents.language import vocabulary, word_vectors
-from agents.language.embeddings import EmbeddingAgent, EmbeddingSettings
+from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
+from agents.language.words import vectors as word_vectors
+from agents.language.words import vocabulary
 
 if TYPE_CHECKING:
     import numpy as np

@@ -52,7 +52,7 @@ def _ofa(parameters: int, width: int, heads: int, layers: tuple[int, int], resne
         "decoder_ffn_dim": 4 * width,
         "resnet_type": resnet,
     }
-    config = "agents.vision.ofa_config:OFAConfig"
+    config = "agents.vision.models.ofa_config:OFAConfig"
     return Architecture("ofa", parameters, fields, config, tokens=OFA_TOKENS, bare_tokens=True)
 
 
@@ -135,7 +135,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "OFA-Sys/ofa-large": _ofa(469_842_432, 1024, 16, (12, 12), "resnet152"),
     "OFA-Sys/ofa-huge": OFA_HUGE,
     "caption_huge_best.pt": OFA_HUGE,
-    # Of ClipCap these are GPT-2's configuration and tokenizer; tower and mapper are agents.vision.clipcap_model's.
+    # Of ClipCap these are GPT-2's configuration and tokenizer; tower and mapper are agents.vision.models.clipcap's.
     "transformer_weights.pt": Architecture(
         "clipcap", 269_097_016, config="transformers:GPT2Config", tokens=GPT2_TOKENS
     ),

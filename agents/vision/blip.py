@@ -69,7 +69,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
     def _seen(self, features: Tensor, images: Tensor) -> EncoderDecoderCache:
         """A cache that has the keys and values of what the encoder saw in ``images``, one image for each beam. The
         decoder's layers make them once for every image, however many beams and samples it has."""
-        from agents.text_cache import text_cache_beside_encoder
+        from agents.kv_cache import text_cache_beside_encoder
 
         decoder = self._model.text_decoder
         cache = text_cache_beside_encoder(decoder.config)

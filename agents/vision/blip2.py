@@ -68,7 +68,7 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     ) -> Generated:
         import torch
 
-        from agents.text_cache import text_cache
+        from agents.kv_cache import text_cache
 
         model = self._model
         image = model.config.image_token_index

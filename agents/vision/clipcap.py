@@ -26,7 +26,7 @@ SOURCE = "download the authors' file, which github.com/rmokady/CLIP_prefix_capti
 
 
 class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
-    """The authors' file beside CLIP's image tower and GPT-2; see :mod:`agents.vision.clipcap_model`."""
+    """The authors' file beside CLIP's image tower and GPT-2; see :mod:`agents.vision.models.clipcap`."""
 
     class Settings(CaptionSettings):
         """As for every captioner, and what the file is to be used with."""
@@ -80,7 +80,7 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
             try:
                 found = checkpoints.find(getattr(self.settings, part))
             except UnavailableError as error:
-                how = SOURCE if part == "checkpoint" else f"run `understudy fetch {self.name}` where there is a network"
+                how = SOURCE if part == "checkpoint" else f"run `turinglike fetch {self.name}` where there is a network"
                 return f"{error}: {how}, or give a local copy with --set {self.name}.{part}=PATH"
         wrong = checkpoints.problem(found, ("config.json", checkpoints.TOKENIZER), ("gpt2",))
         return None if wrong is None else f"{found} {wrong}"
@@ -101,8 +101,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
     def open(self) -> None:
         from transformers import AutoTokenizer
 
-        from agents.vision.clip_resnet import ClipPixels
-        from agents.vision.clipcap_model import END, PAD, SIZES, input_size
+        from agents.vision.models.clip_resnet import ClipPixels
+        from agents.vision.models.clipcap import END, PAD, SIZES, input_size
 
         chosen = self.settings
         self._images = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
@@ -117,8 +117,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return {"pixel_values": self._images(pixels)}
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision.clipcap_checkpoint import weights_file
-        from agents.vision.clipcap_model import draw, load
+        from agents.vision.models.clipcap import draw, load
+        from agents.vision.models.clipcap_checkpoint import weights_file
 
         chosen = self.settings
         choices: dict[str, Any] = {

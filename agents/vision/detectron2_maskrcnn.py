@@ -15,7 +15,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.vision.detector import Detections, FileDetector, FileSettings, Prepared, decode
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +63,7 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
 
     def published(self) -> Path:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return (cache / "understudy" / "detectron2" / self.settings.config).with_suffix(".safetensors")
+        return (cache / "turinglike" / "detectron2" / self.settings.config).with_suffix(".safetensors")
 
     def weights_path(self) -> Path:
         path = super().weights_path()  # of a pickle, what fetch writes beside it
@@ -74,14 +74,14 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
             return INSTALL
         if self.settings.checkpoint.endswith(".pkl") and not self.weights_path().is_file():
             return (
-                f"{self.settings.checkpoint} is a pickle, which no agent opens: `understudy fetch {self.name}` with "
+                f"{self.settings.checkpoint} is a pickle, which no agent opens: `turinglike fetch {self.name}` with "
                 f"the same setting writes {self.weights_path().name} beside it"
             )
         return super().missing()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         """Bring the zoo's weights for the config into the cache, or convert a local pickle, as safetensors."""
-        from agents.vision import zoo_pickle
+        from agents.vision.models import zoo_pickle
 
         source = Path(self.settings.checkpoint).expanduser()
         if source.suffix == ".pkl" and source.is_file():
@@ -91,7 +91,7 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
     def download(self, path: Path) -> None:
         import torch
 
-        from agents.vision import zoo_pickle
+        from agents.vision.models import zoo_pickle
 
         url = self._zoo_url()
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as folder:

@@ -14,7 +14,7 @@ from agents.errors import UnavailableError
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus
-from agents.vision.detection import Detections, DetectionSettings, Detector, Prepared, decode
+from agents.vision.detector import Detections, DetectionSettings, Detector, Prepared, decode
 
 if TYPE_CHECKING:
     import torch

@@ -60,7 +60,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        from agents.text_cache import text_cache
+        from agents.kv_cache import text_cache
 
         self._encoded.features = features
         start = [self._model.generation_config.bos_token_id]

@@ -121,7 +121,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        from agents.text_cache import text_cache
+        from agents.kv_cache import text_cache
 
         embed = self._model.get_input_embeddings()
         image = self._model.config.image_token_index

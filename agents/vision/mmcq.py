@@ -1,6 +1,6 @@
 """The agent of the colour question: the dominant colour by modified median cut, then its name.
 
-As in the published agents: the dominant colour of the image (:mod:`agents.vision.median_cut`), the nearest CSS3 colour
+As in the published agents: the dominant colour of the image (``models.median_cut``), the nearest CSS3 colour
 name, and a map from CSS3 names to the eleven words (:mod:`agents.vision.colors`, which says what is reconstructed).
 """
 
@@ -51,11 +51,11 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         """Import what the threads use, once, before there are threads."""
         import cv2  # noqa: F401
 
-        import agents.vision.median_cut  # noqa: F401
+        import agents.vision.models.median_cut  # noqa: F401
 
     def prepare(self, stimulus: Stimulus) -> Colors:
         """The palette, dominant first: small, wherever it travels. Raises ImageError."""
-        from agents.vision.median_cut import get_palette
+        from agents.vision.models.median_cut import get_palette
 
         assert isinstance(stimulus, ColorStimulus)
         pixels = stimulus.image.decode()

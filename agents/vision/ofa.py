@@ -22,7 +22,7 @@ from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Pr
 if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList
 
-    from agents.vision.ofa_model import OFAEncoderOutput
+    from agents.vision.models.ofa import OFAEncoderOutput
 
 FILES = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -66,7 +66,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
         if self.random:
             return super().missing()
-        fetch = f"run `understudy fetch {self.name}` where there is a network"
+        fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
             found = self.folder()
         except UnavailableError as error:
@@ -94,13 +94,13 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return self.settings.checkpoint.endswith(".pt")
 
     def open(self) -> None:
-        from agents.vision.ofa_processing import OFAImageProcessor, load_tokenizer
+        from agents.vision.models.ofa_processing import OFAImageProcessor, load_tokenizer
 
         self._images = OFAImageProcessor(self.settings.image_size)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
-        from agents.vision.ofa_processing import OWN_TOKENS
+        from agents.vision.models.ofa_processing import OWN_TOKENS
 
         super().load(device)
         known = len(self._tokenizer)
@@ -117,8 +117,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return self.folder() if given is None or self.random else checkpoints.find(given)
 
     def _load_model(self, folder: Path) -> Any:
-        from agents.vision import ofa_checkpoint
-        from agents.vision.ofa_model import OFAModel
+        from agents.vision.models import ofa_checkpoint
+        from agents.vision.models.ofa import OFAModel
 
         model: Any
         if self.random:
@@ -170,7 +170,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return config
 
     def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
-        from agents.vision.ofa_model import Limits
+        from agents.vision.models.ofa import Limits
 
         finite, chain = super()._processors(rows)
         if self.random:  # there is no end to be forced

@@ -12,7 +12,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detection import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.vision.detector import Detections, FileDetector, FileSettings, Prepared, decode
 from agents.weights_file import download_torchvision, torch_hub_path
 
 if TYPE_CHECKING:

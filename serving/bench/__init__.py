@@ -1,1 +1,1 @@
-"""``understudy bench``: how fast each agent is on this machine, and what limits it."""
+"""``turinglike bench``: how fast each agent is on this machine, and what limits it."""

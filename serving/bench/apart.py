@@ -16,8 +16,8 @@ from contextlib import closing
 from multiprocessing.connection import Connection
 from typing import Any
 
-from agents.errors import AgentStoppedError, UnderstudyError
-from serving.worker import describe
+from agents.errors import AgentStoppedError, TuringlikeError
+from serving.scheduling.worker import describe
 
 Send = Callable[[Any], None]
 PATIENCE = 10.0  # seconds in which a process that has said its last may end
@@ -89,7 +89,7 @@ def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Con
         writer.send(("end", None))
     except BrokenPipeError:
         return  # nobody listens any more
-    except UnderstudyError as error:
+    except TuringlikeError as error:
         writer.send(("error", str(error)))
     except Exception as error:
         writer.send(("error", describe(error)))

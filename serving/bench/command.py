@@ -1,4 +1,4 @@
-"""``understudy bench``: measure agents one after the other, say what limits them, remember their best batch sizes.
+"""``turinglike bench``: measure agents one after the other, say what limits them, remember their best batch sizes.
 
 stdout has the table, then with ``--compare`` what has changed, and as its last line the JSON object; what is going on
 is said on stderr. However it ends, by Ctrl-C too, what was measured so far is printed and written.
@@ -18,18 +18,18 @@ from typing import Any
 from agents import __version__
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, InputError, StorageError, UnavailableError, UnderstudyError
+from agents.errors import AgentStoppedError, InputError, StorageError, TuringlikeError, UnavailableError
+from agents.selection import checked_agents
 from agents.tasks import Mode, Task
-from serving import interrupts
 from serving.bench import apart, limits, machine, remembered, results, stimuli, table
 from serving.bench.meter import Job
 from serving.bench.results import Device, Failed, Limits, Measured, Result
 from serving.bench.sweep import Sweep
-from serving.files import replacing
-from serving.items import now
-from serving.placement import Device as Choice
-from serving.variants import checked_agents
-from serving.worker import describe
+from serving.runs.atomic_files import replacing
+from serving.scheduling import interrupts
+from serving.scheduling.placement import Device as Choice
+from serving.scheduling.request import now
+from serving.scheduling.worker import describe
 
 STIMULI = 1024  # of each kind
 LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them
@@ -53,7 +53,7 @@ class Options:
 
 
 def bench(options: Options) -> int:
-    """Run the command; returns its exit code: 3 if something could not be measured. Raises UnderstudyError for wrong
+    """Run the command; returns its exit code: 3 if something could not be measured. Raises TuringlikeError for wrong
     input, before anything is measured."""
     old = None if options.compare is None else results.read(options.compare)
     made = checked_agents(options.entries, options.settings)
@@ -65,7 +65,7 @@ def bench(options: Options) -> int:
             raise StorageError(f"cannot write to {options.out}: {error.strerror}") from error
     ended: interrupts.Interrupted | None = None
     with interrupts.raised():
-        with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
             running = Bench(options, made, kinds, Path(folder))
             try:
                 running.execute()
@@ -111,7 +111,7 @@ class Bench:
     _packed: results.Packed | None = None
 
     def execute(self) -> None:
-        """Measure everything; what fails is noted. Raises UnderstudyError if there is no such device."""
+        """Measure everything; what fails is noted. Raises TuringlikeError if there is no such device."""
         try:
             for message in apart.run(look, self.options.device, LIMITS_S):
                 if isinstance(message, Device):
@@ -200,7 +200,7 @@ class Bench:
         """What fails within the block is one sentence, and the rest goes on."""
         try:
             yield
-        except UnderstudyError as error:
+        except TuringlikeError as error:
             message = str(error)
         except Exception as error:
             message = describe(error)

@@ -24,25 +24,25 @@ from typing import TYPE_CHECKING, Any
 from agents import stimuli as canon
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, UnderstudyError
+from agents.errors import AgentStoppedError, TuringlikeError
 from agents.stimuli import ConversationStimulus, Stimulus
 from agents.tasks import Mode, Task
-from serving import process
 from serving.bench import apart, remembered, stimuli, sweep
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
 from serving.bench.steady import FEWEST, LONGEST, MEASURED, WARM
 from serving.bench.table import rate, workers
-from serving.items import Header, Item
-from serving.placement import Device, Need, Node, fits
-from serving.worker import describe
+from serving.scheduling import worker_process as process
+from serving.scheduling.placement import Device, Need, Node, fits
+from serving.scheduling.request import Header, Item
+from serving.scheduling.worker import describe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from serving.cluster import Cluster
-    from serving.fleet import Fleet
-    from serving.scheduler import Scheduler
-    from serving.store import Store
+    from serving.runs.store import Store
+    from serving.scheduling.cluster import Cluster
+    from serving.scheduling.replicas import Fleet
+    from serving.scheduling.scheduler import Scheduler
 
 REPLICAS = (1, 2, 4)
 STIMULI = 1024  # of each kind; then the set begins anew
@@ -165,7 +165,7 @@ class _Run:
     _sources: dict[tuple[Task, Mode | None], Path] = field(default_factory=dict)
 
     async def execute(self) -> None:
-        from serving.cluster import Cluster
+        from serving.scheduling.cluster import Cluster
 
         cluster = Cluster()
         await cluster.start()
@@ -183,7 +183,7 @@ class _Run:
         """What fails is one sentence, and the rest goes on."""
         try:
             await work
-        except UnderstudyError as error:
+        except TuringlikeError as error:
             self.send(Failed(name, part, str(error)))
         except Exception as error:
             self.send(Failed(name, part, describe(error)))
@@ -201,7 +201,7 @@ class _Run:
             await self._settled()  # workers are ended without waiting for it
             try:
                 after = await asyncio.to_thread(self._bare, one, size)
-            except UnderstudyError as error:
+            except TuringlikeError as error:
                 self._tell(one, replicas, figure, before)
                 what = f"the bare agent, measured again after {workers(replicas)}"
                 raise AgentStoppedError(f"{what}: {error}") from error
@@ -239,8 +239,8 @@ class _Run:
 
     def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[Fleet, Scheduler]:
         """A fleet that has admitted the agents together; nothing is loaded. Raises InputError if they cannot fit."""
-        from serving.fleet import Fleet
-        from serving.scheduler import Scheduler
+        from serving.scheduling.replicas import Fleet
+        from serving.scheduling.scheduler import Scheduler
 
         job, scheduler, names = self.job, Scheduler(), [one.agent for one in those]
         fleet = Fleet(
@@ -271,7 +271,7 @@ class _Run:
 
     async def _drive(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> dict[str, float]:
         """Answers per second of each agent while all are at work, with so many workers each."""
-        from serving.store import Store
+        from serving.runs.store import Store
 
         store, delivered = Store(), {one.agent: Delivered() for one in those}
         async with self._loaded(cluster, those, replicas) as scheduler:

@@ -23,7 +23,7 @@ from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus
 from serving.bench import stimuli
 from serving.bench.steady import MEASURED, WarmUp
-from serving.worker import describe
+from serving.scheduling.worker import describe
 
 # when its preparation began and ended, what was prepared (or why it could not be), and the draws
 Ready = tuple[float, float, list[Any], list[Draw]]

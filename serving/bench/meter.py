@@ -20,12 +20,12 @@ from agents.contract import GIB, Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, UnavailableError
 from agents.tasks import Mode, Task
-from serving import process
 from serving.bench import device_time, machine, stimuli, work
 from serving.bench.best import LONG, NEARLY, best
 from serving.bench.loop import Batches, Calls, Window, said
 from serving.bench.results import Differing, Limits, Size, Stopped
-from serving.worker import describe, is_out_of_memory, release_memory
+from serving.scheduling import worker_process
+from serving.scheduling.worker import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 IDLE = 2  # doublings in a row that may bring nothing
@@ -71,7 +71,7 @@ class Trying:
 def measure(send: Callable[[object], None], job: Job) -> None:
     """Measure an agent in this process, which must be a fresh one; sends what it finds, as it finds it.
 
-    Raises UnderstudyError, and whatever the agent raises while it is loaded or first asked.
+    Raises TuringlikeError, and whatever the agent raises while it is loaded or first asked.
     """
     with _loaded(job) as (agent, loop, told):
         send(told)
@@ -94,7 +94,7 @@ def _loaded(job: Job) -> Iterator[tuple[Agent[Any], Batches | Calls, Loaded]]:
     """The agent, loaded and asked once, and the loop around it."""
     began = time.perf_counter()
     agent = job.entry.make(job.settings)
-    process.begin(continuous=agent.continuous())
+    worker_process.begin(continuous=agent.continuous())
     if (missing := agent.missing()) is not None:
         raise UnavailableError(missing)
     agent.open()
@@ -103,11 +103,11 @@ def _loaded(job: Job) -> Iterator[tuple[Agent[Any], Batches | Calls, Loaded]]:
     threads = machine.cores()
     if job.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads if agent.parallel else 1)
-    process.freeze()
+    worker_process.freeze()
     shown = stimuli.read(job.source)
     with (
         asyncio.Runner() as runner,
-        ThreadPoolExecutor(threads, "prepare", initializer=process.yield_to_device) as pool,
+        ThreadPoolExecutor(threads, "prepare", initializer=worker_process.yield_to_device) as pool,
     ):
         loop = Calls(agent, shown, pool, runner) if agent.continuous() else Batches(agent, shown, pool, threads)
         loop.answers(1, 1)

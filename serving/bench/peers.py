@@ -20,7 +20,7 @@ from typing import Any
 
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import UnderstudyError
+from agents.errors import TuringlikeError
 from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli, sweep
 from serving.bench.peer_job import Job, Program
 from serving.bench.results import Failed, Measured, Peer
@@ -59,7 +59,7 @@ def measure(
                     continue
                 what = name
                 theirs = apart.figure(program, job)
-            except UnderstudyError as error:
+            except TuringlikeError as error:
                 say(f"{one.agent}: {what}: {error}")
                 yield Failed(one.agent, "peers", f"{what}: {error}")
                 continue

@@ -27,7 +27,7 @@ from serving.bench import machine
 from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send
 from serving.bench.steady import FEWEST, WARM
-from serving.cluster import Cluster
+from serving.scheduling.cluster import Cluster
 
 MOST = 20_000  # rows, unless that are too few batches
 BLOCKS = 200
@@ -86,7 +86,7 @@ def _measure(job: Job, on_gpu: bool) -> float:
         num_gpus=1 if on_gpu else 0,
         max_restarts=0,  # otherwise Ray warns that they would fail
     )
-    with tempfile.TemporaryDirectory(prefix="understudy-ray-data-") as folder:
+    with tempfile.TemporaryDirectory(prefix="turinglike-ray-data-") as folder:
         answered.write_json(folder)
         times = sorted(
             orjson.loads(line)["at"] for path in Path(folder).glob("*.json") for line in path.read_bytes().splitlines()

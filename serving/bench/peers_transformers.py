@@ -19,8 +19,8 @@ from serving.bench.loop import draw_for
 from serving.bench.peer_job import Job, Send, loop
 
 if TYPE_CHECKING:
-    from agents.language.asking import Sampling
-    from agents.language.transformers_engine import Beams
+    from agents.language.engines.request import Sampling
+    from agents.language.engines.transformers import Beams
 
 Answer = Callable[[list[Any]], object]
 CAPTIONERS = {

@@ -28,7 +28,7 @@ def run(send: Send, job: Job) -> None:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     from vllm import LLM
 
-    from agents.language.vllm_sampling import sampling_params
+    from agents.language.engines.vllm_sampling import sampling_params
 
     agent: Any = job.agent()
     agent.open()

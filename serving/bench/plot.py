@@ -27,7 +27,7 @@ def plot(result: Result, file: BinaryIO) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise UnavailableError(
-            "no plot was written: matplotlib is not installed; pip install 'understudy[bench]'"
+            "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
         ) from None
     agents = [one for one in result.agents if one.sizes]
     rows = -(-max(1, len(agents)) // 3)  # of the legend
@@ -46,7 +46,7 @@ def plot(result: Result, file: BinaryIO) -> None:
     handles, labels = throughput.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(f"{result.device.name} · {result.host.name} · Understudy {result.version} · {result.created[:10]}")
+    figure.suptitle(f"{result.device.name} · {result.host.name} · Turinglike {result.version} · {result.created[:10]}")
     figure.savefig(file, format="png", dpi=110)
 
 

@@ -1,7 +1,7 @@
-"""The best batch size of each agent on this machine, as ``understudy bench`` found it, for ``--batch-size auto``.
+"""The best batch size of each agent on this machine, as ``turinglike bench`` found it, for ``--batch-size auto``.
 
-One file, ``$XDG_CACHE_HOME/understudy/batch-sizes.json`` (``~/.cache`` where the variable is not set). What is
-remembered holds for an agent's settings, all of them, its checkpoint, the device and Understudy's version, and for
+One file, ``$XDG_CACHE_HOME/turinglike/batch-sizes.json`` (``~/.cache`` where the variable is not set). What is
+remembered holds for an agent's settings, all of them, its checkpoint, the device and Turinglike's version, and for
 nothing else.
 """
 
@@ -24,11 +24,11 @@ from agents.entry import Entry
 from agents.errors import StorageError
 from serving.bench import machine
 from serving.bench.results import Measured
-from serving.files import write_json
-from serving.items import now
-from serving.run import digest
+from serving.runs.atomic_files import write_json
+from serving.runs.run import digest
+from serving.scheduling.request import now
 
-SCHEMA = "understudy.batch-sizes/1"
+SCHEMA = "turinglike.batch-sizes/1"
 ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time
 
 
@@ -61,7 +61,7 @@ KNOWN: TypeAdapter[tuple[Known, ...]] = TypeAdapter(tuple[Known, ...])
 def path() -> Path:
     """Where it is kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "understudy" / "batch-sizes.json"
+    return Path(cache).expanduser() / "turinglike" / "batch-sizes.json"
 
 
 def key(entry: Entry, agent: Agent[Any]) -> str:
@@ -72,7 +72,7 @@ def key(entry: Entry, agent: Agent[Any]) -> str:
 
 
 def read() -> tuple[Known, ...]:
-    """Everything that this version of Understudy has remembered; nothing, if the file cannot be read."""
+    """Everything that this version of Turinglike has remembered; nothing, if the file cannot be read."""
     try:
         found = orjson.loads(path().read_bytes())
         known = KNOWN.validate_json(orjson.dumps(found["sizes"])) if found["schema"] == SCHEMA else ()
@@ -148,7 +148,7 @@ def use(
         wanted = key(entries[name], agent)
         found = [one for one in known if one.key == wanted and one.device == here]
         if not found:
-            say(f"--batch-size auto: {own}: `understudy bench {name}` has not measured it so on this device ({here})")
+            say(f"--batch-size auto: {own}: `turinglike bench {name}` has not measured it so on this device ({here})")
             continue
         least = min(found, key=lambda one: one.batch_size)
         fit(agent, least.batch_size, least.device_bytes)

@@ -1,4 +1,4 @@
-"""What ``understudy bench`` found: the JSON object ``understudy.bench/1``, as dataclasses.
+"""What ``turinglike bench`` found: the JSON object ``turinglike.bench/1``, as dataclasses.
 
 Rates are per second of wall time, times are seconds, memory is bytes; shares lie between 0 and 1 (a share of a measured
 limit can be a little above). null stands for what there is not, or what could not be measured here.
@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from agents.errors import InputError
 from agents.tasks import Mode, Task
 
-SCHEMA: Literal["understudy.bench/1"] = "understudy.bench/1"
+SCHEMA: Literal["turinglike.bench/1"] = "turinglike.bench/1"
 Part = Literal["limits", "bare", "end_to_end", "peers", "packed"]
 Why = Literal["out_of_memory", "too_little_memory", "no_gain", "largest", "error", "interrupted"]
 
@@ -210,7 +210,7 @@ class Result(_Part):
     packed: Packed | None = None
     failed: tuple[Failed, ...] = ()
     complete: bool = True
-    schema: Literal["understudy.bench/1"] = SCHEMA
+    schema: Literal["turinglike.bench/1"] = SCHEMA
 
     def to_json(self) -> bytes:
         """One line of JSON, without a newline."""
@@ -242,4 +242,4 @@ def read(path: Path) -> Result:
             wrong = error
     first = wrong.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    raise InputError(f"{path}: not a result of `understudy bench`: {where + ': ' if where else ''}{first['msg']}")
+    raise InputError(f"{path}: not a result of `turinglike bench`: {where + ': ' if where else ''}{first['msg']}")

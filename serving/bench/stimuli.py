@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents.language import vocabulary
-from agents.language.casting import NAMES, PERSONAS, SIDES, TOPICS
+from agents.language.words import vocabulary
 from agents.stimuli import ConversationStimulus, Stimulus, parse_row
 from agents.tasks import Mode, Task
+from serving.conversations.scenario import NAMES, PERSONAS, SIDES, TOPICS
 
 if TYPE_CHECKING:
     from PIL import Image as PILImage

@@ -18,8 +18,8 @@ from serving.bench.best import LONG, best
 from serving.bench.meter import Job, Loaded, Trying, measure, measure_again
 from serving.bench.results import Differing, Limits, Measured, Size, Stopped
 from serving.bench.table import rate
-from serving.interrupts import Interrupted
-from serving.run import digest
+from serving.runs.run import digest
+from serving.scheduling.interrupts import Interrupted
 
 
 @dataclass

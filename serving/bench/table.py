@@ -15,7 +15,7 @@ HEAD = ("stimuli/s", "tokens/s", "fix/s", "p50", "p95", "busy", "waiting", "FLOP
 def lines(result: Result) -> Iterator[str]:
     """The table, a line at a time."""
     host, device, limits = result.host, result.device, result.limits
-    yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Understudy {result.version}"
+    yield f"{host.name}: {host.cpu}, {host.cores} cores, {host.memory / GIB:.0f} GiB; Turinglike {result.version}"
     copy = "-" if limits.copy_bytes_s is None else f"{limits.copy_bytes_s / 1e9:.4g} GB/s copied"
     matrix = "-" if limits.matrix_flop_s is None else f"{limits.matrix_flop_s / 1e9:.4g} GFLOP/s {limits.precision}"
     further = "".join(f", {flops / 1e9:.4g} {precision}" for precision, flops in limits.others.items())
@@ -106,7 +106,7 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def comparison(new: Result, old: Result) -> Iterator[str]:
     """The new figures over the old ones: above 1 is faster; for latencies, memory and loading below 1 is better."""
-    yield f"beside {old.created}, {old.device.name}, Understudy {old.version}: new / old"
+    yield f"beside {old.created}, {old.device.name}, Turinglike {old.version}: new / old"
     if (old.device.name, old.host.name) != (new.device.name, new.host.name):
         yield f"  that was another machine or device: {old.host.name}, {old.device.name}"
     copied = _ratio(new.limits.copy_bytes_s, old.limits.copy_bytes_s)

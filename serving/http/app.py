@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from agents import __version__
-from serving.http import bodies, native, openai_bodies, openai_routes, page, talks
+from serving.http import bodies, conversations, native, openai_bodies, openai_routes, page
+from serving.http.errors import ApiError
 from serving.http.guard import Guard, Rules, Seen
-from serving.http.problems import ApiError
 from serving.http.service import Service
 
 CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed"}
@@ -63,15 +63,15 @@ def create_app(
     service: Service,
     rules: Rules,
     on_end: Callable[[Seen], None] = lambda seen: None,
-    limits: talks.Limits | None = None,
+    limits: conversations.Limits | None = None,
 ) -> Guard:
     """The application for one service, which its caller starts and closes."""
     app = FastAPI(
-        title="Understudy", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+        title="Turinglike", version=__version__, docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
-    app.include_router(talks.router(service, limits))
+    app.include_router(conversations.router(service, limits))
     app.include_router(page.router())
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -102,7 +102,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         schemas.pop(name, None)
     schemas["Error"] = ERROR_SCHEMA
     schemas.update(bodies.stimulus_schemas())
-    for model in (*bodies.MODELS, *openai_bodies.MODELS, *talks.MODELS):
+    for model in (*bodies.MODELS, *openai_bodies.MODELS, *conversations.MODELS):
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(schema.pop("$defs", {}))
         schemas[model.__name__] = schema

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, W
 from pydantic.config import JsonDict
 
 from agents.stimuli import ADAPTER, Stimulus, parse_row
-from serving.http.problems import ApiError
-from serving.row_problems import field_problems
+from serving.http.errors import ApiError
+from serving.runs.row_problems import field_problems
 
 IMAGES = ("image", "target_image", "target_mask")
 ImageField = Literal["image", "target_image", "target_mask"]

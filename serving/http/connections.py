@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from serving.http.problems import ApiError
+from serving.http.errors import ApiError
 
 HEAD_SECONDS = 10.0  # for a request's head to arrive
 HEAD_BYTES = 65_536  # of a head, or of what else is no body, such as the headers after one in chunks

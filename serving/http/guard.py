@@ -2,7 +2,7 @@
 
 A page of another site, open in the browser of somebody on this machine, can send requests here too, and a name of
 somebody else's can be made to mean this machine (DNS rebinding). So the Host must be one of ours, a foreign Origin is
-refused, and a POST needs what a form of another page cannot send: JSON, or the header ``X-Understudy``.
+refused, and a POST needs what a form of another page cannot send: JSON, or the header ``X-Turinglike``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving.http.problems import ApiError
+from serving.http.errors import ApiError
 
-log = logging.getLogger("understudy.http")
+log = logging.getLogger("turinglike.http")
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -32,7 +32,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MIB = 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-CUSTOM = b"x-understudy"  # a header that no form can set
+CUSTOM = b"x-turinglike"  # a header that no form can set
 OPEN = frozenset({"/health", "/"})  # without a key; they hold no data
 OPEN_FOLDER = "/static/"
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", CUSTOM)
@@ -236,6 +236,6 @@ def _check_type(headers: dict[bytes, bytes]) -> None:
         return
     if kind == b"multipart/form-data":
         if CUSTOM not in headers:
-            raise ApiError(403, "header_missing", "multipart needs the header X-Understudy, with any value")
+            raise ApiError(403, "header_missing", "multipart needs the header X-Turinglike, with any value")
         return
     raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")

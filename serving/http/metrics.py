@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from serving.http.guard import Seen
-from serving.items import Item
+from serving.scheduling.request import Item
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -21,24 +21,24 @@ class Metrics:
     def __init__(self, agents: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
-            "understudy_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
+            "turinglike_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
         )
         self._latency = Histogram(
-            "understudy_request_seconds", "Seconds from a request's head to its answer's end.", ["route"],
+            "turinglike_request_seconds", "Seconds from a request's head to its answer's end.", ["route"],
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
-        self._answers = Counter("understudy_answers", "Answers by status.", ["agent", "status"], registry=self.registry)
+        self._answers = Counter("turinglike_answers", "Answers by status.", ["agent", "status"], registry=self.registry)
         self._attempts = Counter(
-            "understudy_rejections", "Attempts that a filter rejected.", ["agent"], registry=self.registry
+            "turinglike_rejections", "Attempts that a filter rejected.", ["agent"], registry=self.registry
         )
         self._refused = Counter(
-            "understudy_refused", "Requests refused for a full queue.", ["agent"], registry=self.registry
+            "turinglike_refused", "Requests refused for a full queue.", ["agent"], registry=self.registry
         )
         self._sizes = Histogram(
-            "understudy_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, registry=self.registry
+            "turinglike_batch_size", "Size of an answer's batch.", ["agent"], buckets=SIZES, registry=self.registry
         )
         self._waits = Histogram(
-            "understudy_device_wait_seconds", "Seconds that an answer waited for its device.", ["agent"],
+            "turinglike_device_wait_seconds", "Seconds that an answer waited for its device.", ["agent"],
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
         self._seconds = dict.fromkeys(agents, 0.0)
@@ -95,10 +95,10 @@ class _Now:
         self._waiting, self._ready = waiting, ready
 
     def collect(self) -> Iterable[Metric]:
-        queue = GaugeMetricFamily("understudy_queue", "Answers under way or waiting.", labels=["agent"])
+        queue = GaugeMetricFamily("turinglike_queue", "Answers under way or waiting.", labels=["agent"])
         for agent, count in self._waiting().items():
             queue.add_metric([agent], count)
-        ready = GaugeMetricFamily("understudy_agent_ready", "1 if the agent is loaded.", labels=["agent"])
+        ready = GaugeMetricFamily("turinglike_agent_ready", "1 if the agent is loaded.", labels=["agent"])
         for agent, is_ready in self._ready().items():
             ready.add_metric([agent], float(is_ready))
         return [queue, ready]

@@ -13,9 +13,9 @@ from starlette.exceptions import HTTPException
 
 from agents import __version__
 from serving.http.bodies import IMAGES, MOST_ITEMS, ResponseRequest, StreamRequest, parse, stimulus_of
-from serving.http.problems import ApiError
+from serving.http.errors import ApiError
 from serving.http.service import Service
-from serving.records import Record
+from serving.runs.records import Record
 
 T = TypeVar("T")
 JSON = "application/json"

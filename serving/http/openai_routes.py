@@ -23,15 +23,15 @@ from fastapi.responses import StreamingResponse
 
 from agents import seeds
 from agents.contract import Agent
-from agents.language.casting import SIDES, cast
 from agents.stimuli import ConversationStimulus, Stimulus, Task
+from serving.conversations.scenario import SIDES, cast
 from serving.http.bodies import checked_stimulus, parse
+from serving.http.errors import ApiError
+from serving.http.failed_answers import documented, failure
 from serving.http.native import JSON, request_body, unless_gone
 from serving.http.openai_bodies import MOST_IMAGE, ChatRequest, CompletionRequest, Given
-from serving.http.outcomes import documented, failure
-from serving.http.problems import ApiError
 from serving.http.service import Service
-from serving.items import Item
+from serving.scheduling.request import Item
 
 LOOKING: tuple[Task, ...] = ("image_captioning", "color_estimation", "object_detection", "attention_prediction")
 TALKING: tuple[Task, ...] = ("conversation", "word_association")
@@ -102,9 +102,9 @@ def router(service: Service) -> APIRouter:
 
     def model(name: str) -> dict[str, Any]:
         tasks = service.agent(name).tasks
-        return {"id": name, "object": "model", "created": began, "owned_by": "understudy", "tasks": list(tasks)}
+        return {"id": name, "object": "model", "created": began, "owned_by": "turinglike", "tasks": list(tasks)}
 
-    example = {"id": "eliza", "object": "model", "created": 1767225600, "owned_by": "understudy", "tasks": TALKING[:1]}
+    example = {"id": "eliza", "object": "model", "created": 1767225600, "owned_by": "turinglike", "tasks": TALKING[:1]}
     listed = {"object": "list", "data": [example]}
 
     @routes.get("/v1/models", summary="The agents, as models", responses=_shown(listed))
@@ -123,7 +123,7 @@ def router(service: Service) -> APIRouter:
         response_class=Response,
     )
     async def chat(request: Request) -> Response:
-        """Options that only tune how text is drawn have no effect and are named under `understudy.ignored`; what
+        """Options that only tune how text is drawn have no effect and are named under `turinglike.ignored`; what
         agents do not have (instructions, tools, formats, stops, log-probabilities) is refused. With `stream` the
         accepted answer is sent in pieces."""
         asked = parse(ChatRequest, await request.body())
@@ -152,9 +152,9 @@ def _described(form: Form) -> dict[str, Any]:
     """The good answer, for the OpenAPI document."""
     choice = Choice(0, "What do you like about books?", "stop", {})
     example = _envelope(form, "eliza", f"{form.prefix}-0123456789abcdef01234567", 1767225600, "0" * 10)
-    keys = ("id", "object", "created", "model", "choices", "usage", "understudy")
+    keys = ("id", "object", "created", "model", "choices", "usage", "turinglike")
     properties = {name: {"type": "array" if name == "choices" else "string"} for name in ("id", "model", "choices")}
-    whole = {**example, "choices": [form.whole(choice)], "usage": None, "understudy": {"records": [], "ignored": []}}
+    whole = {**example, "choices": [form.whole(choice)], "usage": None, "turinglike": {"records": [], "ignored": []}}
     schema = {"type": "object", "required": list(keys), "properties": properties}
     return {
         "description": "The answers.",
@@ -294,7 +294,7 @@ async def _respond(
         **envelope,
         "choices": [form.whole(one) for one in choices],
         "usage": usage,
-        "understudy": {"records": [one.record for one in choices], "ignored": question.ignored},
+        "turinglike": {"records": [one.record for one in choices], "ignored": question.ignored},
     }
     return Response(orjson.dumps(whole), media_type=JSON)
 
@@ -358,7 +358,7 @@ async def _events(
     unsaid = {"usage": None} if tells else {}
     for choice in choices:
         for piece in form.pieces(choice):
-            more = {"understudy": {"records": [choice.record], "ignored": ignored}} if piece["finish_reason"] else {}
+            more = {"turinglike": {"records": [choice.record], "ignored": ignored}} if piece["finish_reason"] else {}
             yield _event({**envelope, "choices": [piece], **unsaid, **more})
     if tells:
         yield _event({**envelope, "choices": [], "usage": usage})

@@ -12,7 +12,7 @@ from importlib import resources
 
 from fastapi import APIRouter, Request, Response
 
-from serving.http.problems import ApiError
+from serving.http.errors import ApiError
 
 TYPES = {
     "index.html": "text/html; charset=utf-8",
@@ -44,7 +44,7 @@ class _File:
 def router() -> APIRouter:
     """The routes of the page. The files are read here, once."""
     routes = APIRouter(include_in_schema=False)
-    folder = resources.files("serving.http").joinpath("static")
+    folder = resources.files("serving.web").joinpath("static")
     files = {name: _file(folder.joinpath(name).read_bytes(), kind) for name, kind in TYPES.items()}
 
     @routes.api_route("/", methods=["GET", "HEAD"])

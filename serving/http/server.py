@@ -1,4 +1,4 @@
-"""``understudy serve``: the application in uvicorn, with limits on connections, an orderly end, logs as JSON lines."""
+"""``turinglike serve``: the application in uvicorn, with limits on connections, an orderly end, logs as JSON lines."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import uvicorn
 
 from agents.contract import Agent
 from agents.errors import InputError
-from serving import process
 from serving.http import connections
 from serving.http.app import create_app
 from serving.http.guard import LOOPBACK, Rules, Seen
 from serving.http.service import ServeOptions, Service
-from serving.items import now
+from serving.scheduling import worker_process
+from serving.scheduling.request import now
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN = 20.0
@@ -43,7 +43,7 @@ def check_key(host: str, key: str | None) -> None:
     """Raises InputError for an address that others can reach without a key."""
     if key is None and host not in LOOPBACK:
         raise InputError(
-            f"--host {host} can be reached by others, who would need no key: set UNDERSTUDY_API_KEY or --key-file, or "
+            f"--host {host} can be reached by others, who would need no key: set TURINGLIKE_API_KEY or --key-file, or "
             "leave --host out to serve this machine alone"
         )
 
@@ -89,7 +89,7 @@ async def serve(
     say("starting Ray")
     try:
         await _started(service, listen)
-        process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
+        worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         serving = asyncio.create_task(_run(server))
         watch = asyncio.create_task(service.watch())
         try:
@@ -181,7 +181,7 @@ def log_to_stderr() -> None:
     """Requests and faults as JSON lines on stderr; of uvicorn only errors."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, level in (("understudy", logging.INFO), ("uvicorn", logging.ERROR)):
+    for name, level in (("turinglike", logging.INFO), ("uvicorn", logging.ERROR)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)

@@ -16,21 +16,21 @@ from typing import Any, Literal
 from agents.answers import ConversationAnswer, Message, TurnAnswer
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, AnswerError, ClusterError, UnavailableError, UnderstudyError
-from agents.language.casting import SIDES
+from agents.errors import AgentStoppedError, AnswerError, ClusterError, TuringlikeError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
-from serving.asked import task_of
-from serving.cluster import Cluster
-from serving.fleet import Fleet
+from serving.conversations.scenario import SIDES
+from serving.http.errors import ApiError
 from serving.http.metrics import Metrics
-from serving.http.problems import ApiError
-from serving.items import Header, Item
-from serving.placement import Device
-from serving.run import digest
-from serving.scheduler import Scheduler
-from serving.worker import describe
+from serving.runs.eligibility import task_of
+from serving.runs.run import digest
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.placement import Device
+from serving.scheduling.replicas import Fleet
+from serving.scheduling.request import Header, Item
+from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.worker import describe
 
-log = logging.getLogger("understudy.http")
+log = logging.getLogger("turinglike.http")
 State = Literal["not loaded", "loading", "ready", "restarting", "failed"]
 
 
@@ -92,7 +92,7 @@ class Service:
             raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
-        self._root = tempfile.TemporaryDirectory(prefix="understudy-serve-")
+        self._root = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self._fleet: Fleet
         for name, about in self._described.items():
             self.headers[name] = Header(
@@ -145,7 +145,7 @@ class Service:
         try:
             await self._fleet.loaded(name)
         except Exception as error:
-            self._errors[name] = str(error) if isinstance(error, UnderstudyError) else describe(error)
+            self._errors[name] = str(error) if isinstance(error, TuringlikeError) else describe(error)
             self._log_failed(name, self._errors[name])
 
     def _log_failed(self, name: str, why: str) -> None:

@@ -148,7 +148,7 @@ def test_names_of_nothing(checkpoint: str, says: str, tmp_path: Path, monkeypatc
     assert checkpoints.identity(checkpoint, "v1") == (checkpoint, "v1")
     assert not checkpoints.is_local(checkpoint)
     missing = Tiny(PretrainedSettings.model_construct(checkpoint=checkpoint, revision=None), "tiny").missing()
-    how = ": run `understudy fetch tiny` where there is a network, or give a local copy with --set tiny.checkpoint=PATH"
+    how = ": run `turinglike fetch tiny` where there is a network, or give a local copy with --set tiny.checkpoint=PATH"
     assert missing == says + how * says.endswith("is not on this machine")
     if "on this machine" not in says:  # no try either: a socket would be opened
         with pytest.raises(UnavailableError) as caught:
@@ -353,12 +353,12 @@ def test_a_content_that_is_gone_from_the_cache(tmp_path: Path) -> None:
     settings = PretrainedSettings(checkpoint="owner/tiny")
     missing = Tiny(settings, "tiny").missing()
     assert missing is not None
-    assert missing.endswith("has gone: run `understudy fetch tiny` where there is a network")
+    assert missing.endswith("has gone: run `turinglike fetch tiny` where there is a network")
     (folder / "model.safetensors").unlink()
     missing = Tiny(settings, "tiny").missing()
     assert missing is not None
     assert missing.startswith(f"{folder} lacks model.safetensors or")
-    assert missing.endswith(": run `understudy fetch tiny` where there is a network")
+    assert missing.endswith(": run `turinglike fetch tiny` where there is a network")
 
 
 def test_files_that_may_not_be_read(open_folder: Path) -> None:

@@ -68,7 +68,7 @@ def tiny(**settings: str) -> Tiny:
 
 def test_the_files_that_are_read_are_brought_and_no_others(hub: fake_hub.Hub, caplog: pytest.LogCaptureFixture) -> None:
     commit = hub.add(NAME, FILES, card={"license": "mit"})
-    caplog.set_level(logging.INFO, "understudy.fetch")
+    caplog.set_level(logging.INFO, "turinglike.fetch")
     found = checkpoints.fetch(NAME)
     assert hub.files_asked() | hub.files_asked("HEAD") == READ
     assert {file.name: file.read_bytes() for file in found.path.iterdir()} == {name: FILES[name] for name in READ}
@@ -96,7 +96,7 @@ def test_a_second_fetch_downloads_nothing(hub: fake_hub.Hub, caplog: pytest.LogC
     hub.add(NAME, FILES)
     first = checkpoints.fetch(NAME)
     hub.asked.clear()
-    caplog.set_level(logging.INFO, "understudy.fetch")
+    caplog.set_level(logging.INFO, "turinglike.fetch")
     assert checkpoints.fetch(NAME) == first
     assert hub.asked == [("GET", f"/api/models/{NAME}")]
     assert "of which 0 bytes are to be downloaded" in caplog.text
@@ -109,7 +109,7 @@ def test_a_new_commit_brings_only_what_changed(hub: fake_hub.Hub, caplog: pytest
     new = hub.add(NAME, changed)
     assert checkpoints.identity(NAME) == (NAME, old)
     hub.asked.clear()
-    caplog.set_level(logging.INFO, "understudy.fetch")
+    caplog.set_level(logging.INFO, "turinglike.fetch")
     assert checkpoints.fetch(NAME).revision == new
     assert f"of which {len(changed['vocab.txt'])} bytes are to be downloaded" in caplog.text
     assert hub.files_asked() == {"vocab.txt"}
@@ -187,7 +187,7 @@ def test_a_connection_that_breaks_off_leaves_nothing_that_counts(hub: fake_hub.H
     with pytest.raises(UnavailableError, match=rf"^{NAME}: the connection to 127.0.0.1:\d+ broke off \(.*\); what is"):
         agent.fetch()
     assert agent.missing() == (
-        f"{NAME} is not on this machine: run `understudy fetch tiny` where there is a network, or give a local copy "
+        f"{NAME} is not on this machine: run `turinglike fetch tiny` where there is a network, or give a local copy "
         "with --set tiny.checkpoint=PATH"
     )
     assert not list(Path(constants.HF_HUB_CACHE).rglob("*.incomplete"))
@@ -205,7 +205,7 @@ def test_a_commit_that_is_there_in_part_lacks_its_configuration(hub: fake_hub.Hu
     missing = agent.missing()
     assert missing is not None
     assert (agent.folder() / "model.safetensors").exists()
-    assert missing.endswith("lacks config.json: run `understudy fetch tiny` where there is a network")
+    assert missing.endswith("lacks config.json: run `turinglike fetch tiny` where there is a network")
     hub.cut.clear()
     agent.fetch()
     assert agent.missing() is None
@@ -305,7 +305,7 @@ def test_a_file_that_has_gone_from_the_cache_is_noticed_and_fetched_again(hub: f
     (agent.folder() / "model.safetensors").resolve().unlink()
     missing = agent.missing()
     assert missing is not None
-    assert "is incomplete: what model.safetensors links to has gone: run `understudy fetch tiny`" in missing
+    assert "is incomplete: what model.safetensors links to has gone: run `turinglike fetch tiny`" in missing
     agent.fetch()
     assert agent.missing() is None
 

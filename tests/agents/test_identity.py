@@ -13,7 +13,7 @@ from agents.entry import Entry
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.language.truncation import TruncationSettings
-from serving.run import digest
+from serving.runs.run import digest
 
 
 def described(name: str, **chosen: Any) -> str:

@@ -65,7 +65,7 @@ MODELS = {
     "blip": "transformers:BlipForConditionalGeneration",
     "blip-2": "transformers:Blip2ForConditionalGeneration",
     "llava_next": "transformers:LlavaNextForConditionalGeneration",
-    "ofa": "agents.vision.ofa_model:OFAModel",
+    "ofa": "agents.vision.models.ofa:OFAModel",
     "detr": "transformers:DetrForObjectDetection",
     "gpt2": "transformers:AutoModelForCausalLM",
     "blenderbot": "transformers:AutoModelForSeq2SeqLM",
@@ -223,7 +223,7 @@ def test_an_architecture_has_as_many_weights_as_was_published(name: str) -> None
 
 @pytest.mark.parametrize("mapper", CLIPCAP)
 def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -> None:
-    from agents.vision.clipcap_model import draw
+    from agents.vision.models.clipcap import draw
 
     name, figure, percent = CLIPCAP[mapper]
     one = random_weights.known()[name]

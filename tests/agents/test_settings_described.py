@@ -1,4 +1,4 @@
-"""Every setting of every agent says what it means, as `understudy agents NAME` prints it."""
+"""Every setting of every agent says what it means, as `turinglike agents NAME` prints it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from serving.worker import Batch, Work, Worker
+from serving.scheduling.worker import Batch, Work, Worker
 
 
 @dataclass

@@ -57,7 +57,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 def record(stimulus: str = "s1", task: str = "color_estimation", agent: str = "mmcq", **changes: Any) -> dict[str, Any]:
     """A record that is in order, with ``changes``."""
     row = {
-        "schema": "understudy.record/1",
+        "schema": "turinglike.record/1",
         "run": RUN,
         "task": task,
         "stimulus": stimulus,
@@ -128,10 +128,10 @@ def write_run(
     if agents is None:
         agents = {name: agent_entry("color_estimation") for name in records if name not in ("humans", "published")}
     about = {
-        "schema": "understudy.run/1",
+        "schema": "turinglike.run/1",
         "run": RUN,
         "created": "2025-01-01T00:00:00.000Z",
-        "understudy": "0.1.0",
+        "turinglike": "0.1.0",
         "seed": 3,
         "samples": 1,
         "set": {"source": "set.jsonl", "root": str(folder.parent), "count": len(stimuli), "sha256": "b" * 64},

@@ -16,12 +16,12 @@ from agents import catalogue
 from agents.contract import Agent
 from agents.entry import Entry
 from serving.http.app import create_app
+from serving.http.conversations import Limits
 from serving.http.guard import Guard, Rules
 from serving.http.service import ServeOptions, Service
-from serving.http.talks import Limits
-from serving.lane import Lane
-from serving.scheduler import Scheduler
-from serving.worker import Spec, Worker
+from serving.scheduling.dispatch import Lane
+from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.worker import Spec, Worker
 
 
 @dataclass

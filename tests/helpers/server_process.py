@@ -52,11 +52,11 @@ class Server:
 
 @contextmanager
 def started(folder: Path, agents: str, *told: str, key: str | None = None) -> Iterator[Server]:
-    """``understudy serve``, as :func:`running`."""
+    """``turinglike serve``, as :func:`running`."""
     command = [sys.executable, "-m", "serving.cli", "serve", "--agents", agents, "--device", "cpu", *told]
-    environment = {name: value for name, value in os.environ.items() if name != "UNDERSTUDY_API_KEY"}
+    environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
     if key is not None:
-        environment["UNDERSTUDY_API_KEY"] = key
+        environment["TURINGLIKE_API_KEY"] = key
     with running(folder, command, environment) as server:
         yield server
 

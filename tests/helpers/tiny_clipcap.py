@@ -12,7 +12,7 @@ from tiny_captioners import byte_tokenizer
 from torch import Tensor
 from torch.nn import functional
 
-from agents.vision.clip_resnet import ClipResNet
+from agents.vision.models.clip_resnet import ClipResNet
 
 Kind = Literal["transformer", "mlp"]
 END = "<|endoftext|>"

@@ -17,8 +17,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 
-from agents.vision.ofa_config import OFAConfig
-from agents.vision.ofa_model import OFAModel
+from agents.vision.models.ofa import OFAModel
+from agents.vision.models.ofa_config import OFAConfig
 
 # Table 1 of the paper: width, inner width, heads, encoder layers, decoder layers, image embedding, millions of weights.
 PUBLISHED = {

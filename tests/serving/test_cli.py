@@ -14,8 +14,8 @@ import pytest
 
 from agents import catalogue
 from agents.errors import InputError
+from agents.selection import resolve
 from serving.cli import main
-from serving.variants import resolve
 
 CALL = [sys.executable, "-m", "serving.cli"]
 
@@ -35,7 +35,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert "understudy: " in capsys.readouterr().err
+    assert "turinglike: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("agents", ["a~b~c", "NULL", "null,null", ",", "null,,../x"])

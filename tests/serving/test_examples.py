@@ -95,7 +95,7 @@ def demo_run(tmp_path: Path) -> Path:
             for row in rows:
                 broken = row["id"].endswith("broken")
                 record = {
-                    "schema": "understudy.record/1", "run": "0123456789ab", "task": row["task"],
+                    "schema": "turinglike.record/1", "run": "0123456789ab", "task": row["task"],
                     "stimulus": row["id"], "stimulus_sha256": None, "agent": name, "kind": "machine", "sample": 0,
                     "seed": 1, "status": "failed" if broken else "ok", "answer": None if broken else {}, "raw": None,
                     "attempts": [], "error": {"code": "bad_image", "message": "cut"} if broken else None,
@@ -103,7 +103,7 @@ def demo_run(tmp_path: Path) -> Path:
                     "worker": None, "created": "2026-01-02T03:04:05.678Z",
                 }  # fmt: skip
                 file.write(json.dumps(record) + "\n")
-    meta = {"schema": "understudy.run/1", "run": "0123456789ab", "set": {"root": str(EXAMPLES)}, "agents": agents}
+    meta = {"schema": "turinglike.run/1", "run": "0123456789ab", "set": {"root": str(EXAMPLES)}, "agents": agents}
     (tmp_path / "run.json").write_text(json.dumps(meta))
     (tmp_path / "stimuli.jsonl").write_bytes((EXAMPLES / "demo.jsonl").read_bytes())
     return tmp_path

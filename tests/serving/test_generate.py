@@ -1,4 +1,4 @@
-"""``understudy generate`` from the command line's entry point, over real Ray workers."""
+"""``turinglike generate`` from the command line's entry point, over real Ray workers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from PIL import Image as PILImage
 
 from serving.cli import main
-from serving.items import Item
-from serving.records import Record
-from serving.turns import unusable
+from serving.conversations.turns import unusable
+from serving.runs.records import Record
+from serving.scheduling.request import Item
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -124,7 +124,7 @@ def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
         ({"count": 9}, [], "w009: is missing from the set"),
         ({"cue": "other"}, [], "w000: has changed since the run began"),
         ({}, ["--seed", "6"], "seed: the run has 0, given is 6"),
-        ({}, ["--set", "null.delay_s=0.001"], "agents.null: setting delay_s was 0.0, is 0.001"),
+        ({}, ["--set", "null.delay_s=0.001"], "agents.universal.null: setting delay_s was 0.0, is 0.001"),
     ],
 )
 def test_a_run_refuses_another_identity(
@@ -283,7 +283,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
     out.mkdir()
     holder = (
-        "import sys, time; from pathlib import Path; from serving.files import lock\n"
+        "import sys, time; from pathlib import Path; from serving.runs.atomic_files import lock\n"
         "with lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", holder, str(out)], stdout=subprocess.PIPE, text=True) as process:
@@ -370,8 +370,8 @@ def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.
     [
         (lambda out: (out / "run.json").unlink(), "has records (null.jsonl) but no run.json"),
         (lambda out: (out / "run.json").write_text("{"), "is damaged"),
-        (lambda out: (out / "run.json").write_text('{"schema": "understudy.run/1", "agents": 5}'), "is damaged"),
-        (lambda out: (out / "run.json").write_text('{"schema": "understudy.run/9"}'), "not of this version"),
+        (lambda out: (out / "run.json").write_text('{"schema": "turinglike.run/1", "agents": 5}'), "is damaged"),
+        (lambda out: (out / "run.json").write_text('{"schema": "turinglike.run/9"}'), "not of this version"),
     ],
 )
 def test_a_folder_that_cannot_be_trusted_is_refused(

@@ -16,7 +16,7 @@ import pytest
 import tiny_language
 import tiny_vllm
 
-from agents.language import vllm_processes
+from agents.language.engines import vllm_processes
 
 ROOT = Path(__file__).parents[2]
 COUNT, EXCHANGES = 8, 10

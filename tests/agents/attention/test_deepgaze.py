@@ -25,7 +25,7 @@ SIDE = 128
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Random weights and a centre bias."""
-    from agents.attention import deepgaze_model
+    from agents.attention.models import deepgaze as deepgaze_model
 
     folder = tmp_path_factory.mktemp("deepgaze")
     torch.manual_seed(0)

@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 
 from agents.answers import ScanpathAnswer, plain
 from agents.attention.eccnet import EccNetAgent
-from agents.attention.eccnet_model import Gaze, Scene, similarity
+from agents.attention.models.eccnet import Gaze, Scene, similarity
 from agents.attention.scanpath import Plan
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, ImageError, UnavailableError
@@ -154,7 +154,7 @@ def test_strips_do_not_show(make, pictures, monkeypatch):
     agent = make()
     image, target, _ = agent.prepare(stimulus(*pictures[0]))
     whole = found_map(agent, image, target, 30, 20)
-    monkeypatch.setattr("agents.attention.eccnet_model.CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("agents.attention.models.eccnet.CELLS_AT_ONCE", 100)
     assert np.abs(found_map(agent, image, target, 30, 20) - whole).max() < NEAR * (whole.max() - whole.min())
 
 
@@ -317,7 +317,7 @@ def test_what_cannot_be_prepared_says_why(make, pictures, tmp_path):
 def test_missing_weights_are_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     agent = EccNetAgent(EccNetAgent.Settings(), "eccnet")
-    with pytest.raises(UnavailableError, match="run `understudy fetch eccnet`"):
+    with pytest.raises(UnavailableError, match="run `turinglike fetch eccnet`"):
         agent.load("cpu")
 
 
@@ -339,7 +339,7 @@ def test_settings_that_cannot_be(chosen, says):
 
 def test_the_agents_file_needs_no_torch():
     code = (
-        "import sys, agents.attention.eccnet as e, agents.attention.eccnet_model; e.EccNetAgent.Settings(); "
+        "import sys, agents.attention.eccnet as e, agents.attention.models.eccnet; e.EccNetAgent.Settings(); "
         "print({'torch', 'numpy', 'cv2'} & sys.modules.keys())"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -11,7 +11,8 @@ from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import ScanpathAnswer, plain
-from agents.attention import graph_saliency, scanpath
+from agents.attention import scanpath
+from agents.attention.models import graph_saliency
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, ImageError
 from agents.stimuli import AttentionStimulus

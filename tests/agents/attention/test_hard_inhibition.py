@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import plain
-from agents.attention.vgg import VGGAgent
+from agents.attention.models.vgg import VGGAgent
 from agents.contract import Draw, Reply
 from agents.stimuli import AttentionStimulus
 
@@ -67,7 +67,7 @@ def agents(tmp_path_factory):
 def deepgaze_weights(folder):
     from safetensors.torch import save_file
 
-    from agents.attention import deepgaze_model
+    from agents.attention.models import deepgaze as deepgaze_model
 
     path = folder / "deepgaze.safetensors"
     save_file({k: v.contiguous().clone() for k, v in deepgaze_model.build().state_dict().items()}, path)

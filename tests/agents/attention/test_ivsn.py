@@ -19,8 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from agents.answers import ScanpathAnswer, plain
-from agents.attention import scanpath, similarity
+from agents.attention import scanpath
 from agents.attention.ivsn import IVSNAgent
+from agents.attention.models import similarity
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, ImageError, UnavailableError
 from agents.stimuli import AttentionStimulus
@@ -191,7 +192,7 @@ def test_answers_do_not_depend_on_the_batch(settings_, device, make, pictures, m
     together = similarity.responses(agent.features, *zip(*prepared, strict=True), agent._ways)
     for found, (search, target) in zip(together, prepared, strict=True):
         assert torch.equal(found, similarity.responses(agent.features, [search], [target], agent._ways)[0])
-    monkeypatch.setattr("agents.attention.similarity.PIXELS_AT_ONCE", 1)
+    monkeypatch.setattr("agents.attention.models.similarity.PIXELS_AT_ONCE", 1)
     monkeypatch.setattr("agents.attention.ivsn.PIXELS_AT_ONCE", 1)
     assert answers(agent, stimuli) == alone
 
@@ -362,7 +363,7 @@ def test_checkpoints_that_are_none_are_one_sentence(weights, tmp_path, monkeypat
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "nothing"))
     published = IVSNAgent(IVSNAgent.Settings(), "ivsn-layer")
     with pytest.raises(
-        UnavailableError, match=r"vgg16-397923af\.pth are not on this machine: run `understudy fetch ivsn-layer`"
+        UnavailableError, match=r"vgg16-397923af\.pth are not on this machine: run `turinglike fetch ivsn-layer`"
     ):
         published.load("cpu")
     with pytest.raises(UnavailableError, match=r"none\.pth: no such file"):

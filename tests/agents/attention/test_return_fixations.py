@@ -17,7 +17,8 @@ from PIL import Image as PILImage
 from pydantic import ValidationError
 
 from agents.answers import ScanpathAnswer, plain
-from agents.attention import return_model, saccade_prior, similarity
+from agents.attention.models import return_fixations as return_model
+from agents.attention.models import saccade_prior, similarity
 from agents.attention.return_fixations import ReturnFixations
 from agents.attention.scanpath import Plan
 from agents.contract import Draw, Reply

@@ -289,5 +289,5 @@ def test_multimatch_needs_three_fixations():
 
 def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "multimatch_gaze", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'understudy\[compare\]'"):
+    with pytest.raises(UnavailableError, match=r"pip install 'turinglike\[compare\]'"):
         metrics.multimatch([], [], FRAME)

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
-from agents.language.asking import Asked
 from agents.language.blenderbot import BlenderbotAgent
 from agents.language.chat import ChatAgent
 from agents.language.completion import CompletionAgent
 from agents.language.dialogpt import DialoGPTAgent
+from agents.language.engines.request import Asked
 from agents.language.filters.settings import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.text_agent import TextAgent
 from agents.language.truncation import TruncationSettings, draw_length, truncate

@@ -15,11 +15,11 @@ import tiny_language
 import tiny_vllm
 
 from agents.contract import Draw, Reply
-from agents.language import word_rules
+from agents.language.engines.openai import OpenAIEngine
+from agents.language.engines.openai_settings import ServerSettings
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
-from agents.language.openai_engine import OpenAIEngine
-from agents.language.openai_settings import ServerSettings
-from agents.language.vocabulary import most_frequent
+from agents.language.words import rules as word_rules
+from agents.language.words.vocabulary import most_frequent
 
 pytestmark = tiny_vllm.needed
 

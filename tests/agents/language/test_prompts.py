@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.language import prompts
-from agents.language.asking import ChatMessage
+from agents.language.engines.request import ChatMessage
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 

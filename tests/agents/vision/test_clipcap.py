@@ -22,10 +22,10 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision import clipcap_model
-from agents.vision.clip_resnet import AttentionPool, Bottleneck, ClipPixels
 from agents.vision.clipcap import ClipCapAgent
-from agents.vision.clipcap_checkpoint import weights_file
+from agents.vision.models import clipcap as clipcap_model
+from agents.vision.models.clip_resnet import AttentionPool, Bottleneck, ClipPixels
+from agents.vision.models.clipcap_checkpoint import weights_file
 
 KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
 

@@ -20,7 +20,7 @@ from agents.answers import ObjectAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import ObjectStimulus
-from agents.vision.detection import Detector
+from agents.vision.detector import Detector
 from agents.vision.detectron2_maskrcnn import Detectron2Agent
 from agents.vision.detr import DetrAgent
 from agents.vision.torchvision_maskrcnn import FILES, TorchvisionMaskRCNNAgent
@@ -343,8 +343,8 @@ def test_fetch_brings_torchvisions_file_once(made: Made, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     agent = TorchvisionMaskRCNNAgent(TorchvisionMaskRCNNAgent.Settings(), "torchvision-maskrcnn")
-    assert "run `understudy fetch torchvision-maskrcnn`" in str(agent.missing())
-    with pytest.raises(UnavailableError, match="understudy fetch"):
+    assert "run `turinglike fetch torchvision-maskrcnn`" in str(agent.missing())
+    with pytest.raises(UnavailableError, match="turinglike fetch"):
         agent.load("cpu")
     for _ in range(2):
         [brought] = agent.fetch()

@@ -165,14 +165,14 @@ def test_fetch_converts_the_zoos_pickle_and_leaves_none(
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     agent = make()
-    assert "run `understudy fetch detectron2-maskrcnn`" in str(agent.missing())
+    assert "run `turinglike fetch detectron2-maskrcnn`" in str(agent.missing())
     for _ in range(2):
         [brought] = agent.fetch()
         assert brought.licence == "CC-BY-SA-3.0"
     assert asked == [detectron2.model_zoo.get_checkpoint_url(tiny.ZOO_CONFIG)]
     assert agent.missing() is None
     files = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
-    assert files == ["understudy/detectron2/COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.safetensors"]
+    assert files == ["turinglike/detectron2/COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.safetensors"]
     agent.open()
     agent.load("cpu")
     assert agent.provenance()["detectron2"] == detectron2.__version__

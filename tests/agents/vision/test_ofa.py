@@ -22,9 +22,9 @@ from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision import ofa_processing
+from agents.vision.models import ofa_processing
+from agents.vision.models.ofa import OFAModel
 from agents.vision.ofa import OFAAgent
-from agents.vision.ofa_model import OFAModel
 
 SIDE = 64  # pixels: 4 x 4 patches
 MOST = 16
@@ -222,7 +222,7 @@ def test_what_is_missing_is_said(tmp_path: Path, hub: Path, fairseq: Path) -> No
     assert missing(checkpoint=str(fairseq), dictionary=str(hub)) is None
     assert "vocab.json" in (missing(checkpoint=str(fairseq)) or "")
     assert "checkpoints.md" in (missing(checkpoint=str(tmp_path / "caption_huge_best.pt")) or "")
-    assert "understudy fetch ofa-huge" in (missing(checkpoint="OFA-Sys/ofa-nowhere") or "")
+    assert "turinglike fetch ofa-huge" in (missing(checkpoint="OFA-Sys/ofa-nowhere") or "")
     assert "config.json" in (missing(checkpoint=str(tmp_path), dictionary=str(hub)) or "")
 
 

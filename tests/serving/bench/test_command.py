@@ -1,4 +1,4 @@
-"""``understudy bench`` from the command line's entry point, and what ``--batch-size auto`` makes of it."""
+"""``turinglike bench`` from the command line's entry point, and what ``--batch-size auto`` makes of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agents.tasks import TASKS
 from serving.bench import command, machine, remembered, results, stimuli, table
 from serving.bench.command import Options, bench
 from serving.bench.results import Device, Limits, Result
-from serving.checking import check_set
 from serving.cli import main
+from serving.runs.checking import check_set
 
 WORDS = ("--task", "word_association")  # no pictures need be made
 
@@ -139,7 +139,7 @@ def test_what_was_measured_is_written_though_nobody_reads_it(tmp_path: Path, mon
         (["mmcq", "--task", "conversation"], "mmcq answers color_estimation"),
         (["ivsn", "--mode", "free"], "ivsn answers search"),
         (["null", "--compare", "nothing.json"], "nothing.json: cannot be read"),
-        (["null", "--compare", __file__], "not a result of `understudy bench`"),
+        (["null", "--compare", __file__], "not a result of `turinglike bench`"),
         (["null", "--out", __file__], "cannot write to"),
     ],
 )
@@ -212,7 +212,7 @@ def test_generate_uses_the_best_size_of_the_same_settings(tmp_path: Path, capsys
     assert measure("null", "--batch-sizes", "3", *WORDS) == 0
     capsys.readouterr()
     assert run(tmp_path, "same") == [3] * 12
-    assert "`understudy bench null`" not in capsys.readouterr().err
+    assert "`turinglike bench null`" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick")
@@ -226,7 +226,7 @@ def test_what_is_remembered_holds_for_one_device_and_version(monkeypatch: pytest
         if agents["null"].batch_size == 512:
             [sentence] = said
             assert "null runs with its own, 512" in sentence
-            assert "`understudy bench null`" in sentence
+            assert "`turinglike bench null`" in sentence
         else:
             assert said == []
         return int(agents["null"].batch_size)

@@ -16,13 +16,13 @@ import pytest
 from agents import catalogue
 from agents.contract import GIB
 from agents.errors import AgentStoppedError
-from serving import interrupts
 from serving.bench import apart, end_to_end, peers, stimuli, table
 from serving.bench.command import Bench, Options
 from serving.bench.end_to_end import Delivered, Found, items, possible
 from serving.bench.results import Best, Device, EndToEnd, Measured, Size
-from serving.items import Item
-from serving.placement import Need, Node
+from serving.scheduling import interrupts
+from serving.scheduling.placement import Need, Node
+from serving.scheduling.request import Item
 
 
 def item(worker: object, status: Any = "ok") -> Item:

@@ -99,5 +99,5 @@ def test_agents_have_looks_of_their_own() -> None:
 def test_without_matplotlib_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UnavailableError, match=r"matplotlib is not installed; pip install 'understudy\[bench\]'"):
+    with pytest.raises(UnavailableError, match=r"matplotlib is not installed; pip install 'turinglike\[bench\]'"):
         plot.plot(result(), io.BytesIO())

@@ -27,7 +27,7 @@ from serving.bench.meter import Job, Loaded, Meter, Trying
 from serving.bench.results import Limits, Measured, Size, Stopped
 from serving.bench.steady import WarmUp
 from serving.bench.sweep import Sweep
-from serving.interrupts import Interrupted
+from serving.scheduling.interrupts import Interrupted
 
 LIMITS = Limits(None, None)
 

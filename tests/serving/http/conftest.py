@@ -15,7 +15,7 @@ TOLD = "null,eliza,mmcq,git-base-coco"
 @pytest.fixture(autouse=True)
 def loggers_as_they_were() -> Iterator[None]:
     """The command sends its logs to stderr, which in a test is one that is closed after it."""
-    loggers = [logging.getLogger(name) for name in ("understudy", "uvicorn")]
+    loggers = [logging.getLogger(name) for name in ("turinglike", "uvicorn")]
     before = [(one.handlers, one.propagate, one.level) for one in loggers]
     yield
     for one, (handlers, propagate, level) in zip(loggers, before, strict=True):
@@ -33,7 +33,7 @@ def tiny_captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory, tiny_captioner: Path) -> Iterator[str]:
-    """The address of ``understudy serve`` with null, eliza, mmcq and a tiny captioner, without a key; its seed is 0."""
+    """The address of ``turinglike serve`` with null, eliza, mmcq and a tiny captioner, without a key; its seed is 0."""
     setting = ["--set", f"git-base-coco.checkpoint={tiny_captioner}"]
     with server_process.started(tmp_path_factory.mktemp("served"), TOLD, *setting) as server:
         server.wait_for("/ready")

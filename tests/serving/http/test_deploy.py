@@ -31,13 +31,13 @@ def ask(**headers):
         return error.code, json.load(error)
 
 def folders():
-    return glob.glob(os.environ["TMPDIR"] + "/understudy-serve-*")
+    return glob.glob(os.environ["TMPDIR"] + "/turinglike-serve-*")
 
 ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=1 << 28, num_cpus=4)
 serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
 from serving.deploy import app
 serve.run(app({"agents": "null", "seed": 7, "replicas": 2, "set": "null.delay_s=0.05", "batch_size": 1}))
-key = {"authorization": "Bearer " + os.environ["UNDERSTUDY_API_KEY"]}
+key = {"authorization": "Bearer " + os.environ["TURINGLIKE_API_KEY"]}
 found = [ask(**key), ask(), len(folders())]
 with ThreadPoolExecutor(8) as pool:
     asked = [pool.submit(ask, **key) for number in range(60)]
@@ -54,7 +54,7 @@ print(json.dumps([*found, len(folders())]))
 def test_ray_serve_asks_for_the_key_loses_no_request_with_a_worker_and_ends_the_service() -> None:
     pytest.importorskip("ray.serve", exc_type=ImportError)
     with tempfile.TemporaryDirectory(prefix="u") as folder:  # a short name: of sockets' paths few letters are left
-        environment = {**os.environ, "TMPDIR": folder, "UNDERSTUDY_API_KEY": KEY, "RAY_USAGE_STATS_ENABLED": "0"}
+        environment = {**os.environ, "TMPDIR": folder, "TURINGLIKE_API_KEY": KEY, "RAY_USAGE_STATS_ENABLED": "0"}
         command = [sys.executable, "-c", PROGRAM, str(server_process.free_port())]
         done = subprocess.run(
             command, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from serving.records import Record
+from serving.runs.records import Record
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 COLOR = {"id": "a", "task": "color_estimation"}
@@ -86,7 +86,7 @@ def test_a_form_is_answered_as_json_is(served: str) -> None:
     asked = {"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}
     _, _, as_json = ask(f"{served}/v1/responses", {**asked, "images": {"image": base64.b64encode(image).decode()}})
     body, kind = form(request=("", json.dumps(asked).encode()), image=("a.jpg", image))
-    status, _, as_form = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Understudy": "1"})
+    status, _, as_form = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Turinglike": "1"})
     assert status == 200
     assert as_form["answer"] == as_json["answer"]
     assert as_form["stimulus_sha256"] == as_json["stimulus_sha256"]
@@ -107,7 +107,7 @@ def test_what_is_wrong_with_a_form_is_said(served: str, parts: Any, status: int,
     asked = json.dumps({"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}).encode()
     body, kind = form(**{"request": ("", asked), **parts})
     body = body.replace(b'name="image "', b'name="image"')
-    found, _, said = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Understudy": "1"})
+    found, _, said = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Turinglike": "1"})
     assert found == status
     assert says in said["error"]["message"]
 
@@ -227,15 +227,15 @@ def test_metrics_count_what_was_asked(served: str) -> None:
             lines = answer.read().decode().splitlines()
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
-    name = 'understudy_answers_total{agent="null",status="ok"}'
+    name = 'turinglike_answers_total{agent="null",status="ok"}'
     before = counted()
     for _ in range(3):
         ask(f"{served}/v1/responses", {"agent": "null", "stimulus": row()})
     ask(f"{served}/v1/nothing/{'x' * 50}", {})
     after = counted()
     assert after[name] == before[name] + 3
-    assert after['understudy_queue{agent="null"}'] == 0
-    assert after['understudy_agent_ready{agent="mmcq"}'] == 1
+    assert after['turinglike_queue{agent="null"}'] == 0
+    assert after['turinglike_agent_ready{agent="mmcq"}'] == 1
     routes = {found for line in after for found in re.findall(r'route="([^"]*)"', line)}
     assert all("xxx" not in route for route in routes)
 

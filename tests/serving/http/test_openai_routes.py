@@ -22,12 +22,12 @@ from agents import catalogue, seeds
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply
 from agents.images import Image
-from agents.null import NullAgent
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
+from agents.universal.null import NullAgent
 from serving.http.bodies import PIXEL
 from serving.http.guard import Rules
 from serving.http.openai_bodies import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
-from serving.records import validate
+from serving.runs.records import validate
 
 SEED = 7
 HELLO = [{"role": "user", "content": "I like books."}]
@@ -93,7 +93,7 @@ def posted(content: Any, path: str = "/v1/chat/completions", **options: Any) -> 
 def test_the_agents_are_models(client: openai.OpenAI) -> None:
     assert [one.id for one in client.models.list()] == ["null", "eliza", "mmcq", "git-base-coco"]
     found = client.models.retrieve("git-base-coco")
-    assert (found.id, found.object, found.owned_by) == ("git-base-coco", "model", "understudy")
+    assert (found.id, found.object, found.owned_by) == ("git-base-coco", "model", "turinglike")
     assert found.tasks == ["image_captioning"]  # type: ignore[attr-defined]
 
 
@@ -137,7 +137,7 @@ def test_a_chat_is_answered_as_the_agent_itself_answers_the_conversation(client:
         [choice] = answer.choices
         assert choice.message.content == wanted
         assert (choice.message.role, choice.finish_reason, answer.usage) == ("assistant", "stop", None)
-        [record] = answer.understudy["records"]  # type: ignore[attr-defined]
+        [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
         validate(record)
         assert record["seed"] == seeds.derive(SEED, "eliza", "talk", 0, turn, 0)
         [message] = record["answer"]["messages"]
@@ -157,16 +157,16 @@ def test_a_chat_without_an_id_is_one_conversation_in_all_its_turns() -> None:
         for _ in range(2):
             answer = await made.create(model="null", messages=messages)
             assert answer.choices[0].message.content.startswith("B says ")
-            records += answer.understudy["records"]
+            records += answer.turinglike["records"]
             messages += [answer.choices[0].message, {"role": "user", "content": "Go on."}]
         assert records[0]["stimulus"] == records[1]["stimulus"]
         assert records[0]["seed"] != records[1]["seed"]
         speakers = {record["answer"]["messages"][0]["speaker"] for record in records}
         assert len(speakers) == 1  # of the two names that were drawn, the agent's
         again = await made.create(model="null", messages=HELLO)
-        assert again.understudy["records"][0]["seed"] == records[0]["seed"]
+        assert again.turinglike["records"][0]["seed"] == records[0]["seed"]
         other = await made.create(model="null", messages=[{"role": "user", "content": "I like films."}])
-        assert other.understudy["records"][0]["seed"] != records[0]["seed"]
+        assert other.turinglike["records"][0]["seed"] != records[0]["seed"]
 
     here(work)
 
@@ -176,7 +176,7 @@ def test_content_may_be_parts_and_names_do_not_matter() -> None:
     told = {"model": "eliza", "messages": [{"role": "user", "name": "Zoe", "content": parts}]}
     status, found = posted(told, settings={"eliza": {}})
     assert status == 200
-    assert found["understudy"]["ignored"] == ["messages.name"]
+    assert found["turinglike"]["ignored"] == ["messages.name"]
     one_text = {"model": "eliza", "messages": [{"role": "user", "content": "I like\nbooks."}]}
     assert posted(one_text, settings={"eliza": {}})[1]["choices"] == found["choices"]
 
@@ -188,7 +188,7 @@ def test_n_is_samples_and_a_seed_is_the_runs(client: openai.OpenAI) -> None:
     drawn = [seeds.derive(SEED, "null", "talk", sample, 1, 0) for sample in range(3)]
     assert [one.message.content for one in answer.choices] == [f"B says {seed:x}." for seed in drawn]
     assert [one.index for one in answer.choices] == [0, 1, 2]
-    assert [one["sample"] for one in answer.understudy["records"]] == [0, 1, 2]  # type: ignore[attr-defined]
+    assert [one["sample"] for one in answer.turinglike["records"]] == [0, 1, 2]  # type: ignore[attr-defined]
 
 
 def test_n_is_no_more_than_the_agent_has() -> None:
@@ -220,7 +220,7 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
         assert "".join(texts) == whole.choices[index].message.content
         assert sum(map(bool, texts)) == 3  # words
         assert [one.choices[0].finish_reason for one in pieces] == [None] * (len(pieces) - 1) + ["stop"]
-        [record] = pieces[-1].understudy["records"]
+        [record] = pieces[-1].turinglike["records"]
         validate(record)
     assert {one.object for one in chunks} == {"chat.completion.chunk"}
     assert len({one.id for one in chunks}) == 1
@@ -253,7 +253,7 @@ def test_a_prompt_is_a_message_that_is_answered(client: openai.OpenAI) -> None:
         answer = client.completions.create(prompt=prompt, max_tokens=5, **told)
         assert answer.object == "text_completion"
         assert [one.text for one in answer.choices] == [chat.choices[0].message.content]
-        assert answer.understudy["ignored"] == ["max_tokens"]  # type: ignore[attr-defined]
+        assert answer.turinglike["ignored"] == ["max_tokens"]  # type: ignore[attr-defined]
     pieces = list(client.completions.create(prompt="I like books.", stream=True, **told))
     assert "".join(one.choices[0].text for one in pieces) == chat.choices[0].message.content
     assert pieces[-1].choices[0].finish_reason == "stop"
@@ -271,10 +271,10 @@ def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
         messages = [*HELLO, {"role": "assistant", "content": "page"}, {"role": "user", "content": "tea"}]
         chat = await client.chat.completions.create(model="null", messages=messages, **more)
         assert chat.choices[0].message.content == wanted
-        assert chat.understudy["ignored"] == ["messages"]  # those before the last
+        assert chat.turinglike["ignored"] == ["messages"]  # those before the last
         text = await client.completions.create(model="null", prompt="tea", **more)
         assert text.choices[0].text == wanted
-        assert text.understudy["records"][0]["task"] == "word_association"
+        assert text.turinglike["records"][0]["task"] == "word_association"
 
     here(work)
 
@@ -285,7 +285,7 @@ def test_the_request_may_say_what_it_is_for(client: openai.OpenAI, task: str) ->
     answer = client.chat.completions.create(
         model="null", messages=[{"role": "user", "content": "tea"}], seed=SEED, extra_body=body
     )
-    record = answer.understudy["records"][0]  # type: ignore[attr-defined]
+    record = answer.turinglike["records"][0]  # type: ignore[attr-defined]
     assert record["task"] == task
     assert record["seed"] == seeds.derive(SEED, "null", "tea", 0, 1 if task == "conversation" else None, 0)
 
@@ -306,9 +306,9 @@ def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tin
     assert wanted.text
     assert answer.choices[0].message.content == wanted.text
     assert answer.choices[0].finish_reason == {"end": "stop", "length": "length"}[wanted.finish]
-    [record] = answer.understudy["records"]  # type: ignore[attr-defined]
+    [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
     validate(record)
-    assert answer.understudy["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
+    assert answer.turinglike["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
 
 
 def test_a_colour_is_told_by_its_word(client: openai.OpenAI) -> None:
@@ -323,7 +323,7 @@ def test_what_an_image_makes_an_agent_say_is_text(task: str) -> None:
     told = {"model": "null", "messages": look(png()), "stimulus": {"id": "tulip", "task": task}, "seed": SEED}
     status, found = posted(told)
     assert status == 200
-    text, answer = found["choices"][0]["message"]["content"], found["understudy"]["records"][0]["answer"]
+    text, answer = found["choices"][0]["message"]["content"], found["turinglike"]["records"][0]["answer"]
     if task == "object_detection":
         assert len(answer["labels"]) == 3
         assert text.split(", ") == answer["labels"]
@@ -405,7 +405,7 @@ def test_an_option_that_agents_do_not_have_is_refused_by_name(option: str) -> No
             assert option in caught.value.body["message"]  # type: ignore[index]
         for value in fine:
             answer = await made.create(model="null", messages=HELLO, extra_body={option: value})
-            assert answer.understudy["ignored"] == []
+            assert answer.turinglike["ignored"] == []
 
     here(work)
 
@@ -426,7 +426,7 @@ def test_options_without_effect_have_none_and_are_named(client: openai.OpenAI) -
         reasoning_effort="low", service_tier="auto", parallel_tool_calls=False, verbosity="low",
     )  # fmt: skip
     assert tuned.choices == plain.choices
-    assert set(tuned.understudy["ignored"]) == {  # type: ignore[attr-defined]
+    assert set(tuned.turinglike["ignored"]) == {  # type: ignore[attr-defined]
         "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "user",
         "metadata", "store", "reasoning_effort", "service_tier", "parallel_tool_calls", "verbosity",
     }  # fmt: skip

@@ -1,6 +1,6 @@
 """The page at ``/``: its files and their headers, and what people see of it in a real, headless Chromium.
 
-The browser tests need the ``playwright`` package and a Chromium, which UNDERSTUDY_CHROMIUM or the path names.
+The browser tests need the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from fastapi.testclient import TestClient
 
 from serving.http import page as served_page
 from serving.http.app import _api_error
-from serving.http.problems import ApiError
-from serving.report_html import TASK_NAMES
+from serving.http.errors import ApiError
+from serving.web.report_html import TASK_NAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-STATIC = Path(served_page.__file__).parent / "static"
+STATIC = Path(served_page.__file__).parents[1] / "web" / "static"
 IMAGES = Path(__file__).parents[3] / "examples" / "images"
 TARGETS = IMAGES.parent / "targets"
 KEY = "a-key-for-the-tests-0123"
 PHONE = {"width": 360, "height": 740}
-CHROMIUM = os.environ.get("UNDERSTUDY_CHROMIUM") or next(
+CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
@@ -137,7 +137,7 @@ def test_what_is_said_never_becomes_markup() -> None:
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="the page's browser tests need playwright")
     if CHROMIUM is None:
-        pytest.skip("no Chromium: install Debian's chromium or name one in UNDERSTUDY_CHROMIUM")
+        pytest.skip("no Chromium: install Debian's chromium or name one in TURINGLIKE_CHROMIUM")
     with playwright.sync_playwright() as started:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
@@ -202,7 +202,7 @@ def opened(browser: Browser) -> Iterator[Callable[..., Seen]]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         context.set_default_timeout(60_000)
         if key is not None:
-            context.add_init_script(f"sessionStorage.setItem('understudy.key', {json.dumps(key)})")
+            context.add_init_script(f"sessionStorage.setItem('turinglike.key', {json.dumps(key)})")
         contexts.append(context)
         pages.append(Seen(context, url))
         return pages[-1]
@@ -427,7 +427,7 @@ def reply(page: Page, found: Any, status: int = 200, **headers: str) -> None:
 
 def _record(task: str, answer: Any, **more: Any) -> dict[str, Any]:
     return {
-        "schema": "understudy.record/1", "run": "0" * 12, "task": task, "stimulus": "x", "stimulus_sha256": None,
+        "schema": "turinglike.record/1", "run": "0" * 12, "task": task, "stimulus": "x", "stimulus_sha256": None,
         "agent": "null", "kind": "machine", "sample": 0, "seed": 1, "status": "ok", "answer": answer, "raw": None,
         "attempts": [], "error": None, "provenance": {"digest": "0" * 64, "checkpoint": None, "revision": None},
         "timing": {"waiting": 0.0, "preparing": 0.0, "responding": 0.0}, "worker": None, "created": "2026", **more,

@@ -22,12 +22,12 @@ import pytest
 import server_process
 
 from agents.errors import InputError
+from agents.selection import read_names
 from serving.cli import main
 from serving.http import connections
 from serving.http.guard import Guard, Rules
 from serving.http.server import Address, JsonLines, _config, _Server, check_address, check_key
 from serving.serve import KEY, check_names, read_key
-from serving.variants import read_names
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 ENDLESS = GET.rstrip() + b"\r\nx-slow: " + b"x" * 4000
@@ -272,7 +272,7 @@ def test_a_body_in_small_pieces_is_no_head() -> None:
 @pytest.mark.parametrize(
     ("name", "said", "more", "expected"),
     [
-        ("understudy.http", "fault", {"about": {"fault": "X"}}, {"event": "fault", "fault": "X"}),
+        ("turinglike.http", "fault", {"about": {"fault": "X"}}, {"event": "fault", "fault": "X"}),
         ("uvicorn.error", "it %s", {}, {"event": "error", "message": "it %s"}),
     ],
 )
@@ -330,7 +330,7 @@ def test_who_can_be_reached_by_others_needs_a_key(host: str) -> None:
     if host in ("127.0.0.1", "::1", "localhost"):
         check_key(host, None)
     else:
-        with pytest.raises(InputError, match="UNDERSTUDY_API_KEY"):
+        with pytest.raises(InputError, match="TURINGLIKE_API_KEY"):
             check_key(host, None)
 
 
@@ -436,7 +436,7 @@ def test_a_lazy_server_loads_what_is_asked_and_ends_in_order(tmp_path: Path) -> 
         processes = below(server.process)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             asked = pool.submit(ask, server, "null")
-            while b'understudy_queue{agent="null"} 1' not in urllib.request.urlopen(f"{server.url}/metrics").read():
+            while b'turinglike_queue{agent="null"} 1' not in urllib.request.urlopen(f"{server.url}/metrics").read():
                 assert not asked.done(), asked.result()
             server.process.send_signal(signal.SIGTERM)
             while not refused(server):

@@ -14,8 +14,8 @@ from in_process import InProcess
 from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import WordStimulus
 from serving.http.bodies import PIXEL
-from serving.items import Item
-from serving.workers import WorkerLost
+from serving.scheduling.ray_workers import WorkerLost
+from serving.scheduling.request import Item
 
 STREAM = "/v1/responses/stream"
 ONE = "/v1/responses"
@@ -64,7 +64,7 @@ async def counted(found: served_here.Here, name: str) -> float:
 
 
 def failed(agent: str) -> str:
-    return f'understudy_answers_total{{agent="{agent}",status="failed"}}'
+    return f'turinglike_answers_total{{agent="{agent}",status="failed"}}'
 
 
 def code(answer: tuple[int, Any]) -> tuple[int, str]:
@@ -120,7 +120,7 @@ def test_a_stream_leaves_half_of_the_queue_to_others(monkeypatch: pytest.MonkeyP
         await asyncio.gather(*(others() for _ in range(4)))
         assert len(await stream) == 60
         assert watched.most == {"w": 4, "x": 4}
-        assert await counted(found, 'understudy_refused_total{agent="null-one"}') == 0
+        assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 0
 
     here(work, {"null-one": {"delay_s": 0.01}}, queue=8)
 
@@ -156,7 +156,7 @@ def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
             answer = await found.client.post(STREAM, json=many(1))
             assert code((answer.status_code, answer.json())) == (429, "queue_full")
             assert 1 <= int(answer.headers["retry-after"]) <= 60
-        assert await counted(found, 'understudy_refused_total{agent="null-one"}') == 1
+        assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 1
         assert len(await streamed(found, many(1))) == 1
 
     here(work, queue=4)
@@ -305,7 +305,7 @@ def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(mon
         await lost.wait()
         await asyncio.sleep(0)
         assert (await ready(found)) == (200, {"null-one": {"state": "restarting"}})
-        assert await counted(found, 'understudy_agent_ready{agent="null-one"}') == 0
+        assert await counted(found, 'turinglike_agent_ready{agent="null-one"}') == 0
         back.set()
         assert (await asked)[0] == 200
         assert (await ready(found)) == (200, {"null-one": {"state": "ready"}})

@@ -1,0 +1,1 @@
+"""Networks and algorithms behind the attention agents that no library has."""

@@ -1,0 +1,360 @@
+"""Graph-based visual saliency in torch: Harel, Koch and Perona, NIPS 2006, with the defaults of the authors' program.
+
+1. Features: cone-opponent colour (Derrington, Krauskopf and Lennie: 3 planes), intensity max(R, G, B), and the energy
+   of Gabor filters at four orientations of the intensity; each at the pyramid levels 2, 3 and 4 (1/4, 1/8 and 1/16 of
+   the side), then brought to a grid whose longer side is 32: 24 maps.
+2. Activation: a random walk over the cells of a map goes from j to i with probability proportional to
+   ``exp(-distance**2 / (2 sigma**2)) |A_i - A_j|``; its equilibrium is the activation map.
+3. Normalisation: the activation to the power 1.5, or a second walk that gathers at the larger values.
+4. The sum over the maps, its border attenuated, blurred and resized to the image.
+
+The equilibria are exact, without iteration. The weights of the first walk are symmetric before each column is
+divided by its sum, so the chain is reversible and pi_i is proportional to sum_j of the weights between i and j; for
+the second walk pi_i is proportional to A_i sum_j F_ij A_j. The authors iterate until a change is below 1e-4.
+
+What the paper leaves open, and what is done here: RGB is linearised as sRGB, and the cones are those of Smith and
+Pokorny (1975), where the authors' program has a table of one monitor; intensity is formed at full size, from the stored
+values, and then goes through the pyramid; a map's edge is continued by its last value wherever a filter reaches past
+it, so that a uniform image has no features; a border that would be wider than half a side is narrowed to it, and its
+ramp made steeper; maps are brought to the grid by area where they shrink and, in small images, bicubically where they
+grow; the last blur ends at three standard deviations, and the last resize is bicubic (Keys, a = -0.5). A level is used
+while both of its sides have three pixels; if that leaves none, the deepest one that has stands in.
+
+All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
+behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from agents.attention.models.resampling import STRIP, resample, resize
+
+Normalisation = Literal["power", "graph"]
+Weights = tuple[float, float, float]
+
+LEVELS = (2, 3, 4)
+SMALLEST_SIDE = 3  # of a pyramid level
+GRID_SIDE = 32
+FLAT = 1e-6  # a map whose range is below this share of full scale contributes nothing
+ACTIVATION_SIGMA = 0.15  # of the mean of the grid's height and width
+NORMALISATION_SIGMA = 0.06
+POWER = 1.5
+MAP_BORDER = 4
+BLUR_SIGMA = 0.02  # of the grid's longer side
+GABOR_RADIUS = 13  # ceil(sqrt(10) times the longer standard deviation, 4): also the border that is attenuated
+
+# Linear sRGB to CIE XYZ (IEC 61966-2-1), and XYZ to the cones L, M and S, with L + M = Y.
+_XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+_CONES = ((0.15514, 0.54312, -0.03286), (-0.15514, 0.45684, 0.03286), (0.0, 0.0, 0.00801))
+
+
+def saliency(images: Tensor, normalisation: Normalisation = "power", weights: Weights = (1.0, 1.0, 1.0)) -> Tensor:
+    """Saliency maps, float64 [batch, height, width] from 0 to 1 (all 0 where an image is uniform).
+
+    ``images`` is uint8, [batch, height, width, 3] in sRGB, or [batch, height, width] in grey (the same as three equal
+    channels, at less cost). ``weights`` are those of colour, intensity and orientation.
+    """
+    if images.dtype != torch.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)):
+        raise ValueError(f"images must be uint8 [batch, height, width] or [..., 3], not {images.dtype} {images.shape}")
+    if 0 in images.shape[1:]:
+        raise ValueError(f"images must have pixels: {list(images.shape)}")
+    height, width = images.shape[1:3]
+    return _to_frame(_master(images, normalisation, weights), height, width)
+
+
+def _master(images: Tensor, normalisation: Normalisation, weights: Weights) -> Tensor:
+    """The weighted sum of all normalised activation maps [batch, rows, columns], on the grid."""
+    maps, channels = features(images)
+    batch, count, rows, columns = maps.shape
+    chains = maps.flatten(0, 1)
+    alive = (chains.amax((1, 2)) - chains.amin((1, 2)) >= FLAT).nonzero()[:, 0]
+    activated = activation(chains[alive])
+    strengthened = activated**POWER if normalisation == "power" else concentration(activated)
+    normalised = torch.zeros_like(chains).index_copy_(0, alive, strengthened).view(batch, count, rows, columns)
+    total = torch.zeros((batch, rows, columns), dtype=maps.dtype, device=maps.device)
+    for index, channel in enumerate(channels):
+        total += weights[channel] * normalised[:, index]
+    return total
+
+
+def grid_shape(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of the map grid: the longer side 32, the other rounded, at least 1."""
+    longer = max(height, width)
+    return max(1, round(GRID_SIDE * height / longer)), max(1, round(GRID_SIDE * width / longer))
+
+
+# --- features ---------------------------------------------------------------------------------------------------------
+
+
+def features(images: Tensor) -> tuple[Tensor, list[int]]:
+    """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
+    (0 colour, 1 intensity, 2 orientation). A grey batch has no chroma maps; they would be flat."""
+    grid = grid_shape(*images.shape[1:3])
+    opponent = _opponent(images.device) if images.ndim == 4 else None
+    maps: list[Tensor] = []
+    channels: list[int] = []
+    for planes in _pyramid(images):
+        light, intensity = planes[:, :-1], planes[:, -1:]
+        colour = light if opponent is None else _mix(light, opponent)
+        for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
+            maps.append(resize(members, *grid))
+            channels += [channel] * members.shape[1]
+    return torch.cat(maps, 1), channels
+
+
+@lru_cache(maxsize=8)
+def _opponent(device: torch.device) -> Tensor:
+    """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range over all colours.
+
+    (L0, M0, S0) are the cones' responses to mid grey; constants are left out, a walk does not see them.
+    """
+    cones = torch.tensor(_CONES, dtype=torch.float64) @ torch.tensor(_XYZ, dtype=torch.float64)
+    long, middle, short = cones
+    grey = 0.5 * cones.sum(1)
+    luminance = long + middle
+    rows = torch.stack(
+        [luminance, long / grey[0] - middle / grey[1], short * (grey[0] + grey[1]) / grey[2] - luminance]
+    )
+    return (rows / rows.abs().sum(1, keepdim=True)).to(device)
+
+
+def _mix(planes: Tensor, matrix: Tensor) -> Tensor:
+    """``matrix`` [out, 3] applied to planes [batch, 3, height, width], term by term."""
+    first, second, third = planes[:, :1], planes[:, 1:2], planes[:, 2:]
+    column = matrix.view(-1, 3, 1, 1)
+    return first * column[:, 0:1, 0] + second * column[:, 1:2, 0] + third * column[:, 2:3, 0]
+
+
+def _pyramid(images: Tensor) -> list[Tensor]:
+    """At each level used: linear light (3 planes, or 1 of grey) and then intensity, [batch, planes, ...] from 0 to 1.
+
+    Opponent colours are linear in light, so they can be formed after the pyramid.
+    """
+    height, width = images.shape[1:3]
+    deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
+    wanted = [k for k in LEVELS if k <= deepest] or [deepest]
+    planes = _planes(images) if deepest == 0 else _halve(images, 1, _planes)
+    found = []
+    for level in range(min(deepest, 1), deepest + 1):
+        if level > 1:
+            planes = _halve(planes, 2, lambda part: part)
+        if level in wanted:
+            found.append(planes)
+    return found
+
+
+def _planes(images: Tensor) -> Tensor:
+    return torch.cat([_light(images), _intensity(images)], 1)
+
+
+def _light(images: Tensor) -> Tensor:
+    """Linear light [batch, 3 or 1, height, width] from 0 to 1 (IEC 61966-2-1)."""
+    table = _linear_table(images.device)
+    planes = images[:, None] if images.ndim == 3 else images.movedim(3, 1)
+    return table.index_select(0, planes.reshape(-1).int()).view(planes.shape)
+
+
+@lru_cache(maxsize=8)
+def _linear_table(device: torch.device) -> Tensor:
+    code = torch.arange(256, dtype=torch.float64) / 255
+    return torch.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4).to(device)
+
+
+def _intensity(images: Tensor) -> Tensor:
+    """max(R, G, B) of the stored (not linearised) values [batch, 1, height, width], from 0 to 1."""
+    largest = (
+        images if images.ndim == 3 else torch.maximum(torch.maximum(images[..., 0], images[..., 1]), images[..., 2])
+    )
+    return largest[:, None].double() / 255
+
+
+def _halve(source: Tensor, side: int, planes_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both.
+
+    ``side`` is that of the rows in ``source``. It is worked on in strips, which fit in a cache, and ``planes_of`` makes
+    planes [batch, planes, rows, columns] of each: an image's planes never exist as a whole at full size.
+    """
+    height = source.shape[side]
+    rows = height // 2
+    strip = max(1, STRIP // (source.numel() // height))
+    result: Tensor | None = None
+    for start in range(0, rows, strip):
+        end = min(start + strip, rows)
+        index = torch.arange(2 * start - 2, 2 * end + 3, device=source.device).clamp(0, height - 1)
+        part = _halve_columns(_decimate_rows(planes_of(source.index_select(side, index)), end - start))
+        if result is None:
+            result = part.new_empty((*part.shape[:2], rows, part.shape[3]))
+        result[:, :, start:end] = part
+    assert result is not None
+    return result
+
+
+def _decimate_rows(planes: Tensor, rows: int) -> Tensor:
+    """Row k of the result is the kernel over the rows 2 k to 2 k + 5 of ``planes``."""
+    tap = [planes[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)]
+    return _binomial(*tap)
+
+
+def _halve_columns(planes: Tensor) -> Tensor:
+    """As :func:`_decimate_rows`, along the other side; even and odd columns are parted first so that sums run over
+    neighbours in memory."""
+    columns = planes.shape[3] // 2
+    padded = torch.nn.functional.pad(planes, (2, 4, 0, 0), mode="replicate")
+    even, odd = padded[..., 0::2].contiguous(), padded[..., 1::2].contiguous()
+    tap = [part[..., k : k + columns] for k in range(3) for part in (even, odd)]
+    return _binomial(*tap)
+
+
+def _binomial(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
+    return (a + f).add_(b + e, alpha=5).add_(c + d, alpha=10).div_(32)
+
+
+def orientations(intensity: Tensor) -> Tensor:
+    """Gabor energy [batch, 4, height, width] of intensity [batch, height, width], in units of the largest possible.
+
+    The sum of the magnitudes of both phases, its border attenuated over the filter's radius.
+    """
+    height, width = intensity.shape[1:]
+    radius = GABOR_RADIUS
+    kernels = _gabors(intensity.device)
+    padded = torch.nn.functional.pad(intensity[:, None], (radius,) * 4, mode="replicate")[:, 0]
+    size = _smooth(height + 2 * radius), _smooth(width + 2 * radius)
+    spectrum = torch.fft.rfft2(padded, s=size)
+    ramp = _ramp(height, radius, intensity.device)[:, None] * _ramp(width, radius, intensity.device)
+    energies = []
+    for pair in kernels:
+        # A circular convolution: only places that no wrapped value reaches are kept.
+        response = torch.fft.irfft2(spectrum[:, None] * torch.fft.rfft2(pair, s=size), s=size)
+        kept = response[:, :, 2 * radius : 2 * radius + height, 2 * radius : 2 * radius + width]
+        full_scale = pair.abs().sum() / 2
+        energies.append(kept.abs().sum(1) / full_scale * ramp)
+    return torch.stack(energies, 1)
+
+
+@lru_cache(maxsize=8)
+def _gabors(device: torch.device) -> Tensor:
+    """Kernels [4 orientations, 2 phases, 27, 27]: sd 2 across the bars and 4 along them, period pi pixels, phases 0
+    and 90 degrees; zero mean, unit energy."""
+    offset = torch.arange(-GABOR_RADIUS, GABOR_RADIUS + 1, dtype=torch.float64)
+    y, x = offset[:, None], offset
+    pairs = []
+    for degrees in (0, 45, 90, 135):
+        angle = math.radians(degrees)
+        across, along = x * math.cos(angle) + y * math.sin(angle), y * math.cos(angle) - x * math.sin(angle)
+        envelope = torch.exp(-(across**2) / (2 * 2.0**2) - along**2 / (2 * 4.0**2))
+        for wave in (torch.cos(2 * across), torch.sin(2 * across)):
+            kernel = wave * envelope
+            kernel = kernel - kernel.mean()
+            pairs.append(kernel / kernel.square().sum().sqrt())
+    return torch.stack(pairs).view(4, 2, *kernel.shape).to(device)
+
+
+def _smooth(size: int) -> int:
+    """The smallest number from ``size`` on without a prime factor above 5: a fast transform length."""
+    while True:
+        rest = size
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1:
+            return size
+        size += 1
+
+
+# --- the two walks ----------------------------------------------------------------------------------------------------
+
+
+def activation(maps: Tensor) -> Tensor:
+    """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
+    nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
+    flat = maps.flatten(1)
+    total = torch.empty_like(flat)
+    for part, pairs in _portions(flat):
+        values = flat[part]
+        torch.sub(values[:, :, None], values[:, None, :], out=pairs).abs_().mul_(nearness)
+        torch.sum(pairs, 2, out=total[part])
+    return _shares(total).view_as(maps)
+
+
+def concentration(maps: Tensor) -> Tensor:
+    """The equilibrium of the second walk (graph normalisation) on each map [chains, rows, columns] of values from 0:
+    its weight from j to i, j = i included, is nearness times A_i."""
+    nearness = _nearness(*maps.shape[1:], NORMALISATION_SIGMA, maps.device)
+    flat = maps.flatten(1)
+    near = torch.empty_like(flat)
+    for part, pairs in _portions(flat):
+        torch.mul(flat[part][:, None, :], nearness, out=pairs)
+        torch.sum(pairs, 2, out=near[part])
+    return _shares(flat * near).view_as(maps)
+
+
+def _shares(total: Tensor) -> Tensor:
+    whole = total.sum(1, keepdim=True)
+    return total / torch.where(whole > 0, whole, 1.0)
+
+
+def _portions(flat: Tensor) -> list[tuple[slice, Tensor]]:
+    """Slices of chains [chains, nodes] and a buffer for the pairs of each slice: one chain at a time on a CPU, whose
+    caches hold one; as many as fit in 256 MB elsewhere, where a launch costs more than memory."""
+    chains, nodes = flat.shape
+    many = 1 if flat.device.type == "cpu" else max(1, 2**28 // (nodes * nodes * flat.element_size()))
+    buffer = torch.empty((min(many, chains), nodes, nodes), dtype=flat.dtype, device=flat.device)
+    starts = range(0, chains, many)
+    return [(slice(start, min(start + many, chains)), buffer[: min(many, chains - start)]) for start in starts]
+
+
+@lru_cache(maxsize=8)
+def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Tensor:
+    """exp(-distance**2 / (2 sigma**2)) between all cells [nodes, nodes], without wrapping; ``sigma`` as a share of the
+    mean of both sides."""
+    spread = sigma * (rows + columns) / 2
+    y = torch.arange(rows, dtype=torch.float64).repeat_interleave(columns)
+    x = torch.arange(columns, dtype=torch.float64).repeat(rows)
+    squared = (y[:, None] - y) ** 2 + (x[:, None] - x) ** 2
+    return torch.exp(-squared / (2 * spread**2)).to(device)
+
+
+# --- from the sum to the frame ----------------------------------------------------------------------------------------
+
+
+def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
+    """Attenuate the border, blur, resize; to 0..1 after each step."""
+    rows, columns = master.shape[1:]
+    ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
+    spread = BLUR_SIGMA * max(rows, columns)
+    blurred = _unit(master * ramp)[:, None]
+    for side in (2, 3):
+        blurred = resample(blurred, side, *_blur_taps(blurred.shape[side], spread, master.device))
+    return _unit(resize(_unit(blurred), height, width))[:, 0]
+
+
+def _unit(maps: Tensor) -> Tensor:
+    """Each map shifted and scaled to 0..1, in its place; 0 where it is flat."""
+    low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
+    extent = high - low
+    return maps.sub_(low).div_(torch.where(extent > 0, extent, 1.0))
+
+
+@lru_cache(maxsize=64)
+def _ramp(side: int, border: int, device: torch.device) -> Tensor:
+    """1, falling linearly to 1 / (border + 1) at both ends; the border is at most half the side."""
+    border = min(border, side // 2)
+    place = torch.arange(side, dtype=torch.float64)
+    return ((torch.minimum(place, side - 1 - place) + 1) / (border + 1)).clamp(max=1.0).to(device)
+
+
+@lru_cache(maxsize=64)
+def _blur_taps(side: int, spread: float, device: torch.device) -> tuple[Tensor, Tensor]:
+    """A Gaussian cut off at three standard deviations (rounded up to a whole cell)."""
+    reach = math.ceil(3 * spread)
+    offset = torch.arange(-reach, reach + 1)[:, None]
+    weight = torch.exp(-(offset.double() ** 2) / (2 * spread**2))
+    index = (torch.arange(side) + offset).clamp(0, side - 1)
+    return index.to(device), (weight / weight.sum()).expand(-1, side).contiguous().to(device)

@@ -1,0 +1,242 @@
+"""The return-fixation model in torch: Zhang, Armendariz, Xiao, Rose, Bendtz, Livingstone, Ponce and Kreiman, "Look
+twice: a generalist computational model predicts return fixations across tasks and species", PLoS Computational Biology
+18(11), 2022.
+
+On a grid of 64 x 64 cells over the frame, the next fixation is the cell with the highest
+
+    map + 0.2346 x saccade prior - 0.93 x memory
+
+- The map runs from 0 to 1: saliency in free viewing (:func:`saliency`), similarity to the target in search.
+- The prior says how often people's eyes go so far in that direction (``saccade_prior``); it is
+  shifted so that its centre lies on the current fixation.
+- Memory inhibits return, and fades: the maximum over all past fixations of m exp(-d**2 / (2 s**2)), where
+  m = max(0.92**age, 0.5), age 0 is the current fixation, and d is a distance on axes that run from 0 at the first
+  cell to 1 at the last. No place is taken for ever, so a path can return, and is never exhausted.
+
+The first fixation is cell 2016 (row 31, column 32), forced. A cell stands for the pixel of the frame that holds its
+centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
+
+What differs from the published program: it stores all three terms in 8 bits and so picks by 255 levels, where here a
+map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
+cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left. On the one image
+whose maps are published with it, its map and its own prior give 14 of its 15 fixations here, the last one differing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+from torch import Tensor, nn
+
+from agents.attention.models import similarity, vgg
+from agents.attention.models.saccade_prior import GRID
+from agents.attention.scanpath import STEPS, Plan, Scanpath, Walk
+from agents.errors import AnswerError
+
+START = 2016
+FRAME = (1280, 1024)  # on which saliency maps are made: the original's
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """How long and how widely fixations inhibit: ``spread`` is s above, ``floor`` the least that m falls to."""
+
+    spread: float
+    floor: float
+
+
+MEMORIES = {"natural": Memory(0.02, 0.5), "waldo": Memory(0.017, 0.47), "array": Memory(0.08, 0.5)}
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of the three terms of the score, and what remains of m after a fixation."""
+
+    map: float = 1.0
+    prior: float = 0.2346
+    memory: float = 0.93
+    decay: float = 0.92
+
+
+def scanpaths(
+    maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
+) -> list[Scanpath | AnswerError]:
+    """One scanpath for each map of a batch, on the device of the maps.
+
+    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``prior`` is
+    [128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its place.
+    Nothing depends on what else is in the batch.
+    """
+    if maps.shape != (len(plans), GRID, GRID) or len(memories) != len(plans) or prior.shape != (2 * GRID, 2 * GRID):
+        raise ValueError(
+            f"maps must be [batch, {GRID}, {GRID}] with a plan and a memory each, and the prior twice as wide: "
+            f"{list(maps.shape)}, {len(plans)} plans, {len(memories)} memories, {list(prior.shape)}"
+        )
+    good = maps.isfinite().flatten(1).all(1).nonzero()[:, 0].tolist()
+    levels = (maps[good].double() * STEPS).round_() / STEPS
+    walk = _Walk(levels, [plans[index] for index in good], [memories[index] for index in good], prior, weights)
+    paths = dict(zip(good, walk.run(), strict=True))
+    error = "the map to choose fixations from is not finite"
+    return [paths.get(index) or AnswerError("bad_map", error) for index in range(len(maps))]
+
+
+class _Walk(Walk):
+    """The paths of a batch of maps, and what those that go on remember.
+
+    Memory needs no list of fixations. With g_i for the Gaussian around fixation i, the maximum over i of
+    max(decay**age_i, floor) g_i is the larger of floor x (the maximum of g_i) and the maximum of decay**age_i g_i, and
+    both maxima can be carried from step to step.
+    """
+
+    def __init__(
+        self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
+    ) -> None:
+        super().__init__(plans)
+        self.paths = [[_pixel(START, plan.frame)] for plan in plans]
+        self.weights = weights
+        self.prior = prior.to(maps) * weights.prior
+        self.places = torch.arange(GRID, device=maps.device)
+        self.maps = maps * weights.map
+        self.spread = maps.new_tensor([memory.spread for memory in memories])[:, None]
+        self.floor = maps.new_tensor([memory.floor for memory in memories])[:, None, None]
+        self.cell = torch.full((len(maps),), START, device=maps.device)
+        self.ever = torch.zeros_like(maps)
+        self.recent = torch.zeros_like(maps)
+
+    def run(self) -> list[Scanpath]:
+        """Step until every path has ended."""
+        kept = list(range(len(self.plans)))
+        while going := self.going():
+            if len(going) < len(kept):
+                self._keep([kept.index(index) for index in going])
+                kept = going
+            for index, cell in zip(going, self._step(), strict=True):
+                self.paths[index].append(_pixel(cell, self.plans[index].frame))
+        return self.scanpaths()
+
+    def _keep(self, places: list[int]) -> None:
+        """Drop the rows of paths that have ended."""
+        index = torch.tensor(places, device=self.maps.device)
+        for name in ("maps", "spread", "floor", "cell", "ever", "recent"):
+            setattr(self, name, getattr(self, name)[index])
+
+    def _step(self) -> list[int]:
+        """The next cell of each path that goes on."""
+        down = self.places - self.cell[:, None] // GRID
+        across = self.places - self.cell[:, None] % GRID
+        near = self._gaussian(down)[:, :, None] * self._gaussian(across)[:, None, :]
+        self.ever = torch.maximum(self.ever, near)
+        self.recent = torch.maximum(self.recent * self.weights.decay, near)
+        memory = torch.maximum(self.ever * self.floor, self.recent)
+        shifted = self.prior[GRID + down[:, :, None], GRID + across[:, None, :]]
+        score = self.maps + shifted - memory * self.weights.memory
+        self.cell = (score * STEPS).round_().flatten(1).argmax(1)  # the first maximum
+        cells: list[int] = self.cell.tolist()
+        return cells
+
+    def _gaussian(self, offset: Tensor) -> Tensor:
+        return torch.exp(-((offset / (GRID - 1) / self.spread) ** 2) / 2)
+
+
+def _pixel(cell: int, frame: tuple[int, int]) -> tuple[int, int]:
+    row, column = divmod(cell, GRID)
+    x, y = ((2 * place + 1) * side // (2 * GRID) for place, side in ((column, frame[0]), (row, frame[1])))
+    return x, y
+
+
+# --- the maps ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """What one stimulus shows: in free viewing ``pictures`` (see :func:`squares`), otherwise ``search`` and ``target``
+    (see :mod:`agents.attention.models.similarity`)."""
+
+    pictures: Sequence[Tensor] = ()
+    search: similarity.Search | None = None
+    target: Tensor | None = None
+
+
+def maps(features: nn.Sequential, seen: Sequence[Seen], ways: similarity.Ways, border: int) -> Tensor:
+    """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of ``features`` (VGG16's)."""
+    device = next(features.parameters()).device
+    result = torch.empty((len(seen), GRID, GRID), dtype=torch.float64, device=device)
+    searches = {index: item.search for index, item in enumerate(seen) if item.search is not None}
+    if searches:
+        targets = [seen[index].target for index in searches]
+        responses = similarity.responses(features, list(searches.values()), targets, ways)
+        for (index, search), response in zip(searches.items(), responses, strict=True):
+            result[index] = at_cells(similarity.paste([response], search.frame, ways)[0])
+    for index, item in enumerate(seen):
+        if item.search is None:
+            result[index] = saliency(features, [picture.to(device) for picture in item.pictures], border)
+    return result
+
+
+def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> Tensor:
+    """The bottom-up map of one picture, float64 [64, 64] from 0 to 1 (all 0 where it is flat).
+
+    ``features`` is VGG16's. ``images`` is the picture at several sizes, each uint8 [side, side, 3] and on the device of
+    the features: the whole frame, brought to a square. Each size's map is relu4_3 summed over its channels, brought to
+    0..1 and cubically to 1280 x 1024 pixels. Their mean is brought to 0..1, set to 0 where it is less than ``border``
+    pixels from the edge, brought to 0..1 again, and read at the centres of the cells.
+
+    One picture goes through the network at a time: its map is the same whatever else is answered with it.
+    """
+    layers = features[: vgg.LAYERS["relu4_3"] + 1]
+    width, height = FRAME
+    total = torch.zeros((height, width), dtype=torch.float64, device=images[0].device)
+    for image in images:
+        pixels = vgg.normalise(image.permute(2, 0, 1)[None], "imagenet")
+        response = layers(pixels.contiguous(memory_format=torch.channels_last))  # up to 1.4 times as fast on the CPU
+        plane = _unit(response[0].sum(0, dtype=torch.float64))
+        total += _cubic(plane.shape[0], height, plane.device) @ plane @ _cubic(plane.shape[1], width, plane.device).T
+    framed = torch.zeros_like(total)
+    inside = slice(border, height - border), slice(border, width - border)
+    framed[inside] = _unit(total)[inside]
+    return at_cells(_unit(framed))
+
+
+def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
+    """A picture [height, width, 3] as :func:`saliency` takes it, CPU: at the largest size, and from there at each."""
+
+    def resized(picture: PILImage.Image, side: int) -> PILImage.Image:
+        return picture.resize((side, side), PILImage.Resampling.BILINEAR)
+
+    largest = resized(PILImage.fromarray(pixels), max(sizes))
+    return [torch.from_numpy(np.array(resized(largest, side))) for side in sizes]
+
+
+def at_cells(saliency: Tensor) -> Tensor:
+    """A map [height, width] of a frame at the pixels that its cells stand for, [64, 64]."""
+    height, width = saliency.shape
+    cells = [_pixel(cell, (width, height)) for cell in range(0, GRID * GRID, GRID + 1)]  # the diagonal
+    x, y = torch.tensor(cells, device=saliency.device).T
+    return saliency[y[:, None], x]
+
+
+def _unit(plane: Tensor) -> Tensor:
+    """A map shifted and scaled to 0..1; 0 where it is flat."""
+    low, high = plane.aminmax()
+    return (plane - low) / torch.where(high > low, high - low, 1.0)
+
+
+@lru_cache(maxsize=32)
+def _cubic(side: int, length: int, device: torch.device) -> Tensor:
+    """Weights [length, side] that bring ``side`` values to ``length`` by Keys' cubic (a = -0.5), the edge repeated."""
+    place = (torch.arange(length, dtype=torch.float64) + 0.5) * side / length - 0.5
+    weights = torch.zeros((length, side), dtype=torch.float64)
+    for tap in range(-1, 3):
+        source = place.floor() + tap
+        distance = (source - place).abs()
+        near = (1.5 * distance - 2.5) * distance**2 + 1
+        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
+        weight = torch.where(distance <= 1, near, torch.where(distance < 2, far, 0.0))
+        weights.scatter_add_(1, source.long().clamp(0, side - 1)[:, None], weight[:, None])
+    return weights.to(device)

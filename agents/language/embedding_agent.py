@@ -1,0 +1,153 @@
+"""Word association by embeddings: the word of a vocabulary whose vector is nearest to the cue's.
+
+A family says what the vector of a word is (:mod:`agents.language.vector_files`, :mod:`agents.language.gpt2_embedding`,
+:mod:`agents.language.minilm`); the vocabulary, the search and the rules for answers are here. The papers leave the
+vocabulary, capitals, spaces and words of several tokens unstated [?]: they are settings.
+
+Nothing is drawn. Sample k of a stimulus is the acceptable word of rank k, as a beam search has beams; the version
+(free or prompted) and its examples make no difference.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from pydantic import Field
+
+from agents.answers import Skipped, WordAnswer
+from agents.contract import GIB, Agent, Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.language.words import vocabulary, wordnet
+from agents.language.words.nearest import Metric, NearestWords
+from agents.language.words.rules import CUE, RuleSettings, judge, letters
+from agents.stimuli import Stimulus, Task, WordStimulus
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class EmbeddingSettings(RuleSettings):
+    """Which words may be answers, and how the nearest is found."""
+
+    vocabulary: int = Field(12_000, ge=1, le=300_000)
+    """So many of wordfreq's most frequent words are candidates [?]; the papers' rarest (no cue) has rank 11,309."""
+    metric: Metric = "euclidean"
+    """How far apart two vectors are: by Euclidean distance, as in the papers, or by 1 minus their cosine."""
+    candidates: int = Field(10, ge=1, le=100)
+    """So many acceptable words stand in the record, and so many samples there are: sample k is the word of rank k."""
+
+
+E = TypeVar("E", bound=EmbeddingSettings)
+
+
+class EmbeddingAgent(Agent[E]):
+    """Base of the agents that answer with the nearest word. A family gives :meth:`_vocabulary` and :meth:`_vectors`."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
+    memory = 2 * GIB
+    batch_size = 64
+
+    def __init__(self, settings: E, name: str) -> None:
+        super().__init__(settings, name)
+        self.max_samples = settings.candidates
+
+    def missing(self) -> str | None:
+        return vocabulary.missing() or super().missing()
+
+    def open(self) -> None:
+        self._words = vocabulary.most_frequent(self.settings.vocabulary)
+
+    def load(self, device: str) -> None:
+        self._load_model(device)
+        words, vectors = self._vocabulary()
+        if not words:
+            raise UnavailableError(f"agent {self.name}: none of the {len(self._words):,} words has a vector")
+        self._nearest = NearestWords(words, vectors, self.settings.metric, device)
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, WordStimulus)
+        return stimulus.cue
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import numpy as np
+
+        cues = list(dict.fromkeys(batch))
+        vectors: dict[str, NDArray[np.floating]] = {}
+        found: dict[str, _Found | AnswerError] = {}
+        for cue, vector in zip(cues, self._vectors(cues), strict=True):
+            if isinstance(vector, AnswerError):
+                found[cue] = vector
+            elif np.isfinite(vector).all():
+                vectors[cue] = vector
+            else:
+                found[cue] = AnswerError("bad_vector", "the cue's vector has numbers that are not finite")
+        if vectors:
+            around = self._nearest.around(np.stack(list(vectors.values())))
+            found |= {cue: self._search(cue, words) for cue, words in zip(vectors, around, strict=True)}
+        return [_reply(found[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
+
+    def provenance(self) -> dict[str, Any]:
+        return {
+            **super().provenance(),
+            "vocabulary": vocabulary.describe(self._words),
+            "words_with_vectors": len(self._nearest.words),
+            "lemmas": f"WordNet {wordnet.VERSION}",
+        }
+
+    def close(self) -> None:
+        del self._nearest
+        super().close()
+
+    # what a family gives
+
+    @abstractmethod
+    def _load_model(self, device: str) -> None:
+        """Load what vectors are made of."""
+
+    @abstractmethod
+    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+        """Those of ``self._words`` that have vectors, in their order, and the vectors [words, dimensions]."""
+
+    @abstractmethod
+    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+        """The vector of each cue, which may be several words; the same whatever else is in ``cues``."""
+
+    def _search(self, cue: str, words: Iterator[tuple[str, float]]) -> _Found:
+        """Go outwards from the cue until there are enough acceptable words."""
+        found = _Found()
+        same = letters(cue)
+        for word, distance in words:
+            judged = judge(word, cue, self.settings)
+            rule = CUE if word == same else judged.rule
+            if rule is not None:
+                found.skipped.append((len(found.words), Skipped(word=word, rule=rule)))
+            elif judged.word not in found.words:  # "dogs" may come before "dog"
+                found.words[judged.word] = {"word": word, "distance": round(distance, 6)}
+            if len(found.words) == self.settings.candidates:
+                break
+        return found
+
+
+@dataclass(slots=True)
+class _Found:
+    """``words``: by each acceptable word which word of the vocabulary it comes from and how far away that is;
+    ``skipped``: the words that broke a rule, each with the number of acceptable ones before it."""
+
+    words: dict[str, dict[str, Any]] = field(default_factory=dict)
+    skipped: list[tuple[int, Skipped]] = field(default_factory=list)
+
+
+def _reply(found: _Found | AnswerError, rank: int) -> Reply | AnswerError:
+    if isinstance(found, AnswerError):
+        return found
+    words = list(found.words)
+    if rank >= len(words):
+        return AnswerError("no_word", f"sample {rank} is the word of rank {rank}, but {len(words)} words were found")
+    answer = WordAnswer(
+        word=words[rank], candidates=words, skipped=[skipped for before, skipped in found.skipped if before <= rank]
+    )
+    return Reply(answer, raw=found.words[words[rank]])

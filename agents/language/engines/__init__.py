@@ -1,0 +1,1 @@
+"""What runs a language model: transformers, vLLM, or a server with OpenAI's interface."""

@@ -1,0 +1,174 @@
+"""What the engines that run a model from a local folder share: prompts as tokens, and tokens as text.
+
+Each of them gives its model the very same tokens. A prompt that is too long for the model loses its beginning;
+:meth:`LocalEngine.excess` tells beforehand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.request import Asked, Sampling
+from agents.loading import load_part
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What Llama's templates take for today where they are told nothing, so that a prompt is the same tomorrow.
+TODAY = "26 Jul 2024"
+
+
+class LocalEngine(ABC):
+    """One model from a local ``folder``.
+
+    ``template`` (Jinja) says how a chat is written where it is not to be the tokenizer's own. ``positions``: the most
+    tokens of a prompt and its reply together, where the model has positions for more.
+    """
+
+    _size: int  # of the vocabulary that the model has embeddings for; known once it is loaded
+
+    def __init__(self, folder: Path, *, template: str | None = None, positions: int | None = None) -> None:
+        self.folder = folder
+        self._template = template
+        self._most = positions
+        self._newest: tuple[Asked, list[int]] | None = None  # what :meth:`_tokens` was asked last, and its answer
+
+    def open(self, *, chat: bool = False) -> None:
+        """Load the tokenizer. Raises UnavailableError; for ``chat`` also if nothing says how a chat is written."""
+        from transformers import AutoConfig, AutoTokenizer
+
+        self._about = load_part(AutoConfig, self.folder, "configuration")
+        self._tokenizer = load_part(AutoTokenizer, self.folder, "tokenizer")
+        self._encodes = bool(self._about.is_encoder_decoder)
+        known = getattr(self._about, "max_position_embeddings", None)
+        self._positions: int | None = min((one for one in (known, self._most) if one), default=None)
+        added = {token: piece for token, piece in self._tokenizer.added_tokens_decoder.items() if piece.special}
+        self._special = frozenset(added) | frozenset(self._tokenizer.all_special_ids)
+        self._marks = sorted({piece.content for piece in added.values()} | set(self._tokenizer.all_special_tokens))
+        if chat and not (self._template or self._tokenizer.chat_template):
+            raise UnavailableError(
+                f"the tokenizer in {self.folder} has no chat template: the model was not trained to chat; use it as a "
+                "completion model, or name a checkpoint that was"
+            )
+        self._takes_system = chat and self._shows_system()
+
+    @abstractmethod
+    def load(self, device: str) -> None:
+        """Load the model. Raises UnavailableError."""
+
+    @abstractmethod
+    def provenance(self) -> dict[str, Any]:
+        """What ran."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the model."""
+
+    def excess(self, asked: Asked) -> int:
+        """How many tokens the prompt has that the model has no position for (0: it fits), beside ``max_tokens``."""
+        return max(0, len(self._tokens(asked)) - self._room(asked.sampling))
+
+    def _end_tokens(self, own: int | Sequence[int] | None) -> list[int]:
+        """The tokens that end a text: the tokenizer's and the model's ``own``. Raises UnavailableError."""
+        several: Iterable[int | None] = own if isinstance(own, Sequence) else [own]
+        ends = {self._tokenizer.eos_token_id, *several} - {None}
+        if not ends:
+            raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
+        return sorted(ends)
+
+    # prompts
+
+    def _fitted(self, asked: Asked) -> list[int]:
+        """The prompt's tokens, the newest that the model has positions for. Raises AnswerError."""
+        tokens = self._tokens(asked)
+        if max(tokens) >= self._size:
+            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
+        room = self._room(asked.sampling)
+        if room < 1 or (self._encodes and self._positions and asked.sampling.max_tokens > self._positions):
+            raise AnswerError(
+                "no_room", f"the model has {self._positions} positions, too few for {asked.sampling.max_tokens} tokens"
+            )
+        return tokens[max(0, len(tokens) - room) :]
+
+    def _room(self, sampling: Sampling) -> int:
+        """How many tokens a prompt may have."""
+        if not self._positions:
+            return 1 << 31
+        return self._positions if self._encodes else self._positions - sampling.max_tokens
+
+    def _tokens(self, asked: Asked) -> list[int]:
+        """The prompt's tokens, at least one. Special ones are the template's and the tokenizer's own: what looks like
+        one in the text is taken out, as it could end a message or begin another speaker's."""
+        newest = self._newest
+        if newest is None or newest[0] != asked:
+            newest = self._newest = (asked, self._tokenized(asked))
+        return newest[1]
+
+    def _tokenized(self, asked: Asked) -> list[int]:
+        if asked.prompt is not None:
+            text = self._plain(asked.prompt)
+            tokens: list[int] = self._tokenizer(text, add_special_tokens=not self._encodes, verbose=False)["input_ids"]
+            if self._encodes:
+                tokens = [*tokens, self._tokenizer.eos_token_id]
+        else:
+            tokens = self._tokenizer(self._written(asked), add_special_tokens=False, verbose=False)["input_ids"]
+        if tokens:
+            return tokens
+        start = self._tokenizer.bos_token_id
+        return [self._tokenizer.eos_token_id if start is None else start]
+
+    def _written(self, asked: Asked) -> str:
+        """A chat as the template writes it, up to where the model begins."""
+        if any(message.image is not None for message in asked.messages):
+            raise AnswerError("no_images", "this engine reads no images")
+        messages = [{"role": one.role, "content": self._plain(one.text)} for one in asked.messages]
+        if not self._takes_system and len(messages) > 1 and messages[0]["role"] == "system":
+            system, first, *others = messages
+            messages = [{"role": first["role"], "content": f"{system['content']}\n\n{first['content']}"}, *others]
+        elif not self._takes_system and messages and messages[0]["role"] == "system":
+            messages[0]["role"] = "user"
+        return self._template_text(messages)
+
+    def _template_text(self, messages: list[dict[str, str]]) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            text: str = self._tokenizer.apply_chat_template(
+                messages,
+                chat_template=self._template,
+                add_generation_prompt=True,
+                tokenize=False,
+                date_string=TODAY,
+            )
+        except (TemplateError, ValueError, TypeError) as error:
+            raise AnswerError("bad_prompt", f"the chat template refuses this chat: {error}") from None
+        return text
+
+    def _shows_system(self) -> bool:
+        """Whether the template takes a system message and writes it."""
+        try:
+            text = self._template_text([{"role": "system", "content": "PROBE"}, {"role": "user", "content": "Hi"}])
+        except AnswerError:
+            return False
+        return "PROBE" in text
+
+    def _plain(self, text: str) -> str:
+        """The text without anything that the tokenizer would read as a special token."""
+        before = None
+        while before != text:
+            before = text
+            for mark in self._marks:
+                text = text.replace(mark, "")
+        return text
+
+    # texts
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        """What is said: without special tokens."""
+        return self._raw([token for token in tokens if token not in self._special])
+
+    def _raw(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))

@@ -1,0 +1,1 @@
+"""Agents of all six tasks."""

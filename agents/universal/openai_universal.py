@@ -1,0 +1,212 @@
+"""One multimodal model for all six tasks, as the papers' GPT-4o: on any server with OpenAI's interface.
+
+**Images.** What is sent are the stimulus's own bytes if they are PNG, JPEG, WEBP or GIF and any plain decoder sees in
+them what everything else here sees (:mod:`agents.images`). Where it would not (an EXIF orientation, transparency, CMYK,
+16 bits, an animation) and for other formats, a PNG of the decoded pixels is sent: servers differ in what they make of
+those. A record says which (``image``: "original" or "png").
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
+from agents.contract import GIB, Draw, Reply, Verdict
+from agents.images import Image
+from agents.language.engines.openai import ServerSaid
+from agents.language.engines.request import Asked, ChatMessage, Sampling
+from agents.language.openai_chat import TalkingAgent, TalkSettings
+from agents.stimuli import (
+    TASKS,
+    AttentionStimulus,
+    CaptionStimulus,
+    ColorStimulus,
+    ConversationStimulus,
+    ObjectStimulus,
+    Stimulus,
+    WordStimulus,
+)
+from agents.universal.prompts import COLOR, OBJECTS, SCANPATH, read_caption, read_color, read_objects
+from agents.universal.scanpath_replies import read_scanpath
+from agents.vision.caption_rules import MIN_WORDS, Flag, flags, words
+from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths
+
+SENT = ("PNG", "JPEG", "WEBP", "GIF")  # what OpenAI takes
+READ = 20_000  # characters of a reply that are searched for an answer
+FIXATIONS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A stimulus with an image, ready to be sent: ``data`` as it is or as a PNG, ``frame`` (width, height)."""
+
+    stimulus: Stimulus
+    data: bytes
+    image: str
+    frame: tuple[int, int]
+
+
+class UniversalSettings(TalkSettings):
+    """As for a chat model, and how the questions about images are put."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    temperature: float = Field(1.0, ge=0, le=2)
+    """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
+    color_tokens: int = Field(20, ge=1, le=100_000)
+    """The most tokens of a colour."""
+    object_tokens: int = Field(50, ge=1, le=100_000)
+    """The most tokens of objects."""
+    caption_tokens: int = Field(100, ge=1, le=100_000)
+    """The most tokens of a caption."""
+    scanpath_tokens: int = Field(1024, ge=1, le=100_000)
+    """The most tokens of a scanpath."""
+    lengths: Lengths = LENGTHS
+    """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
+    reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
+    """Flags that make a caption be asked for again; all flags are in the record anyway."""
+    attempts: int = Field(6, ge=1, le=100)
+    """How often a caption, or a message that is too short, is asked for at most."""
+
+
+class UniversalAgent(TalkingAgent[UniversalSettings]):
+    """Asked as people were; a scanpath's prompt knows free viewing only."""
+
+    tasks = TASKS
+    modes = ("free",)
+    Settings = UniversalSettings
+    memory = 1 * GIB  # photographs that are decoded to be looked at
+
+    def __init__(self, settings: UniversalSettings, name: str) -> None:
+        super().__init__(settings, name)
+        rejecting = [partial(_reject, flag) for flag in settings.reject]
+        self.filters = (*self.filters, *rejecting, *NOTES)
+
+    def prepare(self, stimulus: Stimulus) -> Any:
+        """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
+        if isinstance(stimulus, WordStimulus | ConversationStimulus):
+            return stimulus
+        data, image, frame = sendable(stimulus.image)
+        return Picture(stimulus, data, image, frame)
+
+    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        if not isinstance(prepared, Picture):
+            return await super().respond_one(prepared, draw)
+        stimulus, chosen = prepared.stimulus, self.settings
+        if isinstance(stimulus, ColorStimulus):
+            said = await self._look(prepared, COLOR, chosen.color_tokens, draw)
+            color, css_name = read_color(said.text[:READ])
+            return _reply(ColorAnswer(color=color, css_name=css_name), said, prepared)
+        if isinstance(stimulus, ObjectStimulus):
+            said = await self._look(prepared, OBJECTS, chosen.object_tokens, draw)
+            return _reply(ObjectAnswer(labels=read_objects(said.text[:READ])), said, prepared)
+        if isinstance(stimulus, CaptionStimulus):
+            return await self._caption(prepared, draw)
+        assert isinstance(stimulus, AttentionStimulus)
+        return await self._scanpath(prepared, stimulus, draw)
+
+    async def _caption(self, picture: Picture, draw: Draw) -> Reply:
+        limit = max(MIN_WORDS, random.Random(draw.seed).choice(self.settings.lengths))
+        prompt = INSTRUCTIONS.replace("{words}", str(limit))
+        said = await self._look(picture, prompt, self.settings.caption_tokens, draw)
+        text = read_caption(said.text[:READ])
+        known: list[Flag] = ["too_many_words"] if len(words(text)) > limit else []
+        finish = "end" if said.finish == "stop" else said.finish
+        answer = CaptionAnswer(text=text, tokens=said.tokens, finish=finish, flags=flags(text, known))
+        return _reply(answer, said, picture, max_words=limit)
+
+    async def _scanpath(self, picture: Picture, stimulus: AttentionStimulus, draw: Draw) -> Reply:
+        wanted = stimulus.max_fixations or FIXATIONS
+        width, height = picture.frame
+        prompt = SCANPATH.format(count=wanted, width=width, height=height)
+        said = await self._look(picture, prompt, self.settings.scanpath_tokens, draw)
+        found = read_scanpath(said.text[:READ])
+        kept = found[:wanted]
+        spans = [one.duration_ms for one in kept if one.duration_ms is not None]
+        answer = ScanpathAnswer(
+            fixations=[[_whole(one.x), _whole(one.y)] for one in kept],
+            frame=list(picture.frame),
+            stop="maximum" if len(kept) == wanted else "end",
+            forced_first=False,
+            selection="said",
+            durations_ms=spans if len(spans) == len(kept) else None,
+        )
+        return _reply(answer, said, picture, wanted=wanted, named=len(found), durations=len(spans))
+
+    async def _look(self, picture: Picture, prompt: str, tokens: int, draw: Draw) -> ServerSaid:
+        asked = Asked(
+            messages=(ChatMessage("user", prompt, picture.data),),
+            sampling=Sampling(self.settings.temperature, max_tokens=tokens),
+        )
+        return await self._say(asked, draw)
+
+
+def sendable(image: Image) -> tuple[bytes, str, tuple[int, int]]:
+    """(bytes to send, "original" or "png", (width, height)) of an image, by the rule above. Raises ImageError."""
+    import numpy as np
+    from PIL import Image as PILImage
+
+    pixels = image.decode()
+    height, width, _ = pixels.shape
+    data, kind = image.read(), image.header().format
+    if kind in SENT:
+        plain = PILImage.open(io.BytesIO(data), formats=[kind])
+        moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
+        if not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels):
+            return data, "original", (width, height)
+    buffer = io.BytesIO()
+    PILImage.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue(), "png", (width, height)
+
+
+def _reply(answer: Any, said: ServerSaid, picture: Picture, **about: Any) -> Reply:
+    return Reply(answer, {**said.record(), "image": picture.image, **about})
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if value.is_integer() else value
+
+
+# filters: the first makes an attempt be repeated, the others only note
+
+
+def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if isinstance(reply.answer, CaptionAnswer) and flag in reply.answer.flags:
+        return Verdict(flag, True, reply.answer.text[:200])
+    return None
+
+
+def _note_objects(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if isinstance(reply.answer, ObjectAnswer) and len(reply.answer.labels) < 3:
+        return Verdict("fewer_objects", False, f"{len(reply.answer.labels)} of 3")
+    return None
+
+
+def _note_off_frame(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if not isinstance(reply.answer, ScanpathAnswer):
+        return None
+    width, height = reply.answer.frame
+    points = reply.answer.fixations
+    off = sum(not (0 <= x < width and 0 <= y < height) for x, y in points)
+    return Verdict("off_frame", False, f"{off} of {len(points)} fixations") if off else None
+
+
+def _note_fixations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if not isinstance(reply.answer, ScanpathAnswer) or (named := reply.raw["named"]) == (wanted := reply.raw["wanted"]):
+        return None
+    return Verdict("fewer_fixations" if named < wanted else "more_fixations", False, f"{named}, not {wanted}")
+
+
+def _note_durations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if not isinstance(reply.answer, ScanpathAnswer) or reply.answer.durations_ms is not None:
+        return None
+    return Verdict("no_durations", False, f"{reply.raw['durations']} for {len(reply.answer.fixations)} fixations")
+
+
+NOTES = (_note_objects, _note_off_frame, _note_fixations, _note_durations)

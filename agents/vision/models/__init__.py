@@ -1,0 +1,1 @@
+"""Networks and algorithms behind the vision agents that no library has."""

@@ -1,0 +1,183 @@
+"""CLIP's image side where transformers has none: the ResNet towers (RN50x4 and its relatives), and the preprocessing.
+
+Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision", section 2.4: a ResNet-D
+stem of three convolutions, average pooling before every convolution that would have a stride, and attention pooling
+at the end. Names of weights are those of OpenAI's state dicts (``visual.conv1.weight``), which open_clip keeps; all
+sizes are read off the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.nn import functional
+
+from agents.errors import UnavailableError
+from agents.vision.models.clipcap_checkpoint import assign, layers_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MEAN = (0.48145466, 0.4578275, 0.40821073)
+STD = (0.26862954, 0.26130258, 0.27577711)
+HEAD_WIDTH = 64
+SIZED = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
+COUNTER = "num_batches_tracked"
+STRIDE = 32  # pixels of the image per cell of the last feature map
+
+
+class ClipPixels:
+    """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it.
+
+    The shorter side is brought to ``size`` by Pillow's bicubic filter (the longer one is truncated to whole pixels),
+    then the centre is cut out. torchvision, and with it CLIP, rounds the corner of the cut half to even, where
+    transformers' image processor rounds it down: a shift by one pixel in some sizes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._mean, self._std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
+        """uint8 [height, width, 3] to float32 [3, size, size], by the mean and deviation of CLIP's training set."""
+        height, width, _ = pixels.shape
+        size, shorter = self.size, min(height, width)
+        scaled = (int(size * width / shorter), int(size * height / shorter))
+        image = Image.fromarray(pixels)
+        if scaled != image.size:
+            image = image.resize(scaled, Image.Resampling.BICUBIC)
+        left, top = round((scaled[0] - size) / 2), round((scaled[1] - size) / 2)
+        values = torch.from_numpy(np.array(image.crop((left, top, left + size, top + size)))).permute(2, 0, 1)
+        return (values.to(torch.float32) / 255 - self._mean) / self._std
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3, 1x1 convolutions around a shortcut; a stride is an average pool after the second convolution."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.stride = stride
+        self.downsample = None
+        if stride > 1 or inputs != outputs:
+            convolution, norm = nn.Conv2d(inputs, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
+            self.downsample = nn.Sequential(OrderedDict({"-1": nn.AvgPool2d(stride), "0": convolution, "1": norm}))
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = functional.relu(self.bn1(self.conv1(x)))
+        inner = functional.relu(self.bn2(self.conv2(inner)))
+        if self.stride > 1:
+            inner = functional.avg_pool2d(inner, self.stride)
+        inner = self.bn3(self.conv3(inner))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return functional.relu(inner + shortcut)
+
+
+class AttentionPool(nn.Module):
+    """One step of multi-head attention in which the mean of all cells asks and the mean and every cell answer.
+
+    [batch, width, grid, grid] to [batch, outputs].
+    """
+
+    def __init__(self, grid: int, width: int, outputs: int) -> None:
+        super().__init__()
+        self.positional_embedding = nn.Parameter(torch.empty(grid**2 + 1, width))
+        self.q_proj, self.k_proj, self.v_proj = (
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+        )
+        self.c_proj = nn.Linear(width, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        cells = x.flatten(2).transpose(1, 2)
+        tokens = torch.cat((cells.mean(dim=1, keepdim=True), cells), dim=1) + self.positional_embedding
+        query, key, value = self.q_proj(tokens[:, :1]), self.k_proj(tokens), self.v_proj(tokens)
+        query, key, value = (part.unflatten(-1, (-1, HEAD_WIDTH)).transpose(1, 2) for part in (query, key, value))
+        pooled = functional.scaled_dot_product_attention(query, key, value)
+        return self.c_proj(pooled.transpose(1, 2).flatten(1))  # type: ignore[no-any-return]
+
+
+class ClipResNet(nn.Module):
+    """A ResNet tower of CLIP: prepared pixels [batch, 3, ``size``, ``size``] to features [batch, ``outputs``].
+
+    ``width`` is that of the stem (80 in RN50x4), ``blocks`` the bottlenecks of each of the four stages.
+    """
+
+    def __init__(self, width: int, blocks: tuple[int, ...], grid: int, outputs: int) -> None:
+        super().__init__()
+        self.size, self.outputs = grid * STRIDE, outputs
+        self.conv1 = nn.Conv2d(3, width // 2, 3, stride=2, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(width // 2, width // 2, 3, padding=1, bias=False)
+        self.conv3 = nn.Conv2d(width // 2, width, 3, padding=1, bias=False)
+        self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width // 2), nn.BatchNorm2d(width)
+        inputs = width
+        for stage, count in enumerate(blocks):
+            inner = width * 2**stage
+            strides = [1 if stage == 0 else 2, *[1] * (count - 1)]
+            layer = [Bottleneck(inputs if n == 0 else 4 * inner, inner, stride) for n, stride in enumerate(strides)]
+            self.add_module(f"layer{stage + 1}", nn.Sequential(*layer))
+            inputs = 4 * inner
+        self.attnpool = AttentionPool(grid, inputs, outputs)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        x = functional.relu(self.bn1(self.conv1(pixels)))
+        x = functional.relu(self.bn2(self.conv2(x)))
+        x = functional.avg_pool2d(functional.relu(self.bn3(self.conv3(x))), 2)
+        for stage in (1, 2, 3, 4):
+            x = self.get_submodule(f"layer{stage}")(x)
+        pooled: Tensor = self.attnpool(x)
+        return pooled
+
+    @classmethod
+    def from_weights(cls, weights: Mapping[str, Tensor], path: Path) -> ClipResNet:
+        """The tower among the ``weights`` of a whole CLIP model (names begin with ``visual.``) or of its tower alone.
+
+        Raises UnavailableError, naming ``path``, if they are not those of a ResNet tower.
+        """
+        found, prefix = _tower(weights, path)
+        blocks = tuple(layers_of(found, f"layer{stage}.") for stage in (1, 2, 3, 4))
+        with torch.device("meta"):
+            tower = cls(
+                width=found["layer1.0.conv1.weight"].shape[0],
+                blocks=blocks,
+                grid=_grid(found),
+                outputs=found["attnpool.c_proj.weight"].shape[0],
+            )
+        # How many batches the averages were taken over: of no use here, and not every copy of the weights has it.
+        counters = [name for name in tower.state_dict() if name.endswith(COUNTER)]
+        found = {name: value for name, value in found.items() if not name.endswith(COUNTER)}
+        assign(tower, found | dict.fromkeys(counters, torch.zeros(())), path, prefix)
+        return tower
+
+    @staticmethod
+    def size_of(weights: Mapping[str, Tensor], path: Path) -> int:
+        """The side of the images that the tower with these ``weights`` takes. Raises UnavailableError."""
+        return _grid(_tower(weights, path)[0]) * STRIDE
+
+
+def _tower(weights: Mapping[str, Tensor], path: Path) -> tuple[dict[str, Tensor], str]:
+    """The tower's weights without the prefix of their names, and that prefix."""
+    prefix = "visual." if any(name.startswith("visual.") for name in weights) else ""
+    found = {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+    if lacking := [prefix + name for name in SIZED if name not in found]:
+        raise UnavailableError(
+            f"{path} is not a ResNet tower of CLIP in OpenAI's or open_clip's layout: {', '.join(lacking)} missing"
+        )
+    return found, prefix
+
+
+def _grid(found: Mapping[str, Tensor]) -> int:
+    """Cells per side of the last feature map; one more position is that of their mean."""
+    return math.isqrt(found["attnpool.positional_embedding"].shape[0] - 1)

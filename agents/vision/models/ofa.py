@@ -1,0 +1,278 @@
+"""OFA (Wang et al. 2022): an image and an instruction in, text out. Inference only.
+
+The modules are named as the weights of the published transformers-style checkpoints are; what those hold for making
+images (code positions, the decoder's image tables) has no place here. :class:`OFAModel` generates with transformers'
+own ``generate`` ::
+
+    encoded = model.encode(input_ids, pixel_values)
+    model.generate(encoder_outputs=encoded, num_beams=5, max_new_tokens=17)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Cache, EncoderDecoderCache, GenerationMixin, LogitsProcessor, PreTrainedModel
+from transformers.modeling_outputs import Seq2SeqLMOutput
+from transformers.utils.generic import ModelOutput
+
+from agents.vision.models.ofa_attention import (
+    DecoderLayer,
+    EncoderLayer,
+    Source,
+    bucket_bias,
+    image_buckets,
+    image_positions,
+    position_bias,
+    token_buckets,
+)
+from agents.vision.models.ofa_config import IMAGE_CHANNELS, OFAConfig
+from agents.vision.models.ofa_resnet import ResNet
+
+
+@dataclass
+class OFAEncoderOutput(ModelOutput):
+    """``last_hidden_state`` [B, S, D], S = patches + tokens, is what ``generate`` repeats for beams; the decoder itself
+    attends to ``source``, which is no tensor and stays one row per image. ``generate`` changes what it is given: give
+    it what :meth:`rows` makes where the images are to be used again."""
+
+    last_hidden_state: Tensor | None = None
+    source: Source | None = None
+
+    def rows(self, chosen: Sequence[int]) -> OFAEncoderOutput:
+        """The rows of ``chosen``, each any number of times."""
+        assert self.source is not None
+        states = self.source.states[list(chosen)]
+        padding = None if self.source.padding is None else self.source.padding[list(chosen)]
+        return OFAEncoderOutput(states, Source(states, self.source.positions, padding))
+
+
+def hide(bias: Tensor, hidden: Tensor | None) -> Tensor:
+    """``bias`` with the lowest number where ``hidden`` (which broadcasts with it) is True."""
+    return bias if hidden is None else bias.masked_fill(hidden, torch.finfo(bias.dtype).min)
+
+
+def _tables(layers: int, buckets: int, heads: int) -> nn.ModuleList:
+    """One table [buckets, heads] of learned relative positions per layer."""
+    return nn.ModuleList(nn.Embedding(buckets, heads) for _ in range(layers))
+
+
+class OFAEncoder(nn.Module):
+    """Embeds image patches and instruction, in this order, and lets them attend to each other."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.d_model
+        side = 2 * config.image_bucket_size - 1
+        self.embed_tokens = nn.Embedding(config.vocab_size, width)
+        self.layernorm_embedding = nn.LayerNorm(width)
+        self.type_embedding = nn.Embedding(2, width)  # 0: text, 1: image
+        self.embed_images = ResNet(config.resnet_type)
+        self.image_proj = nn.Linear(IMAGE_CHANNELS, width)
+        self.patch_layernorm_embedding = nn.LayerNorm(width)
+        self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
+        self.embed_image_positions = nn.Embedding(config.image_bucket_size**2 + 1, width)
+        self.pos_ln = nn.LayerNorm(width)
+        self.image_pos_ln = nn.LayerNorm(width)
+        self.pos_q_linear = nn.Linear(width, width)
+        self.pos_k_linear = nn.Linear(width, width)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.layer_norm = nn.LayerNorm(width)
+        heads = config.encoder_attention_heads
+        self.token_rel_pos_table_list = _tables(config.encoder_layers, 2 * config.token_bucket_size - 1, heads)
+        self.image_rel_pos_table_list = _tables(config.encoder_layers, side**2 + 3, heads)
+
+    def forward(self, input_ids: Tensor, pixel_values: Tensor, **_: Any) -> OFAEncoderOutput:
+        """``input_ids`` [B, L], padded on the right; ``pixel_values`` [B, 3, H, W], within -1 and 1.
+
+        Other arguments are those that ``generate`` hands to every encoder; none has a meaning here.
+        """
+        config = self.config
+        patches = self.embed_images(pixel_values)
+        height, width = patches.shape[-2:]
+        if max(height, width) > config.image_bucket_size:
+            raise ValueError(
+                f"an image of {height} x {width} patches; the model has positions for "
+                f"{config.image_bucket_size} x {config.image_bucket_size}"
+            )
+        grid = image_positions(height, width, config.image_bucket_size).to(input_ids.device)
+        text = torch.arange(input_ids.shape[1], device=input_ids.device)
+        states, positions = self._embed(input_ids, patches.flatten(2).transpose(1, 2), text, grid)
+
+        padding = torch.cat([grid.new_zeros(len(input_ids), len(grid)).bool(), input_ids.eq(config.pad_token_id)], 1)
+        padded = bool(padding.any())
+        if padded:
+            states = states.masked_fill(padding[..., None], 0.0)
+        hidden = padding[:, None, None, :] if padded else None
+
+        everywhere = position_bias(
+            self.pos_q_linear(positions),
+            self.pos_k_linear(positions),
+            config.encoder_attention_heads,
+            config.attn_scale_factor,
+        )
+        image = image_buckets(grid, config.image_bucket_size)
+        tokens = token_buckets(text, text, config.token_bucket_size)
+        tables = (self.image_rel_pos_table_list, self.token_rel_pos_table_list)
+        for layer, image_table, token_table in zip(self.layers, *tables, strict=True):
+            bias = everywhere.clone()
+            bias[:, :, : len(grid), : len(grid)] += bucket_bias(image_table, image)
+            bias[:, :, len(grid) :, len(grid) :] += bucket_bias(token_table, tokens)
+            states = layer(states, hide(bias, hidden))
+        states = self.layer_norm(states)
+        return OFAEncoderOutput(states, Source(states, positions, padding if padded else None))
+
+    def _embed(self, input_ids: Tensor, patches: Tensor, text: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
+        """The states [B, S, D] that the layers begin with, and the position embeddings [1, S, D]."""
+        tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
+        images = self.image_proj(patches) + self.type_embedding.weight[1]
+        at_text, at_image = self.embed_positions(text)[None], self.embed_image_positions(grid)[None]
+        if self.config.entangle_position_embedding:
+            tokens, images = tokens + at_text, images + at_image
+        states = torch.cat([self.patch_layernorm_embedding(images), self.layernorm_embedding(tokens)], 1)
+        return states, torch.cat([self.image_pos_ln(at_image), self.pos_ln(at_text)], 1)
+
+
+class OFADecoder(nn.Module):
+    """Attends to the tokens so far and to the encoder's states."""
+
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.d_model
+        self.layernorm_embedding = nn.LayerNorm(width)
+        self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
+        self.pos_ln = nn.LayerNorm(width)
+        self.self_pos_q_linear = nn.Linear(width, width)
+        self.self_pos_k_linear = nn.Linear(width, width)
+        self.cross_pos_q_linear = nn.Linear(width, width)
+        self.cross_pos_k_linear = nn.Linear(width, width)
+        self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.decoder_layers))
+        self.layer_norm = nn.LayerNorm(width)
+        self.token_rel_pos_table_list = _tables(
+            config.decoder_layers, 2 * config.token_bucket_size - 1, config.decoder_attention_heads
+        )
+
+    def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
+        """``embedded``: embeddings of the tokens that are not in ``cache``, [B, q, D] -> states [B, q, D]."""
+        config = self.config
+        heads, factor = config.decoder_attention_heads, config.attn_scale_factor
+        self_cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+        past = 0 if self_cache is None else self_cache.get_seq_length()
+        steps = torch.arange(past + embedded.shape[1], device=embedded.device)
+        at = self.embed_positions(steps)[None]
+        states = self.layernorm_embedding(embedded + at[:, past:] if config.entangle_position_embedding else embedded)
+
+        at = self.pos_ln(at)
+        now = at[:, past:]
+        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(at), heads, factor)
+        if source.position_keys is None:
+            source.position_keys = self.cross_pos_k_linear(source.positions)
+        across = position_bias(self.cross_pos_q_linear(now), source.position_keys, heads, factor)
+        repeats = source.repeats(len(embedded))
+        if now.shape[1] > 1:  # a single step's bias broadcasts
+            across = across.repeat(1, 1, repeats, 1)
+        if source.padding is not None:
+            across = hide(across, source.padding[:, None, None, :])
+        future = steps[None, :] > steps[past:, None]
+        buckets = token_buckets(steps[past:], steps, config.token_bucket_size)
+        for layer, table in zip(self.layers, self.token_rel_pos_table_list, strict=True):
+            bias = hide(everywhere + bucket_bias(table, buckets), future)
+            states = layer(states, bias, source, across, self_cache)
+        normed: Tensor = self.layer_norm(states)
+        return normed
+
+
+class OFAModel(PreTrainedModel, GenerationMixin):
+    """The whole model. Input and output embeddings are one matrix, ``encoder.embed_tokens``."""
+
+    config_class = OFAConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    _supports_sdpa = True
+    config: OFAConfig
+
+    def __init__(self, config: OFAConfig) -> None:
+        super().__init__(config)
+        self.encoder = OFAEncoder(config)
+        self.decoder = OFADecoder(config)
+        PreTrainedModel.post_init(self)
+
+    def get_encoder(self, modality: str | None = None) -> OFAEncoder:
+        return self.encoder
+
+    def get_decoder(self) -> OFADecoder:
+        return self.decoder
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embed_tokens
+
+    def encode(self, input_ids: Tensor, pixel_values: Tensor) -> OFAEncoderOutput:
+        """What ``generate`` takes as ``encoder_outputs``: the images are embedded once, whatever follows."""
+        encoded: OFAEncoderOutput = self.encoder(input_ids, pixel_values)
+        return encoded
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        pixel_values: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        encoder_outputs: OFAEncoderOutput | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> Seq2SeqLMOutput:
+        """Logits [B, q, vocabulary] for each of ``decoder_input_ids`` [B, q], the tokens that are not in the cache.
+
+        Either ``encoder_outputs`` or ``input_ids`` and ``pixel_values`` are given. ``use_cache`` and ``return_dict``
+        are what ``generate`` says to every model: a cache is used if there is one, the output is never a tuple.
+        """
+        if encoder_outputs is None:
+            assert input_ids is not None
+            assert pixel_values is not None
+            encoder_outputs = self.encode(input_ids, pixel_values)
+        assert decoder_input_ids is not None
+        embedding = self.encoder.embed_tokens
+        assert encoder_outputs.source is not None
+        states = self.decoder(embedding(decoder_input_ids), encoder_outputs.source, past_key_values)
+        logits: Any = nn.functional.linear(states, embedding.weight)
+        kept: Any = past_key_values
+        seen: Any = encoder_outputs.last_hidden_state
+        return Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=seen)
+
+
+class Limits(LogitsProcessor):
+    """fairseq's rules for a text's end and its padding (models/sequence_generator.py), in place.
+
+    Padding is never said; the end not before ``least`` tokens; and after ``most`` tokens, if there is such a limit, the
+    end is all that may follow, with the probability that the model gives it. There transformers lets beams that ran
+    into the limit compete with those that ended, or counts a forced end as certain.
+    """
+
+    def __init__(self, least: int, most: int | None, end: int, pad: int) -> None:
+        self.least = least
+        self.most = most
+        self.end = end
+        self.pad = pad
+        self._start: int | None = None
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """``input_ids`` [rows, length], of which what the first call saw is the prompt; ``scores`` [rows, tokens]."""
+        if self._start is None:
+            self._start = input_ids.shape[1]
+        said = input_ids.shape[1] - self._start
+        scores[:, self.pad] = -torch.inf
+        if said < self.least:
+            scores[:, self.end] = -torch.inf
+        if self.most is not None and said >= self.most:
+            end = scores[:, self.end].clone()
+            scores.fill_(-torch.inf)
+            scores[:, self.end] = end
+        return scores

@@ -1,0 +1,107 @@
+"""``turinglike agents``: what agents there are, and all about one."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Any
+
+from agents import catalogue
+from agents.catalogue import Entry
+from agents.contract import MIB
+from agents.errors import TuringlikeError
+
+
+def about(entry: Entry) -> dict[str, Any]:
+    """Everything the catalogue and the agent's class say, as plain JSON values."""
+    agent = entry.make()
+    checkpoint, revision = agent.checkpoint()
+    missing = agent.missing()
+    return {
+        "name": entry.name,
+        "tasks": list(entry.tasks),
+        "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
+        "summary": entry.summary,
+        "source": entry.source,
+        "in_paper": entry.in_paper,
+        "role": entry.role,
+        "checkpoint": checkpoint,
+        "revision": revision,
+        "licence": entry.licence,
+        "memory_mib": agent.memory // MIB,
+        "device_memory_mib": agent.device_memory // MIB,
+        "batch_size": agent.batch_size,
+        "continuous": agent.continuous(),
+        "settings": _settings(entry),
+        "runs_here": missing is None,
+        "missing": missing,
+        "random_weights": entry.takes_random_weights(),
+    }
+
+
+def _settings(entry: Entry) -> list[dict[str, Any]]:
+    cls = entry.load_class()
+    chosen = entry.make().settings.model_dump(mode="json")
+    schema = cls.Settings.model_json_schema()
+    found = []
+    for name, field in schema.get("properties", {}).items():
+        kind = field.get("enum") or field.get("type") or [one.get("type") for one in field.get("anyOf", [])] or "any"
+        found.append({"name": name, "type": kind, "value": chosen[name], "description": field.get("description", "")})
+    return found
+
+
+def print_agents(*, json: bool) -> int:
+    """All agents that are not for testing only, one line each."""
+    rows = []
+    for entry in catalogue.entries().values():
+        if entry.hidden:
+            continue
+        able = False
+        try:
+            missing = entry.make().missing()
+            able = entry.takes_random_weights()
+        except TuringlikeError as error:
+            missing = str(error)
+        rows.append((entry, missing, able))
+    if json:
+        keys = ("name", "summary", "source", "in_paper", "role", "licence")
+        listed = [
+            {
+                **{key: getattr(entry, key) for key in keys},
+                "tasks": list(entry.tasks),
+                "missing": missing,
+                "random_weights": able,
+            }
+            for entry, missing, able in rows
+        ]
+        print(json_module.dumps(listed, indent=2, ensure_ascii=False))
+        return 0
+    width = max(len(entry.name) for entry, _, _ in rows)
+    tasks = max(len(", ".join(entry.tasks)) for entry, _, _ in rows)
+    print(f"{'agent':{width}}  {'task':{tasks}}  {'in paper':8}  here  what it is")
+    for entry, missing, _ in rows:
+        here = "yes" if missing is None else "no"
+        print(f"{entry.name:{width}}  {', '.join(entry.tasks):{tasks}}  {entry.in_paper:8}  {here:4}  {entry.summary}")
+    if any(missing for _, missing, _ in rows):
+        print("\n`turinglike agents NAME` says what is missing")
+    takers = ", ".join(entry.name for entry, _, able in rows if able)
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {takers}")
+    return 0
+
+
+def print_agent(name: str, *, json: bool) -> int:
+    """One agent in full."""
+    found = about(catalogue.get(name))
+    if json:
+        print(json_module.dumps(found, indent=2, ensure_ascii=False))
+        return 0
+    settings = found.pop("settings")
+    missing = found.pop("missing")
+    found["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    for key, value in found.items():
+        shown = ", ".join(value) if isinstance(value, list) else {None: "-", True: "yes", False: "no"}.get(value, value)
+        print(f"{key.replace('_', ' '):18} {shown}")
+    print("settings")
+    for one in settings:
+        kind = one["type"] if isinstance(one["type"], str) else " | ".join(map(str, one["type"]))
+        print(f"  {name}.{one['name']} = {json_module.dumps(one['value'])}  ({kind})  {one['description']}".rstrip())
+    return 0

@@ -1,0 +1,1 @@
+"""Conversations over the scheduler: two agents, or a person and an agent."""

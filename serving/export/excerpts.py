@@ -1,0 +1,248 @@
+"""The conversations that judges read: their first 3, 6, 9 … exchanges, each as a page and as text, and a separate key.
+
+The folder ``OUT`` holds ``conv{N}_len{L}.html`` and ``conv{N}_len{L}.txt`` and nothing else: the first L exchanges
+(messages) of conversation N, from its beginning. Whoever speaks first is A (dark blue), the other is B (crimson), as in
+the papers, so that a letter tells nothing of the order of a pair. N follows the order of SHA-256(run seed, agent,
+stimulus, sample); no file holds a name of a speaker, an agent, a model or a stimulus but what was said itself; all
+files have one modification time. Who knows the run's seed and the names can work the order out again.
+
+A conversation begins with the history that its stimulus gives, and with its opener. A length that shows nothing but
+these has no file, nor has one for which there are too few messages.
+
+A page stands alone (no request leaves it, and no script but its own may run in it), and is as the papers' experiment
+wants it: in a frame it tells the page around it its height and width. Braces in it are written as character references,
+as the papers' pages are templates of a server, in which "{{" would begin an expression. In a text each message begins a
+line with its letter, and its further lines are indented.
+
+``OUT.key.csv`` has one row per excerpt (:data:`COLUMNS`; the hashes are of the two files, so that a key is never taken
+for that of another export).
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+from pydantic import ValidationError
+
+from agents.answers import ConversationAnswer
+from agents.errors import InputError
+from agents.stimuli import Task
+from serving.conversations.scenario import SIDES, called
+from serving.export.registry import Selection, misfit
+from serving.runs.display_text import count, esc
+from serving.runs.output_paths import MODIFIED
+from serving.runs.stimulus_lookup import Lookup
+
+TASK: Task = "conversation"
+COLUMNS = (
+    "file",
+    "conversation",
+    "exchanges",
+    "agent",
+    "kind",
+    "stimulus",
+    "benchmark_id",
+    "sample",
+    "topic",
+    "a",
+    "b",
+    "a_name",
+    "b_name",
+    "given",
+    "whole",
+    "sha256_html",
+    "sha256_txt",
+)
+EXCERPT = re.compile(r"conv\d+_len\d+\.(?:html|txt)")
+SPEAKERS = "with more than two speakers"
+INDENT = "   "
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+
+_STYLE = (
+    "body{margin:8px;background:white;font-size:medium}p{margin:0 0 .25em}"
+    ".A{color:darkblue}.B{color:crimson}bdi{white-space:pre-wrap;overflow-wrap:anywhere}"
+)
+_SCRIPT = (
+    'addEventListener("load",()=>{const shown=document.documentElement;'
+    'const size={height:shown.scrollHeight,width:shown.scrollWidth };top.postMessage(size,"*")})'
+)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+_HEAD = f"""<!DOCTYPE html>
+<html>
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {_hash(_STYLE)}; \
+script-src {_hash(_SCRIPT)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Conversation</title>
+<style>{_STYLE}</style>
+<script>{_SCRIPT}</script>
+</head>
+<body>
+"""
+_TAIL = "</body>\n</html>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """How conversations are cut: the first ``step``, 2 ``step`` … exchanges, at most ``longest``. Raises InputError.
+
+    The papers showed 3, 6, 9 … 24.
+    """
+
+    step: int = 3
+    longest: int = 24
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.step <= self.longest:
+            raise InputError(
+                f"an excerpt has at least 1 exchange and at most the longest ({self.longest}), not {self.step}"
+            )
+
+    def lengths(self, given: int, whole: int) -> range:
+        """The lengths that a conversation of ``whole`` messages is cut to, of which the first ``given`` are not its
+        agents'."""
+        first = (given // self.step + 1) * self.step
+        return range(first, min(self.longest, whole) + 1, self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Talk:
+    """One conversation: what the key says of it, and (letter, text) of its messages; the first ``given`` of them stand
+    in the stimulus."""
+
+    about: tuple[str, str, str, str | None, int, str | None]  # agent, kind, stimulus, benchmark_id, sample, topic
+    agents: tuple[str, str]  # of A and B; "" for one whose messages are all given
+    names: tuple[str, str]
+    given: int
+    messages: list[tuple[str, str]]
+
+    def place(self, seed: int) -> bytes:
+        """What the order of the conversations follows."""
+        agent, _, stimulus, _, sample, _ = self.about
+        return hashlib.sha256(orjson.dumps([seed, agent, stimulus, sample])).digest()
+
+
+def write_conversations(chosen: Selection, excerpts: Excerpts, folder: Path, key: BinaryIO) -> dict[str, Any]:
+    """Write the selected conversations' excerpts into ``folder`` and their key to ``key``; returns notes for the
+    side-car. Raises InputError that names a record that is no conversation."""
+    with Lookup(chosen.folder) as by_id, Lookup(chosen.folder, "benchmark_id") as by_benchmark:
+        talks = list(_talks(chosen, excerpts, by_id, by_benchmark))
+    seed = chosen.folder.meta.get("seed", 0)
+    talks.sort(key=lambda talk: talk.place(seed))
+    text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    lengths: dict[int, int] = {}
+    for number, talk in enumerate(talks, start=1):
+        for length in excerpts.lengths(talk.given, len(talk.messages)):
+            name, messages = f"conv{number}_len{length}", talk.messages[:length]
+            hashes = [
+                _write(folder / f"{name}{ending}", data)
+                for ending, data in ((".html", _page(messages)), (".txt", _text(messages)))
+            ]
+            shown = (*talk.agents, *talk.names, min(talk.given, length), len(talk.messages))
+            writer.writerow([name, number, length, *talk.about, *shown, *hashes])
+            lengths[length] = lengths.get(length, 0) + 1
+    text.detach()
+    counts = {str(length): lengths[length] for length in sorted(lengths)}
+    told = ", ".join(f"{length}: {pages:,}" for length, pages in counts.items())
+    return {
+        "conversations": {"count": len(talks), **asdict(excerpts), "lengths": counts},
+        "columns": list(COLUMNS),
+        "remarks": [f"{count(len(talks), 'conversation')}; excerpts by their number of exchanges: {told}"],
+    }
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a file that is as old as all others; returns its SHA-256."""
+    data = text.encode()
+    path.write_bytes(data)
+    os.utime(path, (MODIFIED, MODIFIED))
+    return hashlib.sha256(data).hexdigest()
+
+
+def _talks(chosen: Selection, excerpts: Excerpts, by_id: Lookup, by_benchmark: Lookup) -> Iterator[_Talk]:
+    """Every conversation of which there is something to show; the others are left out and counted."""
+    begun = chosen.folder.agents()
+    names = [name for name in chosen.machines() if name in begun and TASK in chosen.tasks(name)]
+    for name in [*names, *chosen.folder.imports()]:
+        for record in chosen.records(name, answers_to=TASK):
+            row = by_id.get(TASK, record["stimulus"])
+            if row is None and record["kind"] in ("human", "published"):
+                row = by_benchmark.get(TASK, record["stimulus"])
+            talk = _talk(record, row or {})
+            if talk is None:
+                chosen.leave_out(record, SPEAKERS)
+            elif not excerpts.lengths(talk.given, len(talk.messages)):
+                chosen.leave_out(record, f"with too few messages for an excerpt of {excerpts.step}")
+            else:
+                yield talk
+
+
+def _talk(record: Record, row: Row) -> _Talk | None:
+    """A record's conversation, or None if more than two take part in it."""
+    try:
+        answer = ConversationAnswer.model_validate(record["answer"])
+    except ValidationError as error:
+        raise misfit(record, "answer", f"not a conversation: {error.errors()[0]['msg']}") from None
+    raw = record["raw"] if isinstance(record["raw"], dict) else {}
+    history = _history(record, row, raw.get("names") or row.get("names"))
+    said = [*history, *((one.speaker, one.text) for one in answer.messages)]
+    letters: dict[str, str] = {}
+    for speaker, _ in said:
+        letters.setdefault(speaker, "AB"[len(letters)] if len(letters) < 2 else "")
+    if len(letters) > 2:
+        return None
+    agents = {one.speaker: one.agent for one in answer.messages}
+    names = [*letters, "", ""][:2]
+    topic = raw.get("topic") or row.get("topic")
+    about = (record["agent"], record["kind"], record["stimulus"], row.get("benchmark_id"), record["sample"], topic)
+    return _Talk(
+        about=about,
+        agents=(agents.get(names[0], ""), agents.get(names[1], "")),
+        names=(names[0], names[1]),
+        given=len(history) + bool(answer.messages and answer.messages[0].finish == "opener"),
+        messages=[(letters[speaker], text) for speaker, text in said],
+    )
+
+
+def _history(record: Record, row: Row, names: Any) -> list[tuple[str, str]]:
+    names = names if isinstance(names, list) and len(names) == len(SIDES) else None
+    try:
+        return [(called(str(one["speaker"]), names), str(one["text"])) for one in row.get("history") or ()]
+    except (KeyError, TypeError):
+        raise misfit(record, "stimulus", "its history is no list of messages") from None
+
+
+def _page(messages: list[tuple[str, str]]) -> str:
+    """Messages as a page of their own."""
+    said = [f'<p class="{letter}">{letter}: <bdi>{_escaped(text)}</bdi></p>\n' for letter, text in messages]
+    return f"{_HEAD}{''.join(said)}{_TAIL}"
+
+
+def _escaped(text: str) -> str:
+    return esc(text, len(text)).replace("{", "&#123;").replace("}", "&#125;")
+
+
+def _text(messages: list[tuple[str, str]]) -> str:
+    """Messages one after the other. No line but a message's first begins with a letter and a colon."""
+    further = f"\n{INDENT}"
+    return "".join(f"{letter}: {further.join(text.splitlines())}\n" for letter, text in messages)

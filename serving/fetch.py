@@ -1,0 +1,112 @@
+"""``turinglike fetch``: brings the checkpoints that agents need, and says what they are."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.catalogue import Entry
+from agents.checkpoints import Download, NoNetworkError, readable
+from agents.contract import Agent
+from agents.errors import InputError, Problem, TuringlikeError
+from agents.selection import resolve
+
+FAILED = 1  # the exit code if not everything was brought
+
+
+def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None, say: Callable[[str], None]) -> int:
+    """Fetch what the agents ``names`` need; returns the exit code. One that fails does not keep the others from it.
+
+    Raises InputError with everything that is wrong with the names and settings, before anything is fetched.
+    """
+    entries, settings = resolve(names, assignments, config)
+    made, failed = _make(entries, settings)
+    brought: dict[Path, int] = {}
+    with _said(say):
+        for name, agent in made.items():
+            try:
+                downloads = _fetch_one(agent, entries[name], say)
+            except (TuringlikeError, OSError) as error:
+                failed.append(name)
+                _complain(name, error)
+            else:
+                brought.update({one.path: one.size for one in downloads})
+    if brought:
+        say(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
+    if failed:
+        print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
+    return FAILED if failed else 0
+
+
+def _fetch_one(agent: Agent[Any], entry: Entry, say: Callable[[str], None]) -> Sequence[Download]:
+    """Without a network, what is on this machine is good enough: then only the newest revision is not known."""
+    try:
+        downloads = agent.fetch()
+    except NoNetworkError as error:
+        if agent.missing() is not None:
+            raise
+        say(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
+        return ()
+    missing = agent.missing()
+    say(agent.name if downloads else f"{agent.name}: nothing to fetch")
+    for one in downloads:
+        say(_about(one, entry))
+    if missing is not None:
+        say(f"  it still cannot run here: {missing}")
+    return downloads
+
+
+def _make(
+    entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Agent[Any]], list[str]]:
+    """Every agent with its settings checked, and the names of those whose package cannot be imported."""
+    made: dict[str, Agent[Any]] = {}
+    failed: list[str] = []
+    problems: list[Problem] = []
+    for name, entry in entries.items():
+        try:
+            made[name] = entry.make(settings.get(name))
+        except InputError as error:
+            problems += error.problems or [Problem("agents", None, name, str(error))]
+        except ImportError as error:
+            failed.append(name)
+            _complain(name, error)
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    return made, failed
+
+
+@contextlib.contextmanager
+def _said(say: Callable[[str], None]) -> Iterator[None]:
+    """Within the block sizes are said before they are downloaded. What the hub's client logs of its retries is left
+    out; its bars it draws on a terminal alone."""
+    from huggingface_hub.utils import logging as hub_logging
+
+    class Say(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage())
+
+    hub_logging.set_verbosity(logging.ERROR)
+    log, handler = logging.getLogger("turinglike.fetch"), Say()
+    level = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+def _about(found: Download, entry: Entry) -> str:
+    revision = "" if found.revision is None else f"  revision {found.revision}"
+    licence = found.licence or entry.licence
+    return f"  {found.name}{revision}  {readable(found.size)}  licence {licence}\n    {found.path}"
+
+
+def _complain(name: str, error: Exception) -> None:
+    print(f"turinglike: agent {name}: {error}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Stimulus sets, run folders and their records: written, read, checked, told."""

@@ -1,0 +1,235 @@
+"""Import: the published benchmark's files become the same records as our own answers.
+
+Two forms of file, both one JSON object:
+
+- ground truth, ``{stimulus id: [{"response": …, "groundtruth": "human" | "machine", "human_groundtruth": subject,
+  "machine_groundtruth": model, …}, …]}``;
+- a submission, ``{stimulus id: response}``, with the name of the machine that made it.
+
+People's answers go to ``records/humans.jsonl`` (agent ``human:05``; ``human:unknown`` where the subject is blank) and
+machines' to ``records/published.jsonl`` (agent ``published:gpt2``, never a name of ours). The sample counts the answers
+of one agent to one stimulus, in the order of the file. Nothing is corrected: points off the frame, the colour "none"
+and special tokens stay and are counted, and ``raw`` is the response as it stood. Seed, timing, worker and time are
+null, as nobody recorded them; ``provenance.digest`` is the SHA-256 of the file. ``import.json`` lists the files and
+what was noticed about them.
+
+The folder may be a run's or a new one. A file that is imported again takes the place of what came from it before, so
+that importing twice leaves the same bytes. Either all files are imported or, if anything is wrong with one, none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Container, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import __version__
+from agents.catalogue import NAME
+from agents.errors import InputError, Problem
+from serving.runs.atomic_files import lock, replacing, write_json
+from serving.runs.display_text import count
+from serving.runs.output_paths import make_parent
+from serving.runs.published_benchmark import Source, read_source
+from serving.runs.reader import RUN_SCHEMA, RunFolder
+from serving.runs.records import validate
+from serving.scheduling.request import now
+
+SCHEMA = "turinglike.import/1"
+FILES = {"human": "humans", "published": "published"}
+# Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
+# pictures: at 4 of 5 they agree on 30 in a row once in 800 times (0.8^30), on ten in a row every tenth time.
+ENOUGH = 30
+
+
+def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None = None, name: str | None = None) -> int:
+    """Import ``paths`` into the folder ``out`` and print a summary. Returns 0.
+
+    ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
+    the machine that a submission is from. Raises InputError with every problem found, StorageError, LockedError.
+    """
+    out = Path(out)
+    if name is not None and not NAME.fullmatch(name):
+        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*")
+    if not paths:
+        raise InputError("there is nothing to import: give at least one file")
+    sources: list[Source] = []
+    wrong: list[Problem] = []
+    for path in dict.fromkeys(Path(path) for path in paths):
+        try:
+            sources.append(read_source(path, task, name))
+        except InputError as error:
+            wrong += error.problems or [Problem(str(path), None, None, str(error))]
+    if wrong:
+        raise InputError(f"nothing was imported: {count(len(wrong), 'problem')}", wrong)
+    if name is not None and not any(source.form == "submission" for source in sources):
+        raise InputError("--name is for submissions; these files say themselves whose answers they hold")
+    _refuse_other_folders(out)
+    make_parent(out / "records" / "humans.jsonl")
+    with lock(out):
+        folder = _open_run(out, sources)
+        before = _load_about(out / "import.json")
+        rows = {kind: _merged(folder, kind, before, sources) for kind in FILES}
+        copies = _copies(rows["published"])
+        about = {"schema": SCHEMA, "run": folder.meta["run"], "sources": _listed(before, sources), "copies": copies}
+        with ExitStack() as stack:  # all are written before the first is put in place
+            files = [stack.enter_context(replacing(out / "import.json"))]
+            files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            for kind, file_name in FILES.items():
+                if rows[kind] or file_name in folder.imports():
+                    files.append(stack.enter_context(replacing(folder.records_path(file_name))))
+                    files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
+            for file in files:
+                file.flush()
+    _summarise(out, sources, copies)
+    return 0
+
+
+def _refuse_other_folders(out: Path) -> None:
+    """A folder that holds something else than a run is not written to."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is not a folder")
+    if (
+        out.is_dir()
+        and not (out / "run.json").exists()
+        and {entry.name for entry in out.iterdir()} - {"records", "lock"}
+    ):
+        raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
+
+
+def _open_run(out: Path, sources: Sequence[Source]) -> RunFolder:
+    """The run folder; a new one gets a ``run.json`` that says that it holds imports only."""
+    if not (out / "run.json").exists():
+        meta = {
+            "schema": RUN_SCHEMA,
+            # The same files make the same records in any folder.
+            "run": min(source.sha256 for source in sources)[:12],
+            "created": now(),
+            "turinglike": __version__,
+            "seed": 0,
+            "samples": 0,
+            "imports_only": True,
+            "set": {},
+            "agents": {},
+        }
+        write_json(out / "run.json", meta)
+    return RunFolder(out)
+
+
+def _load_about(path: Path) -> list[dict[str, Any]]:
+    """What has been imported before."""
+    try:
+        about = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return []
+    except (orjson.JSONDecodeError, OSError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    if not isinstance(about, dict) or about.get("schema") != SCHEMA or not isinstance(about.get("sources"), list):
+        raise InputError(f"{path} is not of this version ({SCHEMA})")
+    return list(about["sources"])
+
+
+def _same(entry: dict[str, Any], source: Source) -> bool:
+    """Whether an earlier import was of this file: of its place, or of its content."""
+    return entry["path"] == str(source.path) or _identity(entry) == _identity(source.about())
+
+
+def _identity(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry["sha256"], entry["task"], entry["name"]
+
+
+def _listed(before: list[dict[str, Any]], sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """The list of sources with the new ones in it, each in the place of its former self."""
+    listed = list(before)
+    for source in sources:
+        places = [place for place, entry in enumerate(listed) if _same(entry, source)]
+        entry = source.about()
+        if places:
+            if _identity(listed[places[0]]) == _identity(entry):
+                entry["path"] = listed[places[0]]["path"]
+            listed[places[0]] = entry
+            listed = [item for place, item in enumerate(listed) if place not in places[1:]]
+        else:
+            listed.append(entry)
+    return listed
+
+
+def _merged(
+    folder: RunFolder, kind: str, before: list[dict[str, Any]], sources: Sequence[Source]
+) -> list[dict[str, Any]]:
+    """All records of one kind: those of ``sources`` in the place of what came from them before; samples are counted
+    anew."""
+    known = {_identity(entry) for entry in [*before, *(source.about() for source in sources)]}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    if FILES[kind] in folder.imports():
+        for row in folder.records(FILES[kind]):
+            groups.setdefault(_origin(row, known), []).append(row)
+    for source in sources:
+        fresh = [row for row in source.records(folder.meta["run"]) if row["kind"] == kind]
+        for row in fresh:
+            validate(row, str(source.path))
+        key = _identity(source.about())
+        former = {_identity(entry) for entry in before if _same(entry, source)} | {key}
+        place = next((group for group in groups if group in former), None)
+        groups = {
+            key if group == place else group: fresh if group == place else rows
+            for group, rows in groups.items()
+            if group == place or group not in former
+        }
+        groups.setdefault(key, fresh)
+    rows = [row for group in groups.values() for row in group]
+    seen: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        answers_of = (row["task"], row["agent"], row["stimulus"])
+        row["sample"] = seen[answers_of]
+        seen[answers_of] += 1
+    return rows
+
+
+def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Which source a record came from: a submission has a name, a ground truth has None."""
+    digest, task = row["provenance"]["digest"], row["task"]
+    submitted = (digest, task, row["agent"].removeprefix("published:"))
+    return submitted if submitted in known else (digest, task, None)
+
+
+def _copies(published: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Pairs of machines that gave the same answers to all stimuli that both were shown, at least :data:`ENOUGH`."""
+    answers: dict[tuple[str, str], dict[tuple[str, int], bytes]] = {}
+    for row in published:
+        said = orjson.dumps(row["raw"])
+        answers.setdefault((row["task"], row["agent"]), {})[row["stimulus"], row["sample"]] = said
+    found = []
+    machines = sorted(answers)
+    for place, one in enumerate(machines):
+        for other in machines[place + 1 :]:
+            if one[0] != other[0]:
+                continue
+            shared = answers[one].keys() & answers[other].keys()
+            if len(shared) >= ENOUGH and all(answers[one][key] == answers[other][key] for key in shared):
+                found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(shared)})
+    return found
+
+
+def _summarise(out: Path, sources: Sequence[Source], copies: list[dict[str, Any]]) -> None:
+    lines = []
+    for source in sources:
+        about = source.about()
+        lines.append(
+            f"{source.path.name}: {about['task']}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
+            f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
+            f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
+        )
+        lines += [f"  noticed: {what.replace('_', ' ')}: {number:,}" for what, number in about["noticed"].items()]
+    for copy in copies:
+        one, other = copy["agents"]
+        lines.append(
+            f"warning: {copy['task']}: all {copy['answers']:,} shared answers of {one} and {other} are the same; "
+            "one is probably a copy of the other and then tells nothing of its own"
+        )
+    lines.append(f"imported into {out}")
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

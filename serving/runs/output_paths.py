@@ -1,0 +1,116 @@
+"""Where an export or an import may write: never over something by accident, and a folder whole or not at all.
+
+Single files are written by :func:`serving.runs.atomic_files.replacing`; this is the same for a folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agents.errors import InputError, Problem, StorageError
+from serving.runs.atomic_files import sync_folder
+
+# What a run folder holds that is nobody else's to write. The page of the report is not among it.
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", "records", "turns")
+MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
+
+
+def refuse_own_files(paths: Iterable[Path], run: Path) -> None:
+    """Raise InputError if one of the paths is, or leads to, a file that a run folder keeps for itself: of ``run`` or
+    of any other run; or if it is a folder that ``run`` is in."""
+    for path in paths:
+        real = path.resolve()
+        if run.resolve().is_relative_to(real):
+            raise InputError(f"{path} is where the run itself is; give another place")
+        for folder in real.parents:
+            if real.relative_to(folder).parts[0] in OWN and (folder / "run.json").is_file():
+                raise InputError(f"{path} is where the run {folder} keeps its own files; give another place")
+
+
+def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise InputError, naming each, if one of the paths exists and ``force`` is not given. What is no plain file (a
+    folder, a device, a link) is refused either way."""
+    found = [path for path in paths if os.path.lexists(path)]
+    for path in found:
+        refuse_irregular(path)
+    if found and not force:
+        problems = [Problem(str(path), None, None, "already exists") for path in found]
+        raise InputError(f"{found[0]} already exists; give another name, or --force to replace it", problems)
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise InputError if there is something at ``path`` that is no plain file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be looked at: {error.strerror}") from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder; give the name of a file")
+    if not stat.S_ISREG(mode):
+        what = "a link" if stat.S_ISLNK(mode) else "not a plain file"
+        raise InputError(f"{path} is {what} and is not replaced; give another name")
+
+
+def refuse_other_folder(path: Path, ours: re.Pattern[str], kind: str) -> None:
+    """Raise InputError if ``path`` is a folder that holds anything but files named like ``ours``, each of them called
+    a ``kind``: it could be somebody's."""
+    if path.is_dir():
+        others = sorted(item.name for item in path.iterdir() if not ours.fullmatch(item.name))
+        if others:
+            raise InputError(f"{path} exists and holds {others[0]}, which is no {kind}; give another name")
+
+
+def make_parent(path: Path) -> None:
+    """Make the folder that ``path`` is to be in. Raises StorageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+
+
+@contextmanager
+def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
+    """A folder to fill, which takes ``path``'s place when the block ends without an exception.
+
+    An existing folder is replaced only with ``force``, and only if it holds the file ``marker``, which says that it
+    was made by us: a slip of the pen must not remove somebody's folder. An empty folder may always be replaced.
+    Raises InputError and StorageError; then nothing has changed.
+    """
+    if os.path.lexists(path):
+        if not path.is_dir() or path.is_symlink():
+            raise InputError(f"{path} exists and is not a folder; give another name")
+        if any(path.iterdir()):
+            if not (path / marker).is_file():
+                raise InputError(f"{path} exists and was not made by an export; give another name")
+            if not force:
+                raise InputError(f"{path} already exists; give another name, or --force to replace it")
+    make_parent(path)
+    temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(6)}" for _ in range(2))
+    try:
+        temporary.mkdir()
+        yield temporary
+        for folder in [temporary, *(item for item in temporary.rglob("*") if item.is_dir())]:
+            sync_folder(folder)
+        if path.is_dir():
+            path.replace(replaced)
+        try:
+            temporary.replace(path)
+        except OSError:
+            if replaced.is_dir():
+                replaced.replace(path)
+            raise
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)

@@ -1,0 +1,215 @@
+"""The record: one answer, or one failure, with its provenance. The same keys for every task and for people's answers.
+
+A record is one JSON object on one line. Its keys and types are :class:`Record`; the type of ``answer`` depends on
+``task`` (:data:`agents.answers.BY_TASK`), and every key of an answer is always there. :func:`json_schema` is the same
+for readers in other languages and is kept in ``docs/record.schema.json``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from agents.answers import BY_TASK, TurnAnswer
+from agents.errors import InputError, Problem
+from agents.stimuli import ADAPTER, Task
+
+SCHEMA = "turinglike.record/1"
+OLD_SCHEMA = "understudy.record/1"  # the name of the same record before the project was renamed
+
+Kind = Literal["machine", "human", "published", "control"]
+Status = Literal["ok", "rejected", "failed"]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
+Seed = Annotated[int, Field(ge=0, lt=2**53)]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+Timestamp = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+Name = Annotated[str, StringConstraints(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class RecordedVerdict(_Part):
+    """What one filter found in an attempt."""
+
+    filter: str
+    rejected: bool
+    found: str
+
+
+class Attempt(_Part):
+    """An attempt at an answer, or at one turn of a conversation (then ``turn`` is its number), about which filters had
+    something to say: a rejected one, or an accepted one in which they only noted something (no verdict rejects)."""
+
+    attempt: Count
+    turn: Count | None
+    seed: Seed | None
+    answer: dict[str, Any] | None
+    raw: Any
+    verdicts: list[RecordedVerdict]
+
+
+class Failure(_Part):
+    """Why there is no answer: ``code`` for programs, ``message`` for people."""
+
+    code: Name
+    message: str
+
+
+class Provenance(_Part):
+    """What made the answer. ``digest`` stands for settings and checkpoint, which ``run.json`` spells out; for imported
+    answers it is the SHA-256 of the file they came from, which ``import.json`` names."""
+
+    digest: Digest | None
+    checkpoint: str | None
+    revision: str | None
+
+
+class Timing(_Part):
+    """Seconds spent in the queue, in preparation, and in the model."""
+
+    waiting: Seconds
+    preparing: Seconds
+    responding: Seconds
+
+
+class Where(_Part):
+    """The worker that answered and the size of the batch that the answer was part of."""
+
+    host: str
+    device: str
+    batch_size: Annotated[int, Field(ge=1)]
+
+
+class Record(_Part):
+    """One record.
+
+    ``raw`` is what the agent said before anything was cleaned. ``attempts`` are those about which filters had
+    something to say, in order. Imported answers (kinds human and published) have no seed, timing, worker or time of
+    creation: nobody recorded them.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=SCHEMA)
+
+    schema_: Annotated[Literal["turinglike.record/1", "understudy.record/1"], Field(alias="schema")]
+    run: RunId
+    task: Task
+    stimulus: Name
+    stimulus_sha256: Digest | None
+    agent: Name
+    kind: Kind
+    sample: Count
+    seed: Seed | None
+    status: Status
+    answer: dict[str, Any] | None
+    raw: Any
+    attempts: list[Attempt]
+    error: Failure | None
+    provenance: Provenance
+    timing: Timing | None
+    worker: Where | None
+    created: Timestamp | None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Record:
+        if self.status == "ok" and (self.answer is None or self.error is not None):
+            raise PydanticCustomError("status", "a record that is ok has an answer and no error")
+        if self.status == "failed" and self.error is None:
+            raise PydanticCustomError("status", "a failed record has an error")
+        if self.created is None and self.kind not in ("human", "published"):
+            raise PydanticCustomError("created", "only imported records may lack the time of their creation")
+        if self.answer is not None:
+            _check_answer(BY_TASK[self.task], self.answer, "answer")
+        for index, attempt in enumerate(self.attempts):
+            if attempt.answer is not None:
+                model = BY_TASK[self.task] if attempt.turn is None else TurnAnswer
+                _check_answer(model, attempt.answer, f"attempts.{index}.answer")
+        return self
+
+
+KEYS: tuple[str, ...] = tuple(field.alias or name for name, field in Record.model_fields.items())
+
+
+def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
+    """Raise PydanticCustomError unless ``answer`` has all the keys of ``model``, no others, and values of its types."""
+    absent = ", ".join(name for name in model.model_fields if name not in answer)
+    if absent:
+        raise PydanticCustomError("answer", "{where} lacks {absent}", {"where": where, "absent": absent})
+    try:
+        parsed = model.model_validate(answer, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join([where, *(str(part) for part in first["loc"])])
+        raise PydanticCustomError("answer", "{where}: {reason}", {"where": place, "reason": first["msg"]}) from None
+    if parsed.model_dump() != answer:
+        raise PydanticCustomError("answer", "a value in {where} lacks some of its keys", {"where": where})
+
+
+def problems(row: Any, where: str = "record", line: int | None = None) -> list[Problem]:
+    """Everything that is wrong with ``row`` as a record; an empty list if nothing is."""
+    try:
+        Record.model_validate(row)
+    except ValidationError as error:
+        return [
+            Problem(where, line, ".".join(str(part) for part in item["loc"]) or None, item["msg"])
+            for item in error.errors(include_url=False, include_input=False)
+        ]
+    if tuple(row) != KEYS:
+        return [Problem(where, line, None, f"the keys are not in the order {', '.join(KEYS)}")]
+    return []
+
+
+def validate(row: Any, where: str = "record", line: int | None = None) -> None:
+    """Raise InputError with every problem unless ``row`` (parsed JSON) is a record."""
+    found = problems(row, where, line)
+    if found:
+        raise InputError(f"{where}: not a record of {SCHEMA}: {found[0]}", found)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a record: :class:`Record`, with the type of ``answer`` by task."""
+    from pydantic.json_schema import models_json_schema
+
+    models: list[type[BaseModel]] = [Record, *BY_TASK.values(), TurnAnswer]
+    _, definitions = models_json_schema([(model, "serialization") for model in models])
+    parts: dict[str, Any] = definitions["$defs"]
+    for part in parts.values():
+        part["required"] = list(part["properties"])  # no key is ever left out, whether or not it has a default
+    record: dict[str, Any] = parts.pop("Record")
+    reference = {task: {"$ref": f"#/$defs/{model.__name__}"} for task, model in BY_TASK.items()}
+    record["properties"]["answer"] = {"anyOf": [*reference.values(), {"type": "null"}]}
+    parts["Attempt"]["properties"]["answer"] = {
+        "anyOf": [*reference.values(), {"$ref": "#/$defs/TurnAnswer"}, {"type": "null"}]
+    }
+    record["allOf"] = [
+        {
+            "if": {"properties": {"task": {"const": task}}},
+            "then": {"properties": {"answer": {"anyOf": [answer, {"type": "null"}]}}},
+        }
+        for task, answer in reference.items()
+    ]
+    record["allOf"] += [
+        {
+            "if": {"properties": {"status": {"const": "ok"}}},
+            "then": {"properties": {"answer": {"type": "object"}, "error": {"type": "null"}}},
+        },
+        {
+            "if": {"properties": {"status": {"const": "failed"}}},
+            "then": {"properties": {"error": {"type": "object"}}},
+        },
+    ]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **record, "$defs": parts}
+
+
+def stimulus_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of one line of a stimulus set."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "turinglike.stimulus/1",
+        **ADAPTER.json_schema(mode="validation"),
+    }

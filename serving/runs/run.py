@@ -1,0 +1,294 @@
+"""A run's identity: what a run folder was made from, and whether it may go on with what is given now.
+
+``run.json`` fixes the seed and, per agent, the digest of its settings and checkpoint. The folder keeps the set's rows
+(``stimuli.jsonl``) and an index of them (:mod:`serving.runs.index`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+import agents
+from agents.catalogue import Entry
+from agents.contract import Agent
+from agents.errors import IdentityError, InputError, Problem
+from agents.tasks import MODES
+from serving.runs.atomic_files import replacing, write_json
+from serving.runs.checking import check_set
+from serving.runs.index import Builder, Index, Reasons, merge, rebuild, without_repeats
+from serving.scheduling.request import now
+
+SCHEMA = "turinglike.run/1"
+OLD_SCHEMA = "understudy.run/1"  # the same, before the project was renamed
+LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
+
+
+@dataclass(slots=True)
+class Run:
+    """An open run folder. ``invalid`` maps places in ``stimuli.jsonl`` to (code, message)."""
+
+    folder: Path
+    meta: dict[str, Any]
+    index: Index
+    invalid: Reasons = field(default_factory=dict)
+    skipped: int = 0
+
+    @property
+    def stimuli(self) -> Path:
+        return self.folder / "stimuli.jsonl"
+
+    @property
+    def root(self) -> str:
+        """The folder that image paths are relative to."""
+        return str(self.meta["set"]["root"])
+
+    def records(self, agent: str) -> Path:
+        return self.folder / "records" / f"{agent}.jsonl"
+
+    def journal(self, pair: str) -> Path:
+        return self.folder / "turns" / f"{pair}.jsonl"
+
+    def rows(self) -> Iterator[bytes]:
+        """The set's rows in order, without their newlines."""
+        with self.stimuli.open("rb") as file:
+            for line in file:
+                yield line[:-1]
+
+    def save(self) -> None:
+        write_json(self.folder / "run.json", self.meta)
+
+
+def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What ``run.json`` keeps of an agent, or of the two of a pair with the settings ``pair``."""
+    about = []
+    for entry, agent in members:
+        checkpoint, revision = agent.checkpoint()
+        settings = agent.settings.model_dump(mode="json")
+        identity = {
+            "agent": entry.agent,
+            "settings": agent.settings.identity(),
+            "checkpoint": checkpoint,
+            "revision": revision,
+        }
+        sha256 = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        about.append(
+            {
+                "task": list(entry.tasks),
+                **({} if set(agent.modes) == set(MODES) else {"modes": list(agent.modes)}),
+                "kind": entry.role,
+                "digest": sha256,
+                "settings": settings,
+                "checkpoint": checkpoint,
+                "revision": revision,
+            }
+        )
+    if len(about) == 1:
+        return about[0]
+    parts = [*(one["digest"] for one in about), pair]
+    both = hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    names = [agent.name for _, agent in members]
+    return {
+        "task": ["conversation"],
+        "kind": "control" if "control" in {one["kind"] for one in about} else "machine",
+        "digest": both,
+        "settings": pair,
+        "checkpoint": None,
+        "revision": None,
+        "members": dict(zip(names, about, strict=True)),
+    }
+
+
+def open_run(
+    folder: Path,
+    source: Path,
+    *,
+    task: str | None,
+    seed: int | None,
+    samples: int,
+    described: Mapping[str, dict[str, Any]],
+    skip_invalid: bool = False,
+) -> Run:
+    """Check the set, and make or continue the run folder, which the caller has locked.
+
+    Raises InputError with every problem of the set, IdentityError if the folder was made from something else. The
+    check is left out where the very same text has been checked before.
+    """
+    _remove_leftovers(folder)
+    meta, old = _load_meta(folder), None
+    if meta is not None:
+        _same_seed_and_agents(folder, meta, seed, described)
+        old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
+    file_sha256 = _file_sha256(source)
+    if meta is not None and old is not None and _is_checked(meta["set"], old, [file_sha256, task]):
+        _note_agents(folder, meta, described, samples)
+        run = Run(folder, meta, old)
+        run.save()
+        return run
+    try:
+        builder, problems = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
+        index, invalid = builder.index(), builder.invalid
+        if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
+            old = rebuild(folder, Path(meta["set"]["root"]))
+        if old is None:
+            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
+        else:
+            index, invalid = merge(folder, old, index, invalid)
+    finally:
+        (folder / "stimuli.new").unlink(missing_ok=True)
+    index.save(folder / "stimuli.index", folder / "stimuli.jsonl")
+    if meta is None:
+        meta = {
+            "schema": SCHEMA,
+            "run": secrets.token_hex(6),
+            "created": now(),
+            "turinglike": agents.__version__,
+            "seed": 0 if seed is None else seed,
+            "samples": samples,
+            "set": {},
+            "agents": {},
+        }
+    # A set with images is looked at again each time, for the images; so is one with problems.
+    unchanging = not problems and not index.signature.any()
+    meta["set"] = {
+        "source": str(source),
+        "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
+        "count": len(index.key),
+        "sha256": index.sha256,
+        "file_sha256": [file_sha256, task] if unchanging and file_sha256 else None,
+    }
+    _note_agents(folder, meta, described, samples)
+    run = Run(folder, meta, index, invalid, builder.skipped)
+    run.save()
+    return run
+
+
+def _is_checked(known: Mapping[str, Any], index: Index, file: list[str | None]) -> bool:
+    """Whether this very file is what the run's rows and index were made from."""
+    return (
+        known.get("file_sha256") is not None
+        and known["file_sha256"] == file
+        and known["count"] == len(index.key)
+        and known["sha256"] == index.sha256
+    )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what :func:`serving.runs.atomic_files.replacing` could not when its process was killed."""
+    for part in (folder, folder / "records"):
+        for path in part.glob(".*"):
+            if LEFTOVER.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+    (folder / "stimuli.new").unlink(missing_ok=True)
+
+
+def _check_into(
+    path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool
+) -> tuple[Builder, int]:
+    """Check the set and write its rows to ``path``; returns the number of problems, too. Raises InputError for
+    problems that may not be skipped."""
+    with replacing(path) as rows:
+        builder = Builder(rows, old)
+        result = check_set(source, task=task, hash_images=True, on_row=builder.add, known=builder.known)
+        if result.total_problems and not skip_invalid:
+            raise InputError(
+                f"{source}: {result.total_problems} problem{'s' * (result.total_problems > 1)}; nothing was started "
+                "(--skip-invalid goes on without them)",
+                result.problems,
+            )
+    return (without_repeats(path, builder) if result.duplicates else builder), result.total_problems
+
+
+def _load_meta(folder: Path) -> dict[str, Any] | None:
+    """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
+    path = folder / "run.json"
+    try:
+        meta = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
+        if orphans:
+            raise InputError(
+                f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
+                "choose another --out"
+            ) from None
+        return None
+    except (orjson.JSONDecodeError, OSError) as error:
+        raise InputError(f"{path} is damaged ({error}); choose another --out") from None
+    if not isinstance(meta, dict) or meta.get("schema") not in (SCHEMA, OLD_SCHEMA):
+        raise InputError(f"{path} is not of this version ({SCHEMA}); choose another --out")
+    if meta.get("imports_only"):  # a folder of imported answers has no set and no seed yet
+        return None
+    whole = isinstance(meta.get("run"), str) and isinstance(meta.get("set"), dict)
+    numbers = all(isinstance(meta.get(key), int) for key in ("seed", "samples"))
+    begun = meta.get("agents")
+    if not (whole and numbers and isinstance(begun, dict) and all(_is_agent(about) for about in begun.values())):
+        raise InputError(f"{path} is damaged: it lacks what a run needs; choose another --out")
+    return meta
+
+
+def _is_agent(about: Any) -> bool:
+    return isinstance(about, dict) and isinstance(about.get("digest"), str) and isinstance(about.get("settings"), dict)
+
+
+def _has_begun(folder: Path, name: str) -> bool:
+    """Whether the agent has answered anything in this run."""
+    files = (folder / "records" / f"{name}.jsonl", folder / "turns" / f"{name}.jsonl")
+    return any(path.exists() and path.stat().st_size for path in files)
+
+
+def _same_seed_and_agents(
+    folder: Path, meta: dict[str, Any], seed: int | None, described: Mapping[str, dict[str, Any]]
+) -> None:
+    where = str(folder / "run.json")
+    problems = []
+    if seed is not None and seed != meta["seed"]:
+        problems.append(Problem(where, None, "seed", f"the run has {meta['seed']}, given is {seed}"))
+    for name, about in described.items():
+        begun = meta["agents"].get(name)
+        if begun is not None and begun["digest"] != about["digest"] and _has_begun(folder, name):
+            problems.append(Problem(where, None, f"agents.{name}", _difference(begun, about)))
+    if problems:
+        raise IdentityError(f"{folder} was made from something else; choose another --out", problems)
+
+
+def _difference(begun: dict[str, Any], about: dict[str, Any]) -> str:
+    if "members" in begun:
+        parts = [
+            f"{name}: {_difference(begun['members'][name], about['members'][name])}"
+            for name in begun["members"]
+            if begun["members"][name]["digest"] != about["members"][name]["digest"]
+        ]
+        return "; ".join(parts)
+    found = [
+        f"{key} was {begun[key]!r}, is {about[key]!r}" for key in ("checkpoint", "revision") if begun[key] != about[key]
+    ]
+    was, given = begun["settings"], about["settings"]
+    found += [
+        f"setting {key} was {was.get(key)!r}, is {given.get(key)!r}"
+        for key in sorted({*was, *given})
+        if was.get(key) != given.get(key)
+    ]
+    return "; ".join(found) or "another implementation, or a file that its settings name has changed"
+
+
+def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dict[str, Any]], samples: int) -> None:
+    for name, about in described.items():
+        begun = meta["agents"].get(name)
+        if begun is None or not _has_begun(folder, name):
+            begun = meta["agents"][name] = {**about, "samples": samples}
+        begun["samples"] = max(samples, begun.get("samples", 1))
+    meta["samples"] = max(samples, meta["samples"])
+
+
+def _file_sha256(source: Path) -> str | None:
+    if not source.is_file():
+        return None
+    with source.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,111 @@
+"""The store: appends records and journal lines so that what counts as done is on disk.
+
+Lines are collected for :data:`INTERVAL` seconds, then written, whole, in one write a file, and synced (group commit);
+only then are they counted. A write that fails (a full disk) is cut back to what was there before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from pathlib import Path
+
+from agents.errors import StorageError
+from serving.runs.atomic_files import repair_tail
+
+INTERVAL = 0.05
+BUFFER = 16 * 1024 * 1024
+
+
+class _File:
+    """One append-only file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[bytes] = []
+        self.counts: Counter[str] = Counter()
+        self.size = repair_tail(path)
+        try:
+            self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def append(self, data: bytes) -> None:
+        """Write and sync; all of it or nothing."""
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+            os.fsync(self.descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # if even that fails, the next start cuts the torn line
+                os.ftruncate(self.descriptor, self.size)
+            raise StorageError(
+                f"cannot write {self.path}: {error.strerror}; everything counted as done is safe: "
+                "make room and run the same command again to resume"
+            ) from error
+        self.size += len(data)
+
+
+class Store:
+    """``put`` lines; ``done`` counts, per file, what is on disk."""
+
+    def __init__(self) -> None:
+        self.done: dict[Path, Counter[str]] = {}
+        self._files: dict[Path, _File] = {}
+        self._buffered = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._closing = False
+
+    def open(self, path: Path) -> None:
+        """Open a file for appending, its torn tail cut. Raises StorageError."""
+        if path not in self._files:
+            self._files[path] = _File(path)
+            self.done[path] = Counter()
+
+    def put(self, path: Path, line: bytes, kind: str = "line") -> None:
+        """Append one line, newline included, soon; it is counted under ``kind`` once it is on disk."""
+        file = self._files[path]
+        file.lines.append(line)
+        file.counts[kind] += 1
+        self._buffered += len(line)
+        if self._buffered > BUFFER:
+            self._room.clear()
+
+    async def room(self) -> None:
+        """Wait while too much is waiting to be written."""
+        await self._room.wait()
+
+    async def run(self) -> None:
+        """Write until :meth:`finish`; raises StorageError."""
+        while not self._closing:
+            await asyncio.sleep(INTERVAL)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what there is now."""
+        for file in self._files.values():
+            if file.lines:
+                lines, file.lines = file.lines, []
+                counts, file.counts = file.counts, Counter()
+                data = b"".join(lines)
+                await asyncio.to_thread(file.append, data)
+                self.done[file.path] += counts
+                self._buffered -= len(data)
+        if self._buffered <= BUFFER:
+            self._room.set()
+
+    async def finish(self, writer: asyncio.Task[None]) -> None:
+        """Write what is left, close the files, and end the task of :meth:`run`."""
+        self._closing = True
+        self._room.set()
+        try:
+            await asyncio.shield(writer)
+            await self.flush()
+        finally:
+            for file in self._files.values():
+                os.close(file.descriptor)
+            self._files.clear()

@@ -1,0 +1,1 @@
+"""What brings stimuli to workers and answers back: queue, dispatch, recovery, Ray workers, placement."""

@@ -1,0 +1,154 @@
+"""Ray, started so that a stranger on the network gets nothing from it, and that nothing of it is left behind.
+
+Ray binds its ports to every interface, whatever address it is given. A local Ray is therefore started with token
+authentication and a random token that only this process and its children know. With ``address`` an existing cluster
+is used as its owner has set it up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.errors import ClusterError
+from serving.scheduling.placement import Node
+
+OBJECT_STORE = 256 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A connection to Ray. ``nodes`` say what there is to place agents on.
+
+    A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
+    """
+
+    address: str | None = None
+    object_store: int = OBJECT_STORE
+    nodes: list[Node] = field(init=False, default_factory=list)
+    _owned: bool = field(init=False, default=False)
+    _processes: list[Any] = field(init=False, default_factory=list)
+    # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
+    _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
+
+    async def start(self) -> None:
+        """Start or join Ray; takes seconds, in a thread, so that a signal is heard meanwhile. Raises ClusterError."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
+        except ClusterError:
+            raise
+        except Exception as error:
+            where = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
+            reason = str(error).strip().splitlines()
+            raise ClusterError(f"{where}: {reason[0] if reason else type(error).__name__}") from error
+
+    def _start(self) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
+        if self.address is None:
+            loaded = sys.modules.get("ray")
+            if loaded is not None and not loaded.is_initialized() and "RAY_AUTH_TOKEN" not in os.environ:
+                raise ClusterError("Ray was imported before its token was set; let Turinglike import it first")
+            os.environ["RAY_AUTH_MODE"] = "token"
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            # A cluster that the shell happens to point at is joined only when asked for.
+            os.environ.pop("RAY_ADDRESS", None)
+        else:
+            _answers(self.address)
+        import ray
+
+        if not ray.is_initialized():
+            self._init(ray)
+            self._owned = True
+        self.nodes = [
+            _node(info)
+            for info in ray.nodes()  # type: ignore[no-untyped-call]
+            if info.get("Alive")
+        ]
+        for node in self.nodes:
+            if node.gpu_count:
+                node.gpu_memory = _gpu_memory(ray, node.id)
+
+    def _init(self, ray: Any) -> None:
+        # Said of every start outside the main thread, where the command has signal handlers of its own.
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
+        ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
+        local = {} if self.address else {"include_dashboard": False, "object_store_memory": self.object_store}
+        ray.init(
+            address=self.address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            configure_logging=False,
+            **local,
+        )
+        if self.address is None:
+            self._processes = _node_processes(ray)
+
+    async def watch(self) -> None:
+        """Return never; raise ClusterError when the local Ray has died under us."""
+        while True:
+            await asyncio.sleep(0.25)
+            if any(process.poll() is not None for process in self._processes):
+                raise ClusterError(
+                    "a process of Ray's died; every record written so far is safe: run the same command again to resume"
+                )
+
+    async def stop(self) -> None:
+        """Leave the cluster; a local Ray ends with it."""
+        # In the thread that started it, and so after a start that is still under way.
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._stop)
+        self._thread.shutdown(wait=False)
+
+    def _stop(self) -> None:
+        if self._owned:
+            import ray
+
+            ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise OSError if nobody listens at ``address`` (host:port): Ray itself would try for minutes, then abort."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _node(info: dict[str, Any]) -> Node:
+    resources = info.get("Resources", {})
+    return Node(
+        id=str(info["NodeID"]),
+        host=str(info.get("NodeManagerHostname", "")),
+        cpus=int(resources.get("CPU", 0)),
+        memory=int(resources.get("memory", 0)),
+        gpu_count=int(resources.get("GPU", 0)),
+    )
+
+
+def _node_processes(ray: Any) -> list[Any]:
+    """The local raylet and GCS as process objects; empty where this version of Ray keeps them elsewhere: then a death
+    is noticed later, by the calls that fail."""
+    node = getattr(ray._private.worker, "_global_node", None)
+    kept = getattr(node, "all_processes", {})
+    return [info.process for name in ("raylet", "gcs_server") for info in kept.get(name) or []]
+
+
+def _gpu_memory(ray: Any, node_id: str) -> int:
+    """Bytes of the node's smallest GPU, asked where it is."""
+
+    def smallest() -> int:
+        import torch
+
+        sizes = [torch.cuda.get_device_properties(i).total_memory for i in range(torch.cuda.device_count())]
+        return min(sizes, default=0)
+
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    remote = ray.remote(num_cpus=0, num_gpus=0.001, max_retries=0, scheduling_strategy=strategy)(smallest)
+    return int(ray.get(remote.remote(), timeout=300))

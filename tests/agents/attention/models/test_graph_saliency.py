@@ -1,0 +1,283 @@
+"""Graph-based visual saliency against plain power iteration, other libraries' resizing, and its own symmetries."""
+
+import importlib.util
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from PIL import Image as PILImage
+
+from agents.attention.models import graph_saliency as gbvs
+from agents.attention.models import resampling
+
+spec = importlib.util.spec_from_file_location("gbvs_reference", Path(__file__).parents[1] / "gbvs_reference.py")
+reference = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(reference)
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+SHAPES = [(24, 32), (5, 7), (32, 1), (1, 32), (32, 32)]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+def scene(height, width, seed=0, channels=3):
+    """A smooth random background with a few hard objects: something like a photograph."""
+    rng = np.random.default_rng(seed)
+    small = rng.random((max(2, height // 16), max(2, width // 16), 3)).astype(np.float32)
+    image = (cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR) * 120 + 60).astype(np.uint8)
+    for _ in range(4):
+        place = int(rng.integers(0, width)), int(rng.integers(0, height))
+        colour = [int(value) for value in rng.integers(0, 256, 3)]
+        cv2.circle(image, place, max(2, min(height, width) // 12), colour, -1)
+    return image if channels == 3 else np.ascontiguousarray(image[..., 0])
+
+
+def run(*images, device="cpu", **options):
+    return gbvs.saliency(torch.from_numpy(np.stack(images)).to(device), **options).cpu().numpy()
+
+
+# --- the two walks ---
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_closed_form_is_the_limit_of_power_iteration(shape, device):
+    maps = np.random.default_rng(1).random((2, *shape)) ** 2
+    found = gbvs.activation(torch.from_numpy(maps).to(device)).cpu().numpy()
+    expected = reference.activations(maps, tolerance=1e-14)
+    assert np.abs(found - expected).max() < 1e-12 * expected.max()
+    assert found.sum((1, 2)) == pytest.approx(1, abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 9), st.integers(1, 9)),
+        elements=st.sampled_from([0.0, 0.2, 0.25, 0.7, 1.0]),
+    )
+)
+def test_the_closed_form_is_stationary_whatever_the_values(values):
+    found = gbvs.activation(torch.from_numpy(values)[None])[0].numpy().ravel()
+    if np.ptp(values) == 0:
+        assert not found.any()
+        return
+    chain = reference.chain_activation(values.ravel(), reference.nearness(*values.shape, 0.15))
+    assert np.abs(chain @ found - found).max() < 1e-13
+    assert found.sum() == pytest.approx(1)
+
+
+def test_a_two_valued_map_has_its_stationary_distribution():
+    values = np.zeros((24, 32))
+    values[8:12, 20:25] = 1.0
+    found = gbvs.activation(torch.from_numpy(values)[None])[0].numpy().ravel()
+    chain = reference.chain_activation(values.ravel(), reference.nearness(24, 32, 0.15))
+    assert np.abs(chain @ found - found).max() < 1e-15
+    assert found[values.ravel() == 1].sum() == pytest.approx(0.5)  # half of the time on either side
+    with pytest.raises(AssertionError, match="does not converge"):
+        reference.equilibrium(chain, most=100)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_graph_normalisation_is_the_limit_of_power_iteration(shape, device):
+    maps = np.random.default_rng(2).random((1, *shape)) + 0.01
+    found = gbvs.concentration(torch.from_numpy(maps).to(device)).cpu().numpy()
+    near = reference.nearness(*shape, 0.06)
+    for values, distribution in zip(maps, found, strict=True):
+        chain = reference.chain_concentration(values.ravel(), near)
+        assert np.abs(chain @ distribution.ravel() - distribution.ravel()).max() < 1e-14
+        settled = reference.equilibrium(chain, 1e-13)
+        assert np.abs(settled - distribution.ravel()).max() < 1e-8 * settled.max()
+
+
+def test_the_walk_sees_neither_scale_nor_offset():
+    maps = torch.from_numpy(np.random.default_rng(3).random((1, 24, 32)))
+    assert torch.allclose(gbvs.activation(maps), gbvs.activation(1e6 * maps - 3e5), rtol=1e-9, atol=0)
+
+
+def test_no_chains_are_no_chains():
+    empty = torch.empty((0, 24, 32), dtype=torch.float64)
+    assert gbvs.activation(empty).shape == gbvs.concentration(empty).shape == (0, 24, 32)
+
+
+# --- the whole pipeline ---
+
+
+@pytest.mark.parametrize("normalisation", ["power", "graph"])
+@pytest.mark.parametrize(("height", "width", "channels"), [(48, 205, 3), (303, 75, 3), (50, 222, 1)])
+def test_the_map_is_the_plain_pipelines(height, width, channels, normalisation, device):
+    image = scene(height, width, seed=height, channels=channels)
+    expected = reference.saliency(image, normalisation, tolerance=1e-12)
+    found = run(image, device=device, normalisation=normalisation)[0]
+    assert np.abs(found - expected).max() < 1e-8
+
+
+def test_stopping_early_as_the_authors_do_changes_little():
+    image = scene(60, 200, seed=5)
+    stopped, found = reference.saliency(image), run(image)[0]
+    assert np.corrcoef(stopped.ravel(), found.ravel())[0, 1] > 0.999
+    assert np.abs(stopped - found).max() < 0.03
+
+
+def test_there_are_24_chains_of_768_nodes_at_480x640():
+    maps, channels = gbvs.features(torch.from_numpy(scene(480, 640))[None])
+    assert maps.shape == (1, 24, 24, 32)
+    assert [channels.count(kind) for kind in (0, 1, 2)] == [9, 3, 12]
+
+
+@pytest.mark.parametrize("normalisation", ["power", "graph"])
+def test_grey_in_three_channels_is_grey_in_one(normalisation, device):
+    grey = scene(120, 160, seed=7, channels=1)
+    alone = run(grey, device=device, normalisation=normalisation)
+    tripled = run(np.stack([grey] * 3, 2), device=device, normalisation=normalisation)
+    assert np.abs(alone - tripled).max() < 1e-12
+
+
+def test_chroma_of_grey_is_flat_in_every_map():
+    grey = np.stack([scene(96, 128, channels=1)] * 3, 2)
+    maps, channels = gbvs.features(torch.from_numpy(grey)[None])
+    spans = (maps.amax((2, 3)) - maps.amin((2, 3)))[0].tolist()
+    assert [span < 1e-12 for span, kind in zip(spans, channels, strict=True) if kind == 0] == [False, True, True] * 3
+
+
+@pytest.mark.parametrize("level", [0, 1, 127, 255])
+@pytest.mark.parametrize("shape", [(96, 128), (1, 1), (33, 57)])
+def test_a_uniform_image_has_no_saliency(level, shape):
+    assert not run(np.full((*shape, 3), level, np.uint8)).any()
+    assert not run(np.full(shape, level, np.uint8)).any()
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (2, 3), (3, 2), (1, 40), (20, 20), (12, 13), (5000, 3), (3, 5000), (31, 33), (50, 700), (17, 16)]
+)
+@pytest.mark.parametrize("normalisation", ["power", "graph"])
+def test_every_size_has_a_map(shape, normalisation):
+    found = run(np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8), normalisation=normalisation)[0]
+    assert found.shape == shape
+    assert np.isfinite(found).all()
+    assert found.min() == 0
+    assert found.max() == (1 if shape != (1, 1) else 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    hnp.arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3))), st.sampled_from([1, 2, 3, 9])
+)
+def test_any_pixels_have_a_finite_map_from_0_to_1(image, repeat):
+    found = run(np.repeat(image, repeat, axis=1))[0]
+    assert np.isfinite(found).all()
+    assert found.min() >= 0
+    assert found.max() <= 1
+
+
+def test_what_is_given_wrongly_is_refused():
+    for images in (
+        torch.zeros((1, 8, 8)),
+        torch.zeros((1, 8, 8, 4), dtype=torch.uint8),
+        torch.zeros((8, 8), dtype=torch.uint8),
+        torch.zeros((1, 0, 8), dtype=torch.uint8),
+    ):
+        with pytest.raises(ValueError, match="images must"):
+            gbvs.saliency(images)
+
+
+def test_an_odd_one_out_is_the_most_salient():
+    image = np.full((240, 320, 3), 110, np.uint8)
+    for y in range(20, 240, 40):
+        for x in range(20, 320, 40):
+            cv2.circle(image, (x, y), 8, (90, 140, 90), -1)
+    cv2.circle(image, (220, 100), 8, (200, 60, 60), -1)
+    y, x = np.unravel_index(run(image)[0].argmax(), (240, 320))
+    assert abs(x - 220) <= 12
+    assert abs(y - 100) <= 12
+
+
+def test_weights_choose_channels():
+    image = scene(96, 128, seed=11)
+    maps, channels = gbvs.features(torch.from_numpy(image)[None])
+    only = gbvs._to_frame(gbvs.activation(maps[:, [kind == 1 for kind in channels]][0]).pow(1.5).sum(0)[None], 96, 128)
+    assert np.abs(run(image, weights=(0.0, 1.0, 0.0)) - only.numpy()).max() < 1e-12
+    assert not run(image, weights=(0.0, 0.0, 0.0)).any()
+
+
+# --- what must not change a map ---
+
+
+@pytest.mark.parametrize("shape", [(96, 128, 3), (75, 101, 3), (240, 320), (20, 20, 3)])
+def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape):
+    images = [scene(*shape[:2], seed=seed, channels=3 if len(shape) == 3 else 1) for seed in range(8)]
+    images[3] = np.zeros_like(images[3])
+    before = torch.get_num_threads()
+    maps = []
+    try:
+        for threads in (2, 1):
+            torch.set_num_threads(threads)
+            maps += [np.concatenate([run(image) for image in images]), run(*images)]
+        maps += [run(*images[::-1])[::-1], np.concatenate([run(*images[:7]), run(images[7])])]
+        maps += [np.concatenate([run(*images[k : k + 2]) for k in range(0, 8, 2)])]
+    finally:
+        torch.set_num_threads(before)
+    for other in maps[1:]:
+        assert np.abs(other - maps[0]).max() < 1e-11  # a millionth of a rounding step of the scanpath
+        assert (np.rint(other * 2**20) == np.rint(maps[0] * 2**20)).all()
+
+
+@pytest.mark.parametrize("turn", [np.fliplr, np.flipud])
+def test_a_mirrored_image_has_the_mirrored_map(turn):
+    image = scene(96, 128, seed=21)
+    assert np.abs(run(turn(image).copy())[0] - turn(run(image)[0])).max() < 1e-10
+
+
+def test_a_turned_image_has_the_turned_map():
+    image = scene(96, 128, seed=22)
+    assert np.abs(run(np.rot90(image).copy())[0] - np.rot90(run(image)[0])).max() < 1e-10
+
+
+# --- parts, against other libraries ---
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 32), (32, 20), (7, 40)])
+def test_shrinking_is_by_area(rows, columns):
+    plane = np.random.default_rng(0).random((41, 77))
+    found = resampling.resize(torch.from_numpy(plane)[None, None], rows, columns)[0, 0].numpy()
+    assert np.abs(found - cv2.resize(plane, (columns, rows), interpolation=cv2.INTER_AREA)).max() < 1e-6
+
+
+def test_growing_is_bicubic():
+    plane = np.random.default_rng(0).random((24, 32)).astype(np.float32)
+    found = resampling.resize(torch.from_numpy(plane.astype(np.float64))[None, None], 480, 640)[0, 0].numpy()
+    pillow = np.asarray(PILImage.fromarray(plane).resize((640, 480), PILImage.Resampling.BICUBIC))
+    inside = np.s_[40:-40, 40:-40]  # Pillow treats the border in another way
+    assert np.abs(found - pillow)[inside].max() < 1e-5
+
+
+@pytest.mark.parametrize("size", [(480, 640), (9, 640), (5, 7), (24, 9)])
+def test_strips_do_not_show_in_a_resize(size, monkeypatch):
+    planes = torch.from_numpy(np.random.default_rng(0).random((2, 3, 24, 32)))
+    monkeypatch.setattr(resampling, "STRIP", 2**40)
+    whole = resampling.resize(planes, *size)
+    for strip in (1, 1000, 2**14):
+        monkeypatch.setattr(resampling, "STRIP", strip)
+        assert torch.equal(resampling.resize(planes, *size), whole)
+
+
+def test_a_border_wider_than_half_a_side_is_narrowed():
+    cpu = torch.device("cpu")
+    assert gbvs._ramp(30, 13, cpu).tolist() == [min(1, min(k + 1, 30 - k) / 14) for k in range(30)]
+    assert gbvs._ramp(5, 4, cpu).tolist() == pytest.approx([1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])
+    assert gbvs._ramp(1, 4, cpu).tolist() == [1]
+
+
+def test_the_opponent_axes_are_those_of_their_definition():
+    matrix = gbvs._opponent(torch.device("cpu")).numpy()
+    assert np.abs(matrix[1:].sum(1)).max() < 1e-12  # grey has no chroma
+    assert matrix[0] / matrix[0].sum() == pytest.approx([0.2126, 0.7152, 0.0722], abs=1e-3)  # L + M is luminance
+    assert matrix[1][0] > 0 > matrix[1][1]  # red against green
+    assert matrix[2][2] > 0 > matrix[2][0]  # blue against yellow

@@ -1,0 +1,579 @@
+"""The engine of transformers: tiny models of the real architectures, loaded by the real path.
+
+What it says is compared with transformers' own ``generate``, called for one prompt, and with plain, slow loops.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_language
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engines.local import TODAY
+from agents.language.engines.request import Asked, ChatMessage, Said, Sampling
+from agents.language.engines.stopping import first_stop
+from agents.language.engines.transformers import Beams, TransformersEngine
+
+FAMILIES = ("gpt2", "llama", "blenderbot")
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+PROMPTS = [
+    "Hi! How are you",
+    "Alice: I like long books. John: Why? Alice:",
+    "x",
+    "Tell me more about music and movies, please. " * 3,
+    "Cue: hot; Guess: cold Cue: dog; Guess:",
+    "é 世界",
+    "The technology of sports",
+    "what do you think",
+]
+# Every row asks for something else.
+DRAWN = [
+    Sampling(temperature=1.0, max_tokens=12),
+    Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
+    Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
+    Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
+    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",), min_tokens=3),
+    Sampling(temperature=0.0, max_tokens=1),
+    Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
+    Sampling(temperature=0.0, max_tokens=18),
+]
+GREEDY = Sampling(temperature=0.0, max_tokens=24)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tiny checkpoints. Not to be changed by a test."""
+    root = tmp_path_factory.mktemp("language")
+    return {name: make(root / name) for name, make in tiny_language.MAKERS.items()}
+
+
+@pytest.fixture(scope="module")
+def engines(folders: dict[str, Path]) -> dict[str, TransformersEngine]:
+    return {name: _loaded(folder) for name, folder in folders.items()}
+
+
+def _loaded(folder: Path, *, chat: bool = False, **options: Any) -> TransformersEngine:
+    engine = TransformersEngine(folder, **options)
+    engine.open(chat=chat)
+    engine.load("cpu")
+    return engine
+
+
+def _say(engine: TransformersEngine, asked: Sequence[Asked], seeds: Sequence[int] | None = None) -> list[Said]:
+    said = engine.generate(asked, list(range(len(asked))) if seeds is None else seeds)
+    for one in said:
+        assert isinstance(one, Said), one
+    return [one for one in said if isinstance(one, Said)]
+
+
+def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> Said:
+    return _say(engine, [Asked(prompt, sampling=sampling)], [seed])[0]
+
+
+# a batch and its rows
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_row_says_what_it_says_alone(engines: dict[str, TransformersEngine], family: str) -> None:
+    asked = [Asked(PROMPTS[i % 8], sampling=DRAWN[(i + i // 8) % 8]) for i in range(24)]
+    seeds = [1000 + index for index in range(24)]
+    engine = engines[family]
+    together = _say(engine, asked, seeds)
+    assert [_say(engine, [one], [seed])[0] for one, seed in zip(asked, seeds, strict=True)] == together
+    backwards = _say(engine, asked[::-1], seeds[::-1])
+    assert backwards[::-1] == together
+    sevens = [one for at in range(0, 24, 7) for one in _say(engine, asked[at : at + 7], seeds[at : at + 7])]
+    assert sevens == together
+    assert {one.finish for one in together} == {"stop", "length"}
+    assert len({one.text for one in together}) > 15
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_seeds_and_temperatures_matter(engines: dict[str, TransformersEngine], family: str) -> None:
+    hot = Asked(PROMPTS[0], sampling=Sampling(temperature=1.0, max_tokens=12))
+    assert len({one.text for one in _say(engines[family], [hot] * 6, range(6))}) > 4
+    cold = Asked(PROMPTS[0], sampling=GREEDY)
+    assert len({one.text for one in _say(engines[family], [cold] * 6, range(6))}) == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("width", [1, 4])
+def test_beams_of_a_row_are_those_it_has_alone(folders: dict[str, Path], family: str, width: int) -> None:
+    rules = {"no_repeat_ngram": 3} if family == "blenderbot" else {}
+    engine = _loaded(folders[family], beams=Beams(width, 0.65, forced_end=True, **rules))
+    limits = [(5, 16), (0, 16), (5, 9)]
+    asked = [
+        Asked(
+            prompt, sampling=Sampling(min_tokens=limits[i % 3][0], max_tokens=limits[i % 3][1], stops=("q",) * (i % 2))
+        )
+        for i, prompt in enumerate(PROMPTS * 2)
+    ]
+    together = _say(engine, asked)
+    assert [_say(engine, [one], [99])[0] for one in asked] == together
+    assert len({one.text for one in together}) > 5
+
+
+def test_padding_is_no_part_of_a_prompt_that_may_not_be_repeated(folders: dict[str, Path]) -> None:
+    """A model that likes to say the padding token may say it three times, however much the prompt is padded."""
+    engine = _loaded(folders["blenderbot"], beams=Beams(3, no_repeat_ngram=3))
+    engine._model.final_logits_bias[0, engine._pad] = 20
+    sampling = Sampling(min_tokens=8, max_tokens=8)
+    asked = [Asked(" ".join(["x"] * count), sampling=sampling) for count in (24, 26)]
+    assert len(engine._grouped([engine._row(place, one, 0) for place, one in enumerate(asked)])) == 1
+    together = _say(engine, asked)
+    assert [_say(engine, [one])[0] for one in asked] == together
+    assert all("<pad><pad><pad>" in (one.raw or "") for one in together)
+
+
+# transformers' own generation
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_greedy_texts_are_those_of_transformers_generate(
+    folders: dict[str, Path], engines: dict[str, TransformersEngine], family: str
+) -> None:
+    plain = Plain(folders[family])
+    said = _say(engines[family], [Asked(prompt, sampling=GREEDY) for prompt in PROMPTS])
+    expected = [plain.said(prompt, num_beams=1, max_new_tokens=24) for prompt in PROMPTS]
+    assert [(one.raw, one.tokens, one.finish) for one in said] == expected
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@pytest.mark.parametrize("early", [False, True])
+def test_beams_are_those_of_transformers_generate(folders: dict[str, Path], family: str, early: bool) -> None:
+    plain = Plain(folders[family])
+    engine = _loaded(folders[family], beams=Beams(4, 0.65, early))
+    sampling = Sampling(min_tokens=3, max_tokens=14)
+    said = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    options = {"num_beams": 4, "length_penalty": 0.65, "early_stopping": early}
+    expected = [plain.said(prompt, min_new_tokens=3, max_new_tokens=14, **options) for prompt in PROMPTS]
+    assert [(one.raw, one.tokens, one.finish) for one in said] == expected
+
+
+def test_blenderbots_beams_are_those_of_its_own_generation_config(folders: dict[str, Path]) -> None:
+    """As its documentation shows: the tokenizer, ``generate`` without any option, one prompt."""
+    plain = Plain(folders["blenderbot"])
+    engine = _loaded(folders["blenderbot"], beams=Beams(10, 0.65, no_repeat_ngram=3, forced_end=True))
+    sampling = Sampling(min_tokens=19, max_tokens=59)
+    said = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    assert [(one.raw, one.tokens, one.finish) for one in said] == [plain.said(prompt, own=True) for prompt in PROMPTS]
+
+
+class Plain:
+    """The plain way of asking transformers for one text."""
+
+    def __init__(self, folder: Path) -> None:
+        import transformers
+
+        self.config = transformers.AutoConfig.from_pretrained(folder)
+        kind = "AutoModelForSeq2SeqLM" if self.config.is_encoder_decoder else "AutoModelForCausalLM"
+        self.model = getattr(transformers, kind).from_pretrained(folder).eval()
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        self.ends = {self.tokenizer.eos_token_id, *_listed(self.model.generation_config.eos_token_id)}
+
+    def ids(self, prompt: str) -> list[int]:
+        found: list[int] = self.tokenizer(prompt)["input_ids"]
+        return [*found, self.tokenizer.eos_token_id] if self.config.is_encoder_decoder else found
+
+    def said(self, prompt: str, *, own: bool = False, **options: Any) -> tuple[str, int, str]:
+        """The text with special tokens up to its end, its number of tokens, and how it ended; ``own``: as the
+        checkpoint's own configuration has it."""
+        import transformers
+
+        if not own:
+            self.model.generation_config = transformers.GenerationConfig(
+                bos_token_id=self.tokenizer.bos_token_id,
+                eos_token_id=sorted(self.ends),
+                pad_token_id=min(self.ends),
+                decoder_start_token_id=getattr(self.config, "decoder_start_token_id", None),
+                do_sample=False,
+            )
+        ids = torch.tensor([self.ids(prompt)])
+        with torch.inference_mode():
+            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), **options)[0].tolist()
+        tokens = out[1:] if self.config.is_encoder_decoder else out[ids.shape[1] :]
+        end = next((place for place, token in enumerate(tokens) if token in self.ends), None)
+        tokens = tokens if end is None else tokens[:end]
+        return self.tokenizer.decode(tokens), len(tokens), "length" if end is None else "stop"
+
+    def logits(self, prompt: list[int], said: list[int]) -> list[float]:
+        """The logits of the token after ``said``, without any cache."""
+        with torch.inference_mode():
+            if self.config.is_encoder_decoder:
+                start = self.config.decoder_start_token_id
+                out = self.model(input_ids=torch.tensor([prompt]), decoder_input_ids=torch.tensor([[start, *said]]))
+            else:
+                out = self.model(input_ids=torch.tensor([[*prompt, *said]]))
+        values: list[float] = out.logits[0, -1].tolist()
+        return values
+
+
+def _listed(value: int | list[int] | None) -> list[int]:
+    return [] if value is None else [value] if isinstance(value, int) else value
+
+
+# penalties
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("frequency", "presence"), [(2.0, 2.0), (0.7, 0.0), (0.0, 1.5), (-1.0, 0.5)])
+def test_penalties_are_taken_from_tokens_that_the_reply_has(
+    folders: dict[str, Path], engines: dict[str, TransformersEngine], family: str, frequency: float, presence: float
+) -> None:
+    plain = Plain(folders[family])
+    sampling = Sampling(
+        temperature=0, frequency_penalty=frequency, presence_penalty=presence, max_tokens=20, min_tokens=20
+    )
+    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS[:4]]
+    said = _say(engines[family], asked)
+    expected = [_penalised(plain, plain.ids(prompt), 20, frequency, presence) for prompt in PROMPTS[:4]]
+    assert [one.raw for one in said] == expected
+    unpenalised = Sampling(temperature=0, max_tokens=20, min_tokens=20)
+    assert [one.raw for one in _say(engines[family], [Asked(p, sampling=unpenalised) for p in PROMPTS[:4]])] != expected
+
+
+def _penalised(plain: Plain, prompt: list[int], count: int, frequency: float = 0, presence: float = 0) -> str:
+    """A plain loop: for each token that was generated n times its logit loses n * frequency + presence."""
+    said: list[int] = []
+    while len(said) < count:
+        logits = plain.logits(prompt, said)
+        for token, times in Counter(said).items():
+            logits[token] -= times * frequency + presence
+        for end in plain.ends:
+            logits[end] = float("-inf")
+        said.append(max(range(len(logits)), key=logits.__getitem__))
+    return str(plain.tokenizer.decode(said))
+
+
+# ends
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine], family: str) -> None:
+    """Whatever part of the text is its stop, within tokens or across them."""
+    engine = engines[family]
+    sampling = Sampling(temperature=1.0, max_tokens=24, min_tokens=1)
+    whole = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    asked, expected = [], []
+    for prompt, one in zip(PROMPTS, whole, strict=True):
+        for start in range(0, len(one.text) - 3, 3):
+            stop = one.text[start : start + 3]
+            if not stop.isascii():
+                continue
+            stops = ("never said", stop)
+            asked.append(Asked(prompt, sampling=Sampling(temperature=1.0, max_tokens=24, stops=stops)))
+            expected.append((one.text.partition(stop)[0], PROMPTS.index(prompt)))
+    said = _say(engine, asked, [seed for _, seed in expected])
+    assert [one.text for one in said] == [text for text, _ in expected]
+    assert all(one.finish == "stop" for one in said)
+    assert len(asked) > 20
+    # A row that has come to its stop says nothing more: one token less does not hold it.
+    shorter = [
+        Asked(one.prompt, sampling=Sampling(temperature=1.0, max_tokens=max((found.tokens or 0) - 1, 1)))
+        for one, found in zip(asked, said, strict=True)
+    ]
+    for one, found, before in zip(asked, said, _say(engine, shorter, [seed for _, seed in expected]), strict=True):
+        assert one.sampling.stops[1] in (found.raw or "")
+        assert found.tokens == 1 or one.sampling.stops[1] not in before.text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("abc", max_size=12), st.lists(st.text("abc", max_size=3), max_size=3), st.integers(0, 12))
+def test_the_first_stop_is_the_earliest_that_ends_late_enough(text: str, stops: list[str], floor: int) -> None:
+    ends = [
+        at
+        for at in range(len(text))
+        for stop in stops
+        if stop and text[at : at + len(stop)] == stop and at + len(stop) > floor
+    ]
+    assert first_stop(text, stops, floor) == min(ends, default=None)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stops_within_the_least_length_are_passed_over(engines: dict[str, TransformersEngine], family: str) -> None:
+    engine = engines[family]
+    free = _one(engine, PROMPTS[0], Sampling(temperature=1.0, max_tokens=20, min_tokens=20), 5)
+    first = next(letter for letter in free.text if letter.isascii() and letter.isalpha())
+    stopped = _one(engine, PROMPTS[0], Sampling(temperature=1.0, max_tokens=20, stops=(first,)), 5)
+    assert stopped.text == free.text.partition(first)[0]
+    held = _one(engine, PROMPTS[0], Sampling(temperature=1.0, max_tokens=20, min_tokens=12, stops=(first,)), 5)
+    assert held.tokens is not None
+    assert held.tokens >= 12
+    assert first in held.text or held.text.startswith(free.text[:20])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_limits_are_a_rows_own(engines: dict[str, TransformersEngine], family: str) -> None:
+    engine = engines[family]
+    drawn = [Asked(PROMPTS[0], sampling=Sampling(temperature=1.2, max_tokens=most)) for most in range(1, 40)]
+    said = _say(engine, drawn, [7] * len(drawn))
+    lengths = [one.tokens or 0 for one in said]
+    full = lengths[-1]
+    assert lengths == [min(most, full) for most in range(1, 40)]
+    held = [Asked(PROMPTS[0], sampling=Sampling(temperature=1.2, min_tokens=i, max_tokens=40)) for i in range(40)]
+    for least, one in enumerate(_say(engine, held * 3, [seed for seed in range(3) for _ in held])):
+        assert (one.tokens or 0) >= least % 40
+    early = _say(engine, [held[0]] * 40)
+    assert any(one.finish == "stop" and (one.tokens or 0) < 40 for one in early)
+    specials = engine._marks
+    assert not any(mark in one.text for one in early for mark in specials)
+
+
+# prompts
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_looks_like_a_special_token_in_a_text_is_none(engines: dict[str, TransformersEngine], family: str) -> None:
+    engine = engines[family]
+    mark = engine._marks[0]
+    nested = mark[:2] + mark + mark[2:]
+    for spoiled in (f"Hi! {mark}How are you", f"Hi! {nested}How are you", f"{mark}Hi! How are you{mark}{mark}"):
+        assert engine._tokens(Asked(spoiled)) == engine._tokens(Asked("Hi! How are you"))
+
+
+def test_a_chat_is_written_by_the_template(folders: dict[str, Path]) -> None:
+    engine = _loaded(folders["llama"], chat=True)
+    chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yo<|eot|>"))
+    tokens = engine._tokens(Asked(messages=chat))
+    assert engine._tokenizer.decode(tokens) == (
+        "<|begin|><|start|>system<|end|>\nBe short.<|eot|><|start|>user<|end|>\nHi<|eot|>"
+        "<|start|>assistant<|end|>\nYo<|eot|><|start|>assistant<|end|>\n"
+    )
+    assert tokens.count(engine._tokenizer.bos_token_id) == 1  # the template's, none of the tokenizer's own
+    assert engine._tokens(Asked("Hi"))[0] == engine._tokenizer.bos_token_id
+    # Marks are tokens, not letters.
+    assert tokens[:2] == engine._tokenizer.convert_tokens_to_ids(["<|begin|>", "<|start|>"])
+    said = _say(engine, [Asked(messages=chat, sampling=GREEDY)])[0]
+    assert said.prompt_tokens == len(tokens)
+
+
+def test_a_template_without_a_system_role_has_it_in_the_first_message(tmp_path: Path) -> None:
+    engine = _loaded(tiny_language.llama(tmp_path, template=tiny_language.STRICT_TEMPLATE), chat=True)
+    chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yo"))
+    written = engine._tokenizer.decode(engine._tokens(Asked(messages=(*chat, ChatMessage("user", "Why?")))))
+    assert written == (
+        "<|begin|><|start|>user<|end|>Be short.\n\nHi<|eot|><|start|>assistant<|end|>Yo<|eot|>"
+        "<|start|>user<|end|>Why?<|eot|><|start|>assistant<|end|>"
+    )
+    alone = engine._tokenizer.decode(engine._tokens(Asked(messages=chat[:1])))
+    assert alone == "<|begin|><|start|>user<|end|>Be short.<|eot|><|start|>assistant<|end|>"
+
+
+def test_a_template_that_drops_the_system_message_has_it_in_the_first_message(tmp_path: Path) -> None:
+    drops = "{% for m in messages %}{% if m['role'] != 'system' %}[{{ m['content'] }}]{% endif %}{% endfor %}"
+    engine = _loaded(tiny_language.llama(tmp_path, template=drops), chat=True)
+    chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"))
+    assert engine._tokenizer.decode(engine._tokens(Asked(messages=chat))) == "[Be short.\n\nHi]"
+
+
+def test_a_chat_that_the_template_refuses_fails_alone(tmp_path: Path) -> None:
+    engine = _loaded(tiny_language.llama(tmp_path, template=tiny_language.STRICT_TEMPLATE), chat=True)
+    fine = Asked(messages=(ChatMessage("user", "Hi"),), sampling=GREEDY)
+    wrong = Asked(messages=(ChatMessage("assistant", "Hi"),), sampling=GREEDY)
+    seen = Asked(messages=(ChatMessage("user", "Hi", b"picture"),), sampling=GREEDY)
+    replies = engine.generate([fine, wrong, seen, fine], [0, 1, 2, 3])
+    assert [getattr(one, "code", "said") for one in replies] == ["said", "bad_prompt", "no_images", "said"]
+    assert "Roles must alternate" in str(replies[1])
+    assert replies[0] == replies[3] == engine.generate([fine], [0])[0]
+
+
+def test_a_model_that_was_not_trained_to_chat_is_refused_for_chats(folders: dict[str, Path]) -> None:
+    with pytest.raises(UnavailableError, match="has no chat template"):
+        TransformersEngine(folders["gpt2"]).open(chat=True)
+    TransformersEngine(folders["gpt2"], template="{{ messages[0]['content'] }}").open(chat=True)
+
+
+def test_a_template_is_told_one_day(tmp_path: Path) -> None:
+    template = "{{ date_string }}: {{ messages[-1]['content'] }}"
+    engine = _loaded(tiny_language.llama(tmp_path, template=template), chat=True)
+    written = engine._tokenizer.decode(engine._tokens(Asked(messages=(ChatMessage("user", "Hi"),))))
+    assert written == f"{TODAY}: Hi"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> None:
+    engine = _loaded(tiny_language.MAKERS[family](tmp_path, positions=40))  # type: ignore[call-arg]
+    plain = Plain(tmp_path)
+    sampling = Sampling(temperature=0, min_tokens=10, max_tokens=10)
+    room = 40 if family == "blenderbot" else 30
+    for words in (1, 8, 9, 10, 30, 60):
+        prompt = " ".join(["music", "books", "dog"][i % 3] for i in range(words))
+        ids = plain.ids(prompt)
+        asked = Asked(prompt, sampling=sampling)
+        assert engine.excess(asked) == max(0, len(ids) - room)
+        said = _one(engine, prompt, sampling)
+        assert said.prompt_tokens == min(len(ids), room)
+        assert said.raw == _penalised(plain, ids[-room:], 10)
+    [full] = engine.generate([Asked("Hi", sampling=Sampling(max_tokens=41))], [0])
+    assert isinstance(full, AnswerError)
+    assert full.code == "no_room"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_empty_prompt_is_answered(engines: dict[str, TransformersEngine], family: str) -> None:
+    assert _one(engines[family], "", GREEDY).prompt_tokens == 1
+
+
+def test_a_character_that_was_not_finished_is_left_out(engines: dict[str, TransformersEngine]) -> None:
+    engine = engines["llama"]
+    for seed in range(40):
+        said = _one(engine, PROMPTS[5], Sampling(temperature=1.5, max_tokens=3), seed)
+        assert said.finish == "stop" or not said.text.endswith("\ufffd")
+
+
+def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folders["gpt2"], tmp_path / "copy"))
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(copy)
+    tokenizer.add_tokens(["zebra"])
+    tokenizer.add_special_tokens({"pad_token": "[PAD]"})  # as many do, which is fine: nothing reads padding
+    tokenizer.save_pretrained(copy)
+    engine = _loaded(copy)
+    prompts = [" ".join(["x"] * count) for count in (24, 26)]
+    asked = [Asked(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
+    assert len(engine._grouped([engine._row(place, one, 0) for place, one in enumerate(asked[:2])])) == 1
+    replies = engine.generate(asked, [0, 1, 2])
+    assert replies[:2] == _say(_loaded(folders["gpt2"]), asked[:2])
+    assert isinstance(replies[2], AnswerError)
+    assert replies[2].code == "bad_prompt"
+
+
+@pytest.mark.parametrize("beams", [None, Beams(3)], ids=["drawn", "beams"])
+def test_logits_that_are_no_numbers_fail_their_own_row_only(folders: dict[str, Path], beams: Beams | None) -> None:
+    engine = _loaded(folders["llama"], beams=beams)
+    sampling = Sampling(temperature=1.0, max_tokens=10)
+    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS]
+    whole = _say(engine, asked)
+    (token,) = engine._tokens(Asked("q"))[-1:]
+    with torch.no_grad():
+        engine._model.get_input_embeddings().weight[token] = torch.nan
+    asked[2] = Asked("xq", sampling=sampling)
+    replies = engine.generate(asked, list(range(8)))
+    assert isinstance(replies[2], AnswerError)
+    assert replies[2].code == "bad_logits"
+    kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
+    assert len(kept) >= 5
+    assert [replies[index] for index in kept] == [whole[index] for index in kept]
+
+
+# checkpoints
+
+
+@pytest.mark.parametrize("family", ["gpt2", "blenderbot"])
+def test_a_tokenizer_of_the_older_form_is_read_the_same(folders: dict[str, Path], tmp_path: Path, family: str) -> None:
+    """vocab.json and merges.txt alone, as microsoft/DialoGPT-large and the first Blenderbots have them."""
+    copy = Path(shutil.copytree(folders[family], tmp_path / "copy"))
+    inner = json.loads((copy / "tokenizer.json").read_text())["model"]
+    (copy / "tokenizer.json").unlink()
+    (copy / "vocab.json").write_text(json.dumps(inner["vocab"]))
+    (copy / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(pair) for pair in inner["merges"]))
+    (copy / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 128}))
+    older, newer = _loaded(copy), _loaded(folders[family])
+    for prompt in PROMPTS:
+        assert older._tokens(Asked(prompt)) == newer._tokens(Asked(prompt))
+    asked = [Asked(prompt, sampling=GREEDY) for prompt in PROMPTS]
+    assert _say(older, asked) == _say(newer, asked)
+
+
+def test_the_provenance_names_what_ran(folders: dict[str, Path]) -> None:
+    about = _loaded(folders["llama"], precision="bf16").provenance()
+    assert about["model"] == "LlamaForCausalLM"
+    assert about["dtype"] == "bfloat16"
+    assert _loaded(folders["llama"]).provenance()["dtype"] == "float32"
+
+
+def test_a_model_without_an_encoder_takes_no_rule_on_its_prompt(folders: dict[str, Path]) -> None:
+    with pytest.raises(UnavailableError, match="no_repeat_ngram"):
+        TransformersEngine(folders["gpt2"], beams=Beams(2, no_repeat_ngram=3)).open()
+
+
+@pytest.fixture
+def copy(folders: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folders["llama"], tmp_path / "copy"))
+
+
+def test_no_code_of_a_checkpoint_is_run(copy: Path, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    config = json.loads((copy / "config.json").read_text())
+    own = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+    (copy / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": own}))
+    (copy / "own.py").write_text(f"open({str(made)!r}, 'w').close()\n")
+    with pytest.raises(UnavailableError, match="configuration"):
+        TransformersEngine(copy).open()
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
+def test_a_damaged_file_is_refused(copy: Path, name: str) -> None:
+    (copy / name).write_text("{broken")
+    with pytest.raises(UnavailableError, match="cannot be loaded"):
+        TransformersEngine(copy).open()
+
+
+def test_weights_that_are_not_all_there_are_refused(copy: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(copy / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    engine = TransformersEngine(copy)
+    engine.open()
+    with pytest.raises(UnavailableError, match="weights are missing"):
+        engine.load("cpu")
+
+
+@pytest.mark.parametrize("left", [0, 1000])
+def test_a_damaged_weights_file_is_refused(copy: Path, left: int) -> None:
+    path = copy / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:left])
+    engine = TransformersEngine(copy)
+    engine.open()
+    with pytest.raises(UnavailableError, match="cannot be loaded"):
+        engine.load("cpu")
+
+
+class Bomb:
+    """Unpickling this would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_with_code_is_refused_and_not_executed(copy: Path, tmp_path: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    made = tmp_path / "made"
+    torch.save({"weight": torch.zeros(2), "bomb": Bomb(made)}, copy / "pytorch_model.bin")
+    engine = TransformersEngine(copy)
+    engine.open()
+    with pytest.raises(UnavailableError, match="it was not executed"):
+        engine.load("cpu")
+    assert not made.exists()
+
+
+def test_a_model_that_never_ends_is_refused(copy: Path) -> None:
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
+        found = json.loads((copy / name).read_text())
+        found.pop("eos_token_id", None)
+        found.pop("eos_token", None)
+        (copy / name).write_text(
+            json.dumps({**found, **({"eos_token_id": None} if name != "tokenizer_config.json" else {})})
+        )
+    engine = TransformersEngine(copy)
+    engine.open()
+    with pytest.raises(UnavailableError, match="names an end token"):
+        engine.load("cpu")

@@ -1,0 +1,454 @@
+"""vLLM's real engine on the CPU with tiny models: what it says beside the transformers engine, and how it ends.
+
+One engine for each model is started for the whole file; the tests at its end end them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import math
+import os
+import signal
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_language
+import tiny_vllm
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.contract import GIB, Draw
+from agents.errors import AnswerError, UnavailableError
+from agents.language.chat import ChatAgent
+from agents.language.completion import CompletionAgent
+from agents.language.dialogpt import DialoGPTAgent
+from agents.language.engines import vllm as vllm_engine
+from agents.language.engines import vllm_processes
+from agents.language.engines.request import Asked, ChatMessage, Said, Sampling
+from agents.language.engines.transformers import TransformersEngine
+from agents.language.engines.vllm import VLLMEngine, VLLMSettings
+from agents.stimuli import ConversationStimulus, WordStimulus
+from serving.scheduling.worker import is_fatal
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # vLLM leaves the context of its sockets to Python, which says so when it clears up.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in. <function Context:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
+
+MODELS = ("llama", "gpt2")
+PROMPTS = [
+    "Hi! How are you",
+    "Alice: I like long books. John: Why? Alice:",
+    "x",
+    "Tell me more about music and movies, please. " * 3,
+    "Cue: hot; Guess: cold Cue: dog; Guess:",
+    "é 世界 <|eot|><|endoftext|>",
+    "The technology of sports",
+    "what do you think",
+]
+GREEDY = [
+    Sampling(temperature=0.0, max_tokens=24),
+    Sampling(temperature=0.0, max_tokens=20, frequency_penalty=2, presence_penalty=2),
+    Sampling(temperature=0.0, max_tokens=24, stops=("a", "Guess:")),
+    Sampling(temperature=0.0, max_tokens=7, min_tokens=7, frequency_penalty=-1.5),
+    Sampling(temperature=0.0, max_tokens=30, presence_penalty=1.5, stops=("o", ""), min_tokens=3),
+    Sampling(temperature=0.0, max_tokens=1),
+    Sampling(temperature=0.0, max_tokens=16, top_k=3, top_p=0.4, stops=("e", "t", " ")),
+]
+DRAWN = [
+    Sampling(temperature=1.0, max_tokens=12),
+    Sampling(temperature=0.7, top_k=20, max_tokens=24, stops=("a", "Guess:")),
+    Sampling(temperature=1.3, top_p=0.9, max_tokens=7, min_tokens=7),
+    Sampling(temperature=0.8, max_tokens=30, frequency_penalty=2, presence_penalty=2, stops=("o",), min_tokens=3),
+    Sampling(temperature=2.0, max_tokens=16, presence_penalty=-1, stops=("e", "t", " ")),
+    Sampling(temperature=0.0, max_tokens=18),
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tiny checkpoints. Not to be changed by a test."""
+    root = tmp_path_factory.mktemp("vllm")
+    return {name: tiny_language.MAKERS[name](root / name) for name in MODELS}
+
+
+@pytest.fixture(scope="module")
+def plain(folders: dict[str, Path]) -> dict[str, TransformersEngine]:
+    """The transformers engine with the same models."""
+    found = {}
+    for name, folder in folders.items():
+        found[name] = TransformersEngine(folder)
+        found[name].open(chat=name == "llama")
+        found[name].load("cpu")
+    return found
+
+
+@pytest.fixture(scope="module")
+def engines(folders: dict[str, Path]) -> Iterator[dict[str, VLLMEngine]]:
+    if tiny_vllm.reason:
+        pytest.skip(tiny_vllm.reason)
+    with tiny_vllm.told():
+        found = {name: _engine(folder, chat=name == "llama") for name, folder in folders.items()}
+        for engine in found.values():
+            engine.load("cpu")
+        yield found
+        for engine in found.values():
+            engine.close()
+        gc.collect()  # here, and not in a test of another file
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """An engine belongs to the event loop that asks it first."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def _engine(folder: Path, *, chat: bool = False, **chosen: Any) -> VLLMEngine:
+    engine = VLLMEngine(folder, VLLMSettings(**{**tiny_vllm.SMALL, **chosen}), device_memory=GIB)
+    engine.open(chat=chat)
+    return engine
+
+
+def _say(loop: asyncio.Runner, engine: VLLMEngine, asked: Sequence[Asked], seeds: Sequence[int]) -> list[Said]:
+    """All at once."""
+
+    async def ask() -> list[Said]:
+        return await asyncio.gather(*(engine.generate(one, seed) for one, seed in zip(asked, seeds, strict=True)))
+
+    return loop.run(ask())
+
+
+# what is said
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_likeliest_texts_are_those_of_the_transformers_engine(
+    loop: asyncio.Runner, engines: dict[str, VLLMEngine], plain: dict[str, TransformersEngine], model: str
+) -> None:
+    """Each request has its own stops, penalties and limits, and hot ones are drawn beside them. The checkpoint's
+    generation_config.json, which asks for a repetition penalty, changes nothing."""
+    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS for sampling in GREEDY]
+    hot = [Asked(prompt, sampling=DRAWN[0]) for prompt in PROMPTS]
+    said = _say(loop, engines[model], [*asked, *hot], range(len(asked) + len(hot)))[: len(asked)]
+    assert said == plain[model].generate(asked, [0] * len(asked))
+    assert {one.finish for one in said} == {"stop", "length"}
+    assert len({one.text for one in said}) > 30
+    stopped = [one for one, each in zip(said, asked, strict=True) if each.sampling.stops and one.finish == "stop"]
+    assert any(one.raw != one.text for one in stopped)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_seed_draws_the_same_text_in_any_company(
+    loop: asyncio.Runner, engines: dict[str, VLLMEngine], model: str
+) -> None:
+    """Also where the prompts, 22 long ones among them, are too much for one step."""
+    prompts = [*PROMPTS, *(f"{number}: " + "I like long books. " * 60 for number in range(22))]
+    asked = [Asked(prompt, sampling=DRAWN[(i + i // 8) % 6]) for i, prompt in enumerate(prompts)]
+    seeds = [(1 << 53) - 1 - 1000 * index for index in range(30)]
+    engine = engines[model]
+    assert model == "gpt2" or sum(len(engine._fitted(one)) for one in asked) > vllm_engine.CPU_TOKENS
+    together = _say(loop, engine, asked, seeds)
+    assert [_say(loop, engine, [one], [seed])[0] for one, seed in zip(asked, seeds, strict=True)] == together
+    assert _say(loop, engine, asked[::-1], seeds[::-1])[::-1] == together
+    others = _say(loop, engine, asked, [seed + 1 for seed in seeds])
+    assert sum(one != other for one, other in zip(together, others, strict=True)) > 15
+    assert len({one.text for one in together}) > 15
+
+
+@pytest.mark.parametrize(("temperature", "top_k", "top_p"), [(0.7, 5, 1.0), (1.6, 0, 0.6)])
+def test_tokens_are_drawn_as_often_as_the_model_says(
+    loop: asyncio.Runner,
+    engines: dict[str, VLLMEngine],
+    plain: dict[str, TransformersEngine],
+    temperature: float,
+    top_k: int,
+    top_p: float,
+) -> None:
+    """Beside probabilities worked out from the logits of transformers' model."""
+    engine, draws = plain["gpt2"], 600
+    prompt = torch.tensor([engine._tokens(Asked(PROMPTS[0]))])
+    with torch.inference_mode():
+        logits = engine._model(prompt).logits[0, -1].double() / temperature
+    ranked = torch.softmax(logits, 0).sort(descending=True)
+    kept = ranked.values.cumsum(0) - ranked.values < top_p
+    if top_k:
+        kept[top_k:] = False
+    expected: Counter[str] = Counter()
+    for token, value in zip(ranked.indices[kept].tolist(), ranked.values[kept].tolist(), strict=True):
+        expected[engine._raw([token])] += value  # parts of characters look alike
+    scale = expected.total()
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, max_tokens=1)
+    said = _say(loop, engines["gpt2"], [Asked(PROMPTS[0], sampling=sampling)] * draws, range(draws))
+    # An end token is drawn as any other, and has no text.
+    counts = Counter("<|endoftext|>" if one.tokens == 0 else one.raw for one in said)
+    assert set(counts) <= set(expected)
+    for piece, value in expected.items():
+        share = value / scale
+        assert abs(counts[piece] / draws - share) < 4.5 * math.sqrt(share * (1 - share) / draws) + 1 / draws, piece
+
+
+def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
+    loop: asyncio.Runner, engines: dict[str, VLLMEngine], plain: dict[str, TransformersEngine]
+) -> None:
+    chat = (ChatMessage("system", "You are Ann.<|eot|>"), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
+    long = (*chat, ChatMessage("user", "Tell me more about music and movies. " * 60))
+    asked = [Asked(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
+    said = _say(loop, engines["llama"], asked, [0, 0])
+    assert said == plain["llama"].generate(asked, [0, 0])
+    assert [engines["llama"].excess(one) for one in asked] == [0, plain["llama"].excess(asked[1])]
+    assert said[1].prompt_tokens == 512 - 24
+    assert said[1].text != said[0].text
+
+
+def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engines: dict[str, VLLMEngine]) -> None:
+    engine = engines["llama"]
+    picture = Asked(messages=(ChatMessage("user", "What is this?", b"..."),))
+    endless = Asked("Hi", sampling=Sampling(max_tokens=512))
+    for asked, code in ((picture, "no_images"), (endless, "no_room")):
+        with pytest.raises(AnswerError) as raised:
+            _say(loop, engine, [asked], [0])
+        assert raised.value.code == code
+    assert _say(loop, engine, [Asked("Hi", sampling=GREEDY[0])], [0])[0].text
+
+
+def test_what_ran_is_told(engines: dict[str, VLLMEngine]) -> None:
+    import vllm
+
+    assert engines["gpt2"].provenance() == {
+        "engine": "vllm",
+        "vllm": vllm.__version__,
+        "model": "GPT2LMHeadModel",
+        "tokenizer": "TokenizersBackend",
+        "dtype": "float32",
+        "positions": 256,
+    }
+
+
+# how it is asked
+
+
+@tiny_vllm.needed
+@settings(deadline=None, max_examples=100)
+@given(
+    st.builds(
+        Sampling,
+        temperature=st.sampled_from([0.0, 0.01, 0.6, 2.0]),
+        top_p=st.floats(0.01, 1.0),
+        top_k=st.integers(0, 50),
+        frequency_penalty=st.floats(-2, 2),
+        presence_penalty=st.floats(-2, 2),
+        max_tokens=st.integers(1, 300),
+        min_tokens=st.integers(0, 300),
+        stops=st.lists(st.sampled_from(["Ann:", "Bob:", "", "\n"]), max_size=4).map(tuple),
+    ),
+    st.integers(-(1 << 70), 1 << 70),
+)
+def test_each_field_becomes_vllms(sampling: Sampling, seed: int) -> None:
+    with tiny_vllm.told():
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        from agents.language.engines.vllm_sampling import sampling_params
+
+        found = sampling_params(sampling, seed, [7, 9])
+        plain = SamplingParams()
+    is_drawn = sampling.temperature > 0
+    expected = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p if is_drawn else 1.0,
+        "top_k": sampling.top_k if is_drawn else 0,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "max_tokens": sampling.max_tokens,
+        "min_tokens": min(sampling.min_tokens, sampling.max_tokens),
+        "stop": [stop for stop in sampling.stops if stop],
+        "stop_token_ids": [7, 9],
+        "output_kind": RequestOutputKind.FINAL_ONLY,
+        "skip_special_tokens": True,
+        "include_stop_str_in_output": False,
+        "ignore_eos": False,
+    }
+    for field, value in expected.items():
+        assert getattr(found, field) == value, field
+    assert 0 <= found.seed < 1 << 63
+    assert (found.seed - seed) % (1 << 63) == 0
+    # Nothing else is asked for: every other field is as vLLM has it by default.
+    derived = {"seed", "output_text_buffer_length", "_all_stop_token_ids"}
+    for field in set(SamplingParams.__struct_fields__) - set(expected) - derived:
+        assert getattr(found, field) == getattr(plain, field), field
+
+
+@tiny_vllm.needed
+def test_the_settings_become_vllms_arguments(folders: dict[str, Path]) -> None:
+    engine = _engine(folders["llama"], chat=True, tensor_parallel=2, sequences=77, positions=300, load_format="dummy")
+    with tiny_vllm.told():
+        from vllm import AsyncEngineArgs
+        from vllm.platforms import current_platform
+
+        told = engine._arguments("cpu")
+        made = AsyncEngineArgs(**told)
+        engine._device_memory = current_platform.get_device_total_memory() // 4
+        on_gpu = engine._arguments("cuda:0")
+        engine._device_memory *= 5
+        with pytest.raises(UnavailableError, match="choose a smaller cache_gib, or more GPUs by tensor_parallel"):
+            engine._arguments("cuda:0")
+    assert (made.model, made.dtype) == (str(folders["llama"]), "float32")
+    assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
+    assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
+    assert (made.enforce_eager, made.trust_remote_code, made.generation_config) == (True, False, "vllm")
+    assert made.kv_cache_memory_bytes == GIB // 8
+    assert on_gpu["dtype"] == "bfloat16"
+    assert on_gpu["gpu_memory_utilization"] == pytest.approx(0.25)
+    assert "kv_cache_memory_bytes" not in on_gpu
+
+
+@tiny_vllm.needed
+def test_a_device_that_vllm_has_no_kernels_for_is_refused(folders: dict[str, Path]) -> None:
+    engine = _engine(folders["gpt2"])
+    with tiny_vllm.told(), pytest.raises(UnavailableError, match=r"runs on cpu device, not on cuda:0; use the trans"):
+        engine.load("cuda:0")
+
+
+def test_without_vllm_it_is_said_before_anything_loads(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vllm_engine, "find_spec", lambda name: None)
+    sentence = "the package vllm is not installed: pip install 'turinglike[vllm]'"
+    agent = _agent(ChatAgent, folders["llama"])
+    assert agent.missing() == sentence
+    with pytest.raises(
+        UnavailableError, match=r"^the package vllm is not installed: pip install 'turinglike\[vllm\]'$"
+    ):
+        agent.open()
+    assert _agent(ChatAgent, folders["llama"], engine="transformers").missing() is None
+
+
+@tiny_vllm.needed
+def test_a_model_without_an_end_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        text = json.loads((folders["gpt2"] / name).read_text())
+        (tmp_path / name).write_text(json.dumps({**text, **{key: None for key in text if key.startswith("eos_token")}}))
+    with pytest.raises(UnavailableError, match="neither the tokenizer nor the model names an end token"):
+        _engine(tmp_path)
+
+
+# agents
+
+
+def _agent(cls: Any, folder: Path, **chosen: Any) -> Any:
+    options = {"engine": "vllm", "vllm": {**tiny_vllm.SMALL, "cache_gib": 2}, "min_words": 0, **chosen}
+    return cls(cls.Settings(checkpoint=str(folder), **options), "agent")
+
+
+@pytest.mark.parametrize(("cls", "model"), [(ChatAgent, "llama"), (CompletionAgent, "gpt2")])
+def test_an_agent_replies_as_it_does_on_the_transformers_engine(
+    loop: asyncio.Runner,
+    engines: dict[str, VLLMEngine],
+    plain: dict[str, TransformersEngine],
+    folders: dict[str, Path],
+    cls: Any,
+    model: str,
+) -> None:
+    cold = {
+        "temperature": 0.0,
+        "max_tokens": 30,
+        **({"hottest": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
+    }
+    agent, other = _agent(cls, folders[model], **cold), _agent(cls, folders[model], engine="transformers", **cold)
+    for one, engine in ((agent, engines[model]), (other, plain[model])):
+        if cls is ChatAgent:
+            one._lengths = ()
+        one._engine = engine
+    history = [{"speaker": "AB"[turn % 2], "text": f"I like music, {turn}."} for turn in range(30)]
+    stimuli: list[Any] = [
+        ConversationStimulus.model_validate_json(
+            json.dumps({"id": "c", "task": "conversation", "topic": "sports", "history": history[:count]})
+        )
+        for count in (0, 1, 30)
+    ]
+    stimuli.append(WordStimulus(id="w", task="word_association", cue="dame"))
+    draws = [Draw(seed, options={"speaker": "B", "turn": 4}) for seed in range(4)]
+
+    async def ask() -> list[Any]:
+        return await asyncio.gather(*(agent.respond_one(one, draw) for one, draw in zip(stimuli, draws, strict=True)))
+
+    replies = loop.run(ask())
+    assert replies == other.respond(stimuli, draws)
+    assert replies[2].raw["messages_left_out"] > 0
+    assert replies[2].answer.finish.endswith("prompt cut")
+
+
+def test_an_agent_declares_what_vllm_will_take(folders: dict[str, Path]) -> None:
+    batched, one = _agent(ChatAgent, folders["llama"], engine="transformers"), _agent(ChatAgent, folders["llama"])
+    assert (batched.continuous(), one.continuous()) == (False, True)
+    assert one.max_in_flight == 64
+    assert one.memory == batched.memory + 2 * GIB
+    assert one.device_memory == batched.device_memory + 2 * GIB
+    split = _agent(ChatAgent, folders["llama"], vllm={"tensor_parallel": 4, "cache_gib": 1})
+    weights = batched.device_memory - ChatAgent.working_memory
+    assert split.device_memory == ChatAgent.working_memory + weights // 4 + GIB
+    assert not DialoGPTAgent(DialoGPTAgent.Settings(checkpoint=str(folders["gpt2"])), "x").continuous()
+
+
+# how it ends: these two come last
+
+
+def _children(engine: VLLMEngine) -> list[str]:
+    """vLLM's own list of the engine's processes."""
+    return [
+        str(vllm_processes.identity(process.pid))
+        for process in engine._llm.engine_core.resources.engine_manager.processes
+    ]
+
+
+def _first_ends(awaited: Sequence[Coroutine[Any, Any, Said]], act: Any) -> Coroutine[Any, Any, list[Any]]:
+    async def run() -> list[Any]:
+        tasks = [asyncio.create_task(one) for one in awaited]
+        await asyncio.sleep(0.2)
+        act()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return run()
+
+
+def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engines: dict[str, VLLMEngine]) -> None:
+    from vllm.v1.engine.exceptions import EngineDeadError
+
+    engine = engines["llama"]
+    [process] = _children(engine)
+    assert engine._processes == {process}
+    others = set(_children(engines["gpt2"]))
+    asked = Asked(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
+    died = loop.run(
+        _first_ends(
+            [engine.generate(asked, seed) for seed in range(8)],
+            lambda: os.kill(int(process.partition("-")[0]), signal.SIGKILL),
+        )
+    )
+    assert {type(one) for one in died} == {EngineDeadError}
+    assert all(is_fatal(one) for one in died)
+    with pytest.raises(EngineDeadError):
+        _say(loop, engine, [Asked("Hi", sampling=GREEDY[0])], [0])
+    engine.close()
+    assert set(vllm_processes.owned(str(vllm_processes.identity(os.getpid())))) == others  # they are not its own
+
+
+def test_closing_an_engine_ends_its_processes(engines: dict[str, VLLMEngine]) -> None:
+    engine = engines["gpt2"]
+    [process] = _children(engine)
+    assert vllm_processes.lives(process)
+    engine.close()
+    assert not vllm_processes.lives(process)
+    assert vllm_processes.owned(str(vllm_processes.identity(os.getpid()))) == []
+    engine.close()  # once is enough, twice does no harm

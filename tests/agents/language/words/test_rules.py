@@ -1,0 +1,290 @@
+"""The rules for answers: each by itself, on the words of the papers, and whatever the word."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agents.language.words import vocabulary, wordnet
+from agents.language.words.rules import (
+    RULES,
+    STOP_WORDS,
+    Judged,
+    Rule,
+    RuleSettings,
+    is_known,
+    is_short,
+    is_stop_word,
+    judge,
+    letters,
+    longest_run,
+    overlap,
+)
+
+ALL = RuleSettings()
+PUBLISHED = json.loads(
+    (Path(__file__).resolve().parents[4] / "examples" / "words_published.json").read_text(encoding="utf-8")
+)["answers"]
+
+
+def runs(word: str) -> set[str]:
+    """All runs of letters in a word, the empty one too."""
+    return {word[start:end] for start, end in combinations(range(len(word) + 1), 2)} | {""}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Dog", "dog"),
+        (" ice-cream ", "icecream"),
+        ("New York", "newyork"),
+        ("café", "cafe"),
+        ("don't!", "dont"),
+        ("42", ""),
+        ("犬", ""),
+    ],
+)
+def test_letters_alone_remain(text: str, word: str) -> None:
+    assert letters(text) == word
+
+
+def test_there_are_179_stop_words_and_their_source_is_named() -> None:
+    lines = STOP_WORDS.read_text(encoding="utf-8").splitlines()
+    words = [line for line in lines if not line.startswith("#")]
+    assert len(set(words)) == len(words) == 179
+    assert words[0] == "i"
+    assert words[-1] == "wouldn't"
+    head = " ".join(line for line in lines if line.startswith("#"))
+    assert "nltk_data" in head
+    assert "Porter" in head
+
+
+@pytest.mark.parametrize("word", ["the", "Here", "don't", "dont", "yourself", "against", "can"])
+def test_stop_words(word: str) -> None:
+    assert is_stop_word(word)
+
+
+@pytest.mark.parametrize("word", ["give", "many", "twenty", "shed", "well", "thing"])
+def test_what_larger_lists_would_delete_is_no_stop_word(word: str) -> None:
+    assert not is_stop_word(word)
+
+
+@pytest.mark.parametrize(("word", "short"), [("", True), ("ox", True), ("cat", False)])
+def test_three_letters_are_enough(word: str, short: bool) -> None:
+    assert is_short(word) is short
+
+
+# Written by hand. The third column is what NLTK's two lemmatizers would make wrong, or another choice would.
+LEMMAS = """
+dogs dog; bullets bullet; ideas idea; feet foot; men man; women woman; children child; mice mouse; teeth tooth
+leaves leaf; lives life; wolves wolf; cookies cookie; boxes box; heroes hero; knives knife; taxes tax; geese goose
+oxen ox; corpses corpse; lenses lens; uses use; senses sense; eyes eye; shoes shoe; words word; wings wing
+windows window; laws law; spirits spirit; glasses glass; kisses kiss
+boss boss; puss puss; canvass canvass
+glass glass; bus bus; gas gas; news news; physics physics; species species; series series; lens lens
+pants pants; clothes clothes; data data; stamina stamina; cola cola; bias bias; sheep sheep; famous famous
+mars mars; texas texas; paris paris; james james; kansas kansas; wales wales; alps alps; kent kent; johnny johnny
+took take; went go; gave give; ran run; told tell; brought bring; caught catch; jumped jump; ate eat; sang sing
+getting get; drove drive; imagines imagine
+rose rose; saw saw; left left; felt felt; bed bed; seed seed; evening evening; building building; wedding wedding
+broken broken; forbidden forbidden; organized organized; growing growing; tired tired; compelling compelling
+better better; biggest biggest; alas alas; ussr ussr; xyzzies xyzzies
+"""
+
+
+@pytest.mark.parametrize(("word", "base"), [pair.split() for pair in LEMMAS.replace("\n", ";").split(";") if pair])
+def test_base_forms(word: str, base: str) -> None:
+    assert wordnet.lemma(word) == base
+
+
+def test_a_base_form_is_its_own_base_form() -> None:
+    bases = {wordnet.lemma(word) for word in vocabulary.most_frequent(100_000)}
+    assert [base for base in bases if wordnet.lemma(base) != base] == []
+
+
+@pytest.mark.parametrize(
+    ("form", "base"), [("fell", "fall"), ("saw", "see"), ("saws", "saw"), ("sang", "sing"), ("glasses", "glass")]
+)
+def test_bases_are_all_that_a_word_may_be_a_form_of(form: str, base: str) -> None:
+    assert base in wordnet.bases(form)
+    assert form not in wordnet.bases(form)
+
+
+def test_wordnets_words_come_with_their_licence() -> None:
+    text = wordnet.FILE.read_text(encoding="utf-8")
+    assert "# WordNet is published under this licence:" in text
+    assert "Copyright 2006 by Princeton University" in " ".join(text[:4000].split())
+
+
+@pytest.mark.parametrize("word", ["gubernatorial", "toboggan", "hither", "mayweather", "ussr", "harvard"])
+def test_rare_words_and_names_are_known(word: str) -> None:
+    assert is_known(word, ALL.known_words)
+
+
+@pytest.mark.parametrize(
+    "word", ["discect", "viligant", "snimal", "bluelight", "teh", "recieve", "untill", "definately"]
+)
+def test_typos_are_not(word: str) -> None:
+    assert not is_known(word, ALL.known_words)
+
+
+def test_how_many_frequent_words_are_known_is_a_setting() -> None:
+    words = vocabulary.most_frequent(30_000)
+    place = next(place for place in range(26_000, 30_000) if not wordnet.has(words[place]))
+    assert not is_known(words[place], place)
+    assert is_known(words[place], place + 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "cue", "shorter", "containment"),
+    [
+        ("grandiose", "grand", 1.0, 5 / 9),
+        ("grand", "grandiose", 1.0, 5 / 9),
+        ("synapse", "synaptic", 5 / 7, 0.0),
+        ("bright", "brighton", 1.0, 6 / 8),
+        ("kindle", "Kindle", 1.0, 1.0),
+        ("foot", "feet", 0.0, 0.0),  # "t" alone is shared
+        ("ice", "ice-cream", 1.0, 3 / 8),
+        ("cat", "dog", 0.0, 0.0),
+        ("", "dog", 0.0, 0.0),
+    ],
+)
+def test_overlap_in_both_readings(word: str, cue: str, shorter: float, containment: float) -> None:
+    assert overlap(word, cue, "shorter") == shorter
+    assert overlap(word, cue, "containment") == containment
+
+
+@given(st.text("abc", max_size=9), st.text("abc", max_size=9))
+def test_the_longest_run_is_that_of_all_runs(one: str, other: str) -> None:
+    longest = max(map(len, runs(one) & runs(other)))
+    assert longest_run(one, other) == longest
+    if one and other:
+        assert overlap(one, other, "shorter") == (longest / min(len(one), len(other)) if longest >= 3 else 0)
+        assert overlap(one, other, "shorter") == overlap(other, one, "shorter")
+
+
+def test_exactly_the_limit_is_kept() -> None:
+    assert overlap("towel", "towns", "shorter") == 3 / 5
+    assert judge("towel", "towns", ALL).rule is None
+    assert judge("towel", "towns", RuleSettings(overlap_limit=0.59)).rule == "overlap"
+
+
+@pytest.mark.parametrize(
+    ("text", "cue", "judged"),
+    [
+        ("Dogs", "puppy", Judged("dog")),
+        ("42", "puppy", Judged("", "letters")),
+        ("does", "puppy", Judged("does", "stop_word")),  # and no doe
+        ("Don't", "puppy", Judged("dont", "stop_word")),
+        ("ox", "puppy", Judged("ox", "short")),
+        ("oxen", "puppy", Judged("ox", "short")),
+        ("snimal", "puppy", Judged("snimal", "unknown")),
+        ("puppies", "puppy", Judged("puppy", "overlap")),
+        ("fell", "fall", Judged("fell", "overlap")),
+        ("took", "take", Judged("take", "overlap")),
+        ("fell", "stumble", Judged("fell")),
+    ],
+)
+def test_judged_by_all_rules(text: str, cue: str, judged: Judged) -> None:
+    assert judge(text, cue, ALL) == judged
+
+
+BREAKS: dict[Rule, tuple[str, str]] = {
+    "letters": ("sun-light", "moon"),
+    "lemma": ("stars", "moon"),
+    "stop_word": ("again", "moon"),
+    "short": ("ox", "moon"),
+    "unknown": ("snimal", "moon"),
+    "overlap": ("moonlight", "moon"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_can_be_left_out(rule: Rule) -> None:
+    text, cue = BREAKS[rule]
+    without = RuleSettings(rules=tuple(one for one in RULES if one != rule))
+    # Letters left in make a word unknown to the rule that comes later.
+    others = RuleSettings(rules=(rule,))
+    assert judge(text, cue, others) != Judged(text)
+    if rule != "letters":
+        assert judge(text, cue, without) == Judged(text)
+    else:
+        assert judge(text, cue, without) == Judged(text, "unknown")
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_without_rules_every_text_stands(text: str, cue: str) -> None:
+    assert judge(text, cue, RuleSettings(rules=())) == (Judged(text) if text else Judged("", "letters"))
+
+
+@given(
+    st.text(max_size=30) | st.sampled_from(vocabulary.most_frequent(20_000)),
+    st.text(max_size=30),
+    st.sampled_from(["shorter", "containment"]),
+)
+def test_what_stands_stands_again(text: str, cue: str, reading: str) -> None:
+    settings = RuleSettings.model_validate({"overlap": reading})
+    judged = judge(text, cue, settings)
+    if judged.rule is None:
+        assert judge(judged.word, cue, settings) == judged
+        assert judged.word.isascii()
+        assert judged.word.isalpha()
+        assert judged.word.islower()
+        assert not is_short(judged.word)
+        assert not is_stop_word(judged.word)
+    else:
+        assert judged.rule in get_args(Rule)
+
+
+def test_which_published_answers_break_the_rules() -> None:
+    found = {
+        (cue, word, judge(word, cue, ALL).rule)
+        for cue, said in PUBLISHED.items()
+        for word in said.values()
+        if judge(word, cue, ALL) != Judged(word)
+    }
+    assert found == {
+        ("foot", "feet", "overlap"),
+        ("take", "took", "overlap"),
+        ("kindle", "kindle", "overlap"),
+        ("brighton", "bright", "overlap"),
+        ("synaptic", "synapse", "overlap"),
+        ("exclusive", "inclusive", "overlap"),
+    }
+
+
+def test_settings_refuse_unknown_rules() -> None:
+    with pytest.raises(ValidationError, match="rules"):
+        RuleSettings.model_validate({"rules": ["spelling"]})
+
+
+def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
+    words = vocabulary.most_frequent(20_000)
+    assert len(set(words)) == 20_000
+    assert all(word.isalpha() and word.isascii() and word.islower() for word in words)
+    assert words[:3] == ("the", "to", "and")
+    frequencies = [vocabulary.zipf(word) for word in words]
+    assert frequencies == sorted(frequencies, reverse=True)
+    assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
+    assert vocabulary.rank("snimal") is None
+    assert vocabulary.zipf("snimal") == 0
+
+
+def test_frequencies_are_wordfreqs() -> None:
+    import wordfreq
+
+    for word in ("the", "dog", "hither", "toboggan"):
+        assert vocabulary.zipf(word) == pytest.approx(wordfreq.zipf_frequency(word, "en", "large"), abs=0.011)
+
+
+def test_a_vocabulary_is_described_by_its_words() -> None:
+    one, other = vocabulary.describe(["a", "b"]), vocabulary.describe(["b", "a"])
+    assert one != other
+    assert one.startswith("wordfreq 3.")

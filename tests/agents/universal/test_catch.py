@@ -1,0 +1,232 @@
+"""Catch trials: what each is, that it is the seed's alone, and that a judge's filters see it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import run_folders
+from PIL import Image as PILImage
+
+from agents.answers import BY_TASK, TurnAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.language.filters.policies import judge_conversation
+from agents.language.filters.settings import MEASURE
+from agents.stimuli import TASKS, parse_row
+from agents.universal.catch import ITEMS, WORDS, CatchAgent
+from agents.vision import colors
+
+ROWS: dict[str, dict[str, Any]] = {
+    "color_estimation": {"image": "a.png"},
+    "object_detection": {"image": "a.png", "present": ["cat"], "absent": ["elephant", "ship"]},
+    "image_captioning": {"image": "a.png"},
+    "attention_prediction": {"image": "a.png"},
+    "word_association": {"cue": "healthy"},
+    "conversation": {"topic": "coffee", "names": ["Ann", "Bob"]},
+}
+SIZE = (64, 48)
+
+
+def png() -> bytes:
+    buffer = io.BytesIO()
+    PILImage.new("RGB", SIZE).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def stimulus(task: str, **changes: Any) -> Any:
+    row = {"id": "s1", "task": task, **ROWS[task], **changes}
+    return parse_row(json.dumps(row), files={"a.png": png()})
+
+
+def make(**settings: Any) -> CatchAgent:
+    agent = CatchAgent(CatchAgent.Settings.model_validate(settings), "catch")
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def answer(agent: CatchAgent, asked: Any, seed: int = 1, **draw: Any) -> Any:
+    [reply] = agent.respond([agent.prepare(asked)], [Draw(seed, **draw)])
+    assert isinstance(reply, Reply), reply
+    return reply.answer
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> None:
+    agent = make()
+    asked = stimulus(task)
+    draws = [Draw(seed) for seed in range(30)]
+    together = agent.respond([agent.prepare(asked)] * 30, draws)
+    alone = [answer(make(), asked, seed) for seed in range(30)]
+    assert [reply.answer for reply in together if isinstance(reply, Reply)] == alone
+    expected = TurnAnswer if task == "conversation" else BY_TASK[task]  # type: ignore[index]
+    assert {type(one) for one in alone} == {expected}
+    different = len({one.model_dump_json() for one in alone})
+    assert different == 1 if task == "word_association" else different > 1 or task == "conversation"
+
+
+def test_a_caption_is_one_word_again_and_again() -> None:
+    captions = [answer(make(repeats=5), stimulus("image_captioning"), seed) for seed in range(50)]
+    assert all(len(one.text.split()) == 5 and len(set(one.text.split())) == 1 for one in captions)
+    assert all("repeated_words" in one.flags for one in captions)
+    assert len({one.text for one in captions}) > 10
+    assert answer(make(), stimulus("image_captioning")).text.count(" ") == 3
+
+
+def test_a_colour_is_none() -> None:
+    named = {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
+    assert named.isdisjoint(WORDS)
+    found = {answer(make(), stimulus("color_estimation"), seed).color for seed in range(50)}
+    assert found <= set(WORDS)
+    assert len(found) > 10
+
+
+def test_objects_are_one_that_is_absent_three_times() -> None:
+    found = [answer(make(), stimulus("object_detection"), seed).labels for seed in range(20)]
+    assert {tuple(labels) for labels in found} == {("elephant",) * 3, ("ship",) * 3}
+
+
+@pytest.mark.parametrize("absent", [None, []])
+def test_without_an_absent_object_there_is_no_trial(absent: list[str] | None) -> None:
+    agent = make()
+    asked = agent.prepare(stimulus("object_detection", absent=absent))
+    [error, other] = agent.respond([asked, agent.prepare(stimulus("word_association"))], [Draw(1), Draw(1)])
+    assert isinstance(error, AnswerError)
+    assert error.code == "no_absent_object"
+    assert isinstance(other, Reply)  # the others are not touched
+
+
+def test_a_word_is_the_cue() -> None:
+    assert answer(make(), stimulus("word_association")).word == "healthy"
+
+
+@pytest.mark.parametrize(("most", "expected"), [(None, 15), (7, 7)])
+def test_a_scanpath_stays_at_one_point(most: int | None, expected: int) -> None:
+    points = []
+    for seed in range(40):
+        found = answer(make(), stimulus("attention_prediction", max_fixations=most), seed)
+        assert found.frame == list(SIZE)
+        assert len(found.fixations) == expected
+        assert found.fixations == [found.fixations[0]] * expected
+        points.append(tuple(found.fixations[0]))
+    assert all(0 <= x < SIZE[0] and 0 <= y < SIZE[1] for x, y in points)
+    assert len(set(points)) > 30
+    assert max(x for x, _ in points) > SIZE[0] / 2 > min(x for x, _ in points)
+
+
+def test_search_has_catch_trials_too() -> None:
+    asked = stimulus("attention_prediction", mode="search", target_box=[1, 2, 3, 4])
+    assert len(answer(make(), asked).fixations) == 15
+
+
+def records(folder: Path) -> Path:
+    rows = [
+        run_folders.record("s1", "attention_prediction", answer=path([[1, 1]], SIZE)),
+        run_folders.record("other", "attention_prediction", answer=path([[32, 24], [0, 12.5]], (128, 96))),
+        run_folders.record("same size", "attention_prediction", answer=path([[5, 6], [-3, 100]], SIZE)),
+        run_folders.record("failed", "attention_prediction", answer=None, status="failed"),
+        run_folders.record("word", "word_association"),
+    ]
+    file = folder / "paths.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def path(fixations: list[list[float]], frame: tuple[int, int]) -> dict[str, Any]:
+    return {**run_folders.ANSWERS["attention_prediction"], "fixations": fixations, "frame": list(frame)}
+
+
+def test_a_scanpath_may_be_another_images(tmp_path: Path) -> None:
+    file = records(tmp_path)
+    agent = make(scanpath="other_image", scanpaths=str(file))
+    asked = stimulus("attention_prediction")
+    replies = agent.respond([agent.prepare(asked)] * 30, [Draw(seed) for seed in range(30)])
+    found = {
+        reply.raw["stimulus"]: reply.answer.model_dump()["fixations"] for reply in replies if isinstance(reply, Reply)
+    }
+    assert found == {"other": [[16, 12], [0, 6.25]], "same size": [[5, 6], [-3, 100]]}
+    assert agent.provenance() == {"scanpaths_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    assert make().provenance() == {}
+
+
+def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> None:
+    file = tmp_path / "fv.json"
+    file.write_text(json.dumps({"img001": [[640, 512], [0, 0]], "img002": [], "bench": [[1, 1]]}))
+    agent = make(scanpath="other_image", scanpaths=str(file))
+    asked = stimulus("attention_prediction", benchmark_id="bench", max_fixations=1)
+    assert answer(agent, asked).fixations == [[32, 24]]
+    [error] = agent.respond(
+        [agent.prepare(stimulus("attention_prediction", benchmark_id="img001", source_id="bench"))], [Draw(1)]
+    )
+    assert isinstance(error, AnswerError)
+    assert error.code == "no_other_image"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", "[1, 2]"),
+        ("a.json", "{}"),
+        ("a.json", '{"a": [[1]]}'),
+        ("a.json", "no"),
+        ("a.jsonl", '{"task": "attention_prediction"}'),
+        ("a.jsonl", json.dumps(run_folders.record("s", "attention_prediction", answer=path([[1, 1]], (0, 5))))),
+    ],
+)
+def test_a_file_that_holds_no_scanpaths_is_refused_with_its_name(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(UnavailableError, match=name):
+        make(scanpath="other_image", scanpaths=str(file))
+
+
+def test_other_images_need_a_file() -> None:
+    agent = CatchAgent(CatchAgent.Settings(scanpath="other_image"), "catch")
+    assert "--set catch.scanpaths=FILE" in (agent.missing() or "")
+    with pytest.raises(UnavailableError, match="scanpaths"):
+        agent.open()
+
+
+def said(agent: CatchAgent, turns: int = 6, sample: int = 0, **changes: Any) -> list[str]:
+    asked = stimulus("conversation", **changes)
+    return [
+        answer(agent, asked, 100 + turn, sample=sample, options={"speaker": "A", "turn": turn}).text
+        for turn in range(turns)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "caught"), [("repeat", "same_message"), ("no_prompt", "same_message"), ("list", "list")]
+)
+def test_filters_catch_every_kind_of_conversation(kind: str, caught: str) -> None:
+    for sample in range(5):
+        texts = said(make(conversation=kind), sample=sample)
+        messages = [message for text in texts for message in (("Ann", text), ("Bob", "What do you mean?!"))]
+        found = {one.filter: one.turns for one in judge_conversation(messages, MEASURE)}
+        own = {turn for turn in found[caught] if turn % 2 == 0}
+        assert own == ({0, 2, 4, 6, 8, 10} if caught == "list" else {4, 6, 8, 10})
+
+
+def test_one_conversation_is_of_one_kind_and_others_of_others() -> None:
+    agent = make()
+    kinds = {}
+    for number in range(40):
+        texts = said(agent, turns=4, id=f"c{number}")
+        kinds[number] = "list" if all("coffee" in text for text in texts) else texts[0]
+        assert kinds[number] == "list" or len(set(texts)) == 1
+    same = [text for text in kinds.values() if text not in ("list", "Please enter a valid prompt.")]
+    assert {"list", "Please enter a valid prompt."} < set(kinds.values())
+    assert len(set(same)) == len(same) > 3  # each its own message
+    assert len({tuple(said(agent, turns=1, sample=sample)) for sample in range(20)}) > 3
+
+
+def test_lists_are_long_and_new_every_time() -> None:
+    texts = said(make(conversation="list", items=18))
+    assert len(set(texts)) == len(texts)
+    assert all(text.count("\n- ") == 4 * 18 == 4 * len(ITEMS) for text in texts)
+    assert all("coffee" in line for text in texts for line in text.splitlines() if line.startswith("- "))

@@ -1,0 +1,347 @@
+"""A conversation over a scheduler that answers from a script: what is asked, rejected, journalled and replayed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents import seeds
+from agents.answers import TurnAnswer
+from agents.errors import InputError
+from agents.language.filters.settings import COMPLETION, Policy
+from agents.stimuli import ConversationStimulus
+from serving.conversations import pair_settings, scenario
+from serving.conversations.conversation import STRIDE, Conversation, Rules, read_journal
+from serving.scheduling.request import Item
+
+Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
+OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
+
+
+class Scripted:
+    """Answers as a scheduler does, at once; counts what it is asked."""
+
+    def __init__(self, script: Script, own: Mapping[tuple[int, int], str] | None = None) -> None:
+        self.script = script
+        self.own = own or {}  # how an agent's own filters or an error end a turn, by (turn, first attempt)
+        self.asked: list[tuple[int, int]] = []
+        self.seen: list[tuple[str, ConversationStimulus, Mapping[str, Any]]] = []
+
+    async def answer(
+        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
+        options: Mapping[str, Any], name: str, order: int, first_attempt: int,
+    ) -> Item:  # fmt: skip
+        self.asked.append((turn, first_attempt))
+        self.seen.append((agent, stimulus, options))
+        item = Item(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
+        item.first_attempt = first_attempt
+        item.draw_seed()
+        item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
+        if (turn, first_attempt) in self.own:
+            item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
+            item.attempts = [item.rejected_attempt([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
+        item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
+        item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
+        return item
+
+
+def row(**fields: Any) -> bytes:
+    return json.dumps({"id": "c", "task": "conversation", "exchanges": 6, **fields}).encode()
+
+
+def hold(
+    script: Script, rules: Rules, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
+) -> tuple[Item, Scripted, list[dict[str, Any]]]:
+    scheduler, lines = Scripted(script, own), []
+    talk = Conversation(
+        "a~b",
+        ("a", "b"),
+        row(**fields),
+        0,
+        7,
+        1,
+        rules,
+        turns or {},
+        lambda line: lines.append(json.loads(line)),
+        told or (lambda stimulus, draw: None,) * 2,
+    )
+    return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
+
+
+def texts(item: Item) -> list[str]:
+    return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
+
+
+def fresh(turn: int, attempt: int) -> str:
+    return f"Message number {turn} of attempt {attempt} says something new."
+
+
+def looping(until: int) -> Script:
+    """From its third turn on the same sentence again, in the attempts before ``until``."""
+    return lambda turn, attempt: (
+        "I have said this before, you know." if turn > 2 and attempt < until else fresh(turn, attempt)
+    )
+
+
+def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
+    item, scheduler, _ = hold(fresh, Rules())
+    expected = scenario.cast(
+        ConversationStimulus(id="c", task="conversation", exchanges=6), seeds.derive(7, "a~b", "c", 0, None, 0)
+    )
+    told = json.loads(item.raw or b"")
+    for key in ("topic", "who_starts"):
+        assert told[key] == getattr(expected, key)
+    assert tuple(told["names"]) == expected.names
+    assert {stimulus.topic for _, stimulus, _ in scheduler.seen} == {expected.topic}
+    starts = "AB".index(told["who_starts"])
+    for turn, (agent, stimulus, options) in enumerate(scheduler.seen):
+        assert agent == "ab"[(starts + turn) % 2]
+        assert options == {"speaker": "AB"[(starts + turn) % 2], "turn": turn}
+        assert [one.text for one in stimulus.history] == texts(item)[:turn]
+
+
+def test_bursts_are_not_held_in_turns() -> None:
+    item, scheduler, lines = hold(fresh, Rules(attempts=3), mode="burst")
+    assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_mode")
+    assert scheduler.asked == lines == []
+
+
+def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:
+    item, scheduler, lines = hold(looping(until=2 * STRIDE), Rules(COMPLETION, attempts=5))
+    assert item.status == "ok"
+    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
+    assert json.loads(item.answer or b"")["ended_early"] is False
+    assert item.seed == seeds.derive(7, "a~b", "c", 0, None, 2)
+    # Turns 3 and 4 say the same: an attempt ends with the second of them.
+    assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
+        (turn, 2 * STRIDE) for turn in range(6)
+    ]
+    rejected = [one for one in item.attempts if one["turn"] is None]
+    assert [one["attempt"] for one in rejected] == [0, 1]
+    for one in rejected:
+        assert one["verdicts"][0]["filter"] == "repeated_sentence"
+        assert one["verdicts"][0]["rejected"]
+        assert len(orjson.loads(orjson.dumps(one["answer"]))["messages"]) == 5
+    assert len(lines) == 16
+
+
+def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None:
+    item, _, _ = hold(looping(until=10**9), Rules(COMPLETION, attempts=3))
+    assert item.status == "rejected"
+    assert len(texts(item)) == 5
+    assert json.loads(item.answer or b"")["ended_early"] is True
+    assert len([one for one in item.attempts if one["turn"] is None]) == 3
+
+
+def test_a_conversation_that_an_agents_own_filter_ends_stays_in_the_record() -> None:
+    item, _, _ = hold(fresh, Rules(attempts=3), own={(2, 0): "rejected", (2, STRIDE): "rejected"})
+    assert item.status == "ok"
+    assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
+    for number, one in enumerate(one for one in item.attempts if one["turn"] is None):
+        said = orjson.loads(orjson.dumps(one["answer"]))
+        assert [message["text"] for message in said["messages"]] == [fresh(turn, number * STRIDE) for turn in range(2)]
+        assert said["ended_early"]
+        assert (one["attempt"], one["verdicts"]) == (number, [OWN])
+    assert [one["turn"] for one in item.attempts] == [2, None, 2, None]
+
+
+def test_what_the_history_repeats_rejects_nothing() -> None:
+    given_ = [{"speaker": name, "text": "The same sentence comes again."} for name in ("Ann", "Bob", "Ann", "Bob")]
+    item, scheduler, _ = hold(fresh, Rules(COMPLETION, attempts=3), names=["Ann", "Bob"], history=given_)
+    assert item.status == "ok"
+    assert len(scheduler.asked) == 6
+    [noted] = item.attempts
+    assert {one["filter"]: one["rejected"] for one in noted["verdicts"]} == {
+        "repeated_sentence": False,
+        "repeated_block": False,
+    }
+
+
+def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
+    item, scheduler, _ = hold(looping(until=10**9), Rules(Policy(), attempts=5))
+    assert item.status == "ok"
+    assert [turn for turn, _ in scheduler.asked] == list(range(6))
+    [noted] = item.attempts
+    assert {one["filter"] for one in noted["verdicts"]} >= {"repeated_sentence"}
+    assert not any(one["rejected"] for one in noted["verdicts"])
+
+
+def test_a_bad_turn_is_sampled_again_alone() -> None:
+    def script(turn: int, attempt: int) -> str:
+        return "..." if turn == 3 and attempt < 2 else fresh(turn, attempt)
+
+    item, scheduler, lines = hold(script, Rules(Policy(empty="resample_turn"), attempts=4))
+    assert item.status == "ok"
+    assert scheduler.asked == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
+    assert texts(item)[3] == fresh(3, 2)
+    assert [(one["turn"], one["attempt"], one["verdicts"][0]["filter"]) for one in item.attempts] == [
+        (3, 0, "empty"),
+        (3, 1, "empty"),
+    ]
+    assert [line["turn"] for line in lines] == list(range(6))
+
+
+def test_what_a_turn_says_beside_its_text_is_in_the_record() -> None:
+    item, _, _ = hold(fresh, Rules(), opener="Hello there, you two.", who_starts="A")
+    assert json.loads(item.raw or b"")["turns"] == [None, *({"tokens": 10 * turn} for turn in range(1, 6))]
+
+
+def test_a_turn_that_failed_is_not_journalled() -> None:
+    item, _, lines = hold(fresh, Rules(attempts=3), own={(3, 0): "failed"})
+    assert item.status == "failed"
+    assert len(texts(item)) == len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    "prompts", [None, "Both of them love to talk about the old lighthouse on the hill by the sea."]
+)
+def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> None:
+    """Only side B's agent is told; side A says the same words, and that is no echo."""
+    said = "Well, both of them love to talk about the old lighthouse, as you know."
+    told = (lambda stimulus, draw: None, lambda stimulus, draw: prompts if draw.options["speaker"] == "B" else "wrong")
+    item, _, _ = hold(lambda turn, attempt: said + "!" * turn, Rules(Policy()), told=told, who_starts="A")
+    found = {one["filter"]: one["found"] for attempt in item.attempts for one in attempt["verdicts"]}
+    assert ("prompt_echo" in found) == (prompts is not None)
+    turned, _, _ = hold(
+        lambda turn, attempt: said, Rules(Policy(prompt_echo="resample_turn")), told=told, who_starts="A"
+    )
+    assert turned.status == ("rejected" if prompts else "ok")
+    assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kept=st.integers(0, 40),
+    until=st.sampled_from([0, STRIDE, 3 * STRIDE]),
+    bad=st.integers(0, 5),
+    own=st.sampled_from([{}, {(2, 0): "rejected"}, {(0, 0): "rejected", (5, STRIDE): "rejected"}]),
+)
+def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(
+    kept: int, until: int, bad: int, own: Mapping[tuple[int, int], str]
+) -> None:
+    def script(turn: int, attempt: int) -> str:
+        return "" if turn == bad and attempt % STRIDE == 0 else looping(until)(turn, attempt)
+
+    policy = COMPLETION.model_copy(update={"empty": "resample_turn"})
+    whole, scheduler, lines = hold(script, Rules(policy, attempts=4), own=own)
+    turns = {(line["conversation_attempt"], line["turn"]): line for line in lines[:kept]}
+    again, second, more = hold(script, Rules(policy, attempts=4), turns, own)
+    assert (again.status, again.answer, again.seed, again.raw) == (whole.status, whole.answer, whole.seed, whole.raw)
+    assert orjson.dumps(again.attempts) == orjson.dumps(whole.attempts)
+    assert len(more) == len(lines) - len(turns)
+    asked_before = {(line["conversation_attempt"], line["turn"]) for line in lines[:kept]}
+    assert not asked_before & {(first // STRIDE, turn) for turn, first in second.asked}
+    assert scheduler.asked[len(scheduler.asked) - len(second.asked) :] == second.asked
+
+
+def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:
+    _, _, lines = hold(fresh, Rules())
+    turns = {(0, line["turn"]): line for line in lines if line["turn"] != 2}
+    _, scheduler, _ = hold(fresh, Rules(), turns)
+    assert [turn for turn, _ in scheduler.asked] == [2, 3, 4, 5]
+
+
+def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(tmp_path: Path) -> None:
+    """A line is lost, the run goes on from before it and is killed again: what follows is of the second time."""
+    path = tmp_path / "turns.jsonl"
+    _, _, first = hold(fresh, Rules())
+    _, _, second = hold(lambda turn, attempt: f"Said anew {turn}", Rules())
+    kept = [*(line for line in first if line["turn"] != 2), *second[2:4]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert read_journal(path, lambda stimulus, sample: sample == 1) == {}
+    turns = read_journal(path, lambda stimulus, sample: True)["c", 0]
+    assert turns == {(0, line["turn"]): line for line in [*first[:2], *second[2:4]]}
+    item, scheduler, _ = hold(fresh, Rules(), turns)
+    assert [turn for turn, _ in scheduler.asked] == [4, 5]
+    assert texts(item)[1:5] == [fresh(1, 0), "Said anew 2", "Said anew 3", fresh(4, 0)]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line[: len(line) // 2],
+        lambda line: "rubbish",
+        lambda line: "",
+        lambda line: "[1, 2]",
+        *(
+            lambda line, change=change: json.dumps({**json.loads(line), **change})
+            for change in (
+                {"turn": "1"},
+                {"sample": None},
+                {"conversation_attempt": [0]},
+                {"stimulus": {}},
+                {"status": "failed"},
+                {"answer": None},
+                {"answer": {"text": 5}},
+                {"attempts": None},
+                {"timing": [0.0]},
+                {"worker": {"host": "h"}},
+            )
+        ),
+    ],
+)
+def test_a_line_that_is_no_turn_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
+    path = tmp_path / "turns.jsonl"
+    _, _, lines = hold(fresh, Rules())
+    written = [json.dumps(line) for line in lines]
+    path.write_text("\n".join([written[0], damage(written[1]), *written[2:], ""]))
+    with pytest.raises(InputError, match=r"turns\.jsonl:2 is not a turn of a conversation; take the line out"):
+        read_journal(path, lambda stimulus, sample: True)
+
+
+@pytest.mark.parametrize("given_", [{"topic": "tea"}, {"names": ("Ann", "Bob")}, {"who_starts": "B"}, {}])
+@pytest.mark.parametrize("seed", range(20))
+def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], seed: int) -> None:
+    bare = ConversationStimulus(id="c", task="conversation")
+    full = scenario.cast(bare, seed)
+    found = scenario.cast(bare.model_copy(update=given_), seed)
+    assert found == full.model_copy(update=given_)
+    assert full.topic in scenario.TOPICS
+    assert full.names is not None
+    assert full.names[0] != full.names[1]
+    assert full.personas is not None
+    assert all(one in those for one, those in zip(full.personas, scenario.PERSONAS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (None, None),
+        (["Ann", "Bob"], ["Ann", "Bob", "Ann"]),
+        (["B", "Ann"], ["A", "B", "A"]),  # B is a name, and who A is is not known
+    ],
+)
+def test_sides_in_a_history_get_the_names(names: Any, expected: Any) -> None:
+    given_ = [{"speaker": side, "text": f"said {place}"} for place, side in enumerate("ABA")]
+    _, scheduler, _ = hold(fresh, Rules(), history=given_, **({} if names is None else {"names": names}))
+    for _, seen, _ in scheduler.seen:
+        assert seen.names is not None
+        wanted = expected or [seen.names[0], seen.names[1], seen.names[0]]
+        assert [(one.speaker, one.text) for one in seen.history[:3]] == [
+            (name, f"said {place}") for place, name in enumerate(wanted)
+        ]
+
+
+def test_every_topic_name_and_side_is_drawn() -> None:
+    drawn = [scenario.cast(ConversationStimulus(id="c", task="conversation"), seed) for seed in range(2000)]
+    assert {one.topic for one in drawn} == set(scenario.TOPICS)
+    assert {name for one in drawn for name in one.names or ()} == set(scenario.NAMES)
+    starts = sum(one.who_starts == "A" for one in drawn)
+    assert 900 < starts < 1100  # 4.5 standard deviations
+
+
+def test_a_pairs_settings_are_checked() -> None:
+    assert pair_settings.make("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
+    with pytest.raises(InputError) as error:
+        pair_settings.make("a~b", {"attempts": 0, "polcy": {}})
+    said = " ".join(map(str, error.value.problems))
+    assert "a~b.attempts" in said
+    assert "a~b.polcy: no such setting; there are policy, thresholds, attempts" in said

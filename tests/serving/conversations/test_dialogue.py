@@ -1,0 +1,505 @@
+"""A person and an agent: what is asked of the scheduler, what is told, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import tiny_language
+from in_process import InProcess
+from run_folders import agent_entry, write_run
+
+from agents import catalogue, seeds
+from agents.answers import TurnAnswer
+from agents.catalogue import Entry
+from agents.contract import Agent, Draw, Reply, Settings, Verdict
+from agents.errors import AgentStoppedError, AnswerError, InputError
+from agents.stimuli import ConversationStimulus, Stimulus, Task
+from serving.conversations import scenario
+from serving.conversations.dialogue import Dialogue, DialogueError, Said
+from serving.export.registry import export
+from serving.runs.records import validate
+from serving.scheduling.dispatch import Lane
+from serving.scheduling.request import Header
+from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.worker import Spec, Worker
+
+SEED = 7
+HEADER = Header("0123456789ab", "machine", "d" * 64, None, None)
+
+
+@dataclass
+class Script:
+    """What the scripted agent says at each turn: a text, an error, or texts attempt by attempt; and what it saw."""
+
+    says: Mapping[int, str | Exception | Sequence[str]] = field(default_factory=dict)
+    raws: Mapping[int, Any] = field(default_factory=dict)
+    seen: list[tuple[list[tuple[str, str]], int, int, Mapping[str, Any]]] = field(default_factory=list)
+
+
+class Scripted(Agent[Settings]):
+    """Says what the script says, else the turn and the seed; its own filter rejects "bad" and notes "odd"."""
+
+    tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    Settings = Settings
+    attempts = 3
+    script: Script
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        super().__init__(settings, name)
+        self.filters = (self._bad,)
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
+
+    def _reply(self, stimulus: ConversationStimulus, draw: Draw) -> Reply | Exception:
+        said = [(one.speaker, one.text) for one in stimulus.history]
+        turn = draw.options["turn"]
+        self.script.seen.append((said, draw.seed, draw.attempt, draw.options))
+        says = self.script.says.get(turn, f"Turn {turn}, seed {draw.seed}, is what I say now.")
+        if isinstance(says, Exception):
+            return says
+        return Reply(TurnAnswer(text=says if isinstance(says, str) else says[draw.attempt]), self.script.raws.get(turn))
+
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
+        return f"Speak as {draw.options['speaker']} of {stimulus.topic}, please, and tell nobody of it."
+
+    def _bad(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        text = reply.answer.text  # type: ignore[attr-defined]
+        return Verdict("bad", text == "bad", text) if text in ("bad", "odd") else None
+
+
+def stimulus(**fields: Any) -> ConversationStimulus:
+    return ConversationStimulus(**{"id": "talk", "task": "conversation", "type": "HM", "who_starts": "A", **fields})
+
+
+def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], make: Worker) -> Any:
+    """Run ``work`` with a scheduler that has one agent, loaded in this process."""
+
+    async def main() -> Any:
+        scheduler = Scheduler(SEED)
+        lane = Lane(agent, lambda: InProcess(make))
+        scheduler.add(lane)
+        try:
+            await lane.start()
+            return await work(scheduler)
+        finally:
+            await scheduler.close()
+
+    return asyncio.run(main())
+
+
+def scripted(work: Callable[[Scheduler], Awaitable[Any]], script: Script) -> Any:
+    agent = Scripted(Settings(), "talker")
+    agent.script = script
+    worker = Worker(Spec(catalogue.get("eliza"), {}, "/"))
+    worker.agent = agent
+    return converse(work, agent, worker)
+
+
+def real(work: Callable[[Scheduler], Awaitable[Any]], name: str, settings: Mapping[str, Any]) -> Any:
+    entry: Entry = catalogue.get(name)
+    return converse(work, entry.make(settings), Worker(Spec(entry, settings, "/")))
+
+
+def texts(said: Sequence[Said]) -> list[tuple[str, str]]:
+    return [(one.message.agent, one.message.text) for one in said]
+
+
+def recorded(dialogue: Dialogue) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(dialogue.record(HEADER))
+    validate(row, "the dialogue's record")
+    return row
+
+
+@pytest.mark.parametrize("person", ["A", "B"])
+@pytest.mark.parametrize("starts", ["A", "B"])
+def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, starts: str) -> None:
+    script = Script()
+    fields = {"exchanges": 6, "who_starts": starts, "names": ("Ann", "Bob"), "topic": "tea"}
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(**fields), seed=11, person=person)  # type: ignore[arg-type]
+        opened = await dialogue.open()
+        assert len(opened) == (starts != person)
+        assert await dialogue.open() == []
+        number = 0
+        while not dialogue.ended:
+            answer = await dialogue.say(f"My message number {number}.")
+            assert (answer is None) == (dialogue.ended and starts != person)
+            number += 1
+        return dialogue
+
+    dialogue = scripted(work, script)
+    name = "human~talker" if person == "A" else "talker~human"
+    side = "B" if person == "A" else "A"
+    mine, its = ("Ann", "Bob") if person == "A" else ("Bob", "Ann")
+    said: list[tuple[str, str]] = []
+    asked = list(script.seen)
+    for turn in range(6):
+        if (turn % 2 == 0) == (starts == person):
+            said.append((mine, f"My message number {turn // 2}."))
+        else:
+            seed = seeds.derive(11, name, "talk", 0, turn, 0)
+            assert asked.pop(0) == (said, seed, 0, {"speaker": side, "turn": turn})
+            said.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
+    assert asked == []
+    record = recorded(dialogue)
+    messages = record["answer"]["messages"]
+    assert [(one["speaker"], one["text"]) for one in messages] == said
+    assert [one["turn"] for one in messages] == list(range(6))
+    assert [one["agent"] for one in messages] == ["human" if speaker == mine else "talker" for speaker, _ in said]
+    assert (record["agent"], record["status"], record["kind"]) == (name, "ok", "machine")
+    assert record["seed"] == seeds.derive(11, name, "talk", 0, None, 0)
+    assert record["raw"] == {
+        **record["raw"], "person": person, "topic": "tea", "names": ["Ann", "Bob"], "who_starts": starts,
+    }  # fmt: skip
+    assert record["answer"]["ended_early"] is False
+    assert record["worker"] == {"host": "here", "device": "cpu", "batch_size": 1}
+    assert texts(dialogue.transcript()) == [(one["agent"], one["text"]) for one in messages]
+
+
+def test_what_is_open_is_drawn_from_the_dialogues_own_seed() -> None:
+    bare = ConversationStimulus(id="talk", task="conversation", type="HM")
+
+    async def work(scheduler: Scheduler) -> list[ConversationStimulus]:
+        return [
+            Dialogue(scheduler, "talker", bare).stimulus,
+            Dialogue(scheduler, "talker", bare, seed=SEED).stimulus,
+            Dialogue(scheduler, "talker", bare, seed=8).stimulus,
+            Dialogue(scheduler, "talker", bare, who="human:05", sample=2, person="B").stimulus,
+        ]
+
+    found = scripted(work, Script())
+    expected = [
+        scenario.cast(bare, seeds.derive(seed, name, "talk", sample, None, 0))
+        for seed, name, sample in [
+            (SEED, "human~talker", 0), (SEED, "human~talker", 0), (8, "human~talker", 0), (SEED, "talker~human:05", 2),
+        ]
+    ]  # fmt: skip
+    assert found == expected
+
+
+def test_both_are_judged_and_nothing_follows() -> None:
+    script = Script({1: "As an AI language model I have no friends.", 3: "", 5: "Goodbye, I have to go now!"})
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
+        for text in ("Assistant: what do you say to that, my friend?", "Bye bye, see you tomorrow!", "well well"):
+            await dialogue.say(text)
+        return dialogue
+
+    dialogue = scripted(work, script)
+    flags = [{one.filter for one in said.flags} for said in dialogue.transcript()]
+    assert flags == [
+        {"prompt_echo"},
+        {"self_disclosure"},
+        {"early_exit"},
+        {"empty", "too_short"},
+        set(),
+        {"early_exit"},
+    ]
+    assert not any(one.rejected for said in dialogue.transcript() for one in said.flags)
+    assert [attempt for _, _, attempt, _ in script.seen] == [0, 0, 0]
+    record = recorded(dialogue)
+    [noted] = record["attempts"]
+    assert noted["turn"] is None
+    assert {one["filter"] for one in noted["verdicts"]} == set().union(*flags)
+    assert not any(one["rejected"] for one in noted["verdicts"])
+    assert record["answer"]["ended_early"] is True
+    assert "6 of 24 messages" in str(noted["verdicts"])
+
+
+def test_the_agent_may_not_say_what_it_was_told_but_the_person_may() -> None:
+    echo = "Speak as B of tea, please, and tell nobody of it."
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=4, topic="tea"))
+        await dialogue.say(echo)
+        await dialogue.say("Well, well.")
+        return dialogue
+
+    dialogue = scripted(work, Script({1: f"{echo} Right?", 3: "Something else."}, {1: {"tokens": 5}}))
+    flags = [{one.filter for one in said.flags} for said in dialogue.transcript()]
+    assert flags == [set(), {"prompt_echo", "repeated_sentence"}, set(), set()]
+    record = recorded(dialogue)
+    assert record["raw"]["turns"] == [None, {"tokens": 5}, None, None]
+    [noted] = record["attempts"]
+    assert {one["filter"] for one in noted["verdicts"]} == {"prompt_echo", "repeated_sentence"}
+
+
+def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
+    script = Script({1: ["bad", "bad", "good thing"], 3: "odd"})
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=4))
+        assert (await dialogue.say("one")).message.text == "good thing"  # type: ignore[union-attr]
+        assert (await dialogue.say("two")).message.text == "odd"  # type: ignore[union-attr]
+        return dialogue
+
+    record = recorded(scripted(work, script))
+    assert [(one["turn"], one["attempt"], one["verdicts"][0]["rejected"]) for one in record["attempts"]] == [
+        (1, 0, True), (1, 1, True), (3, 0, False),
+    ]  # fmt: skip
+
+
+def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
+    """A failure is tried again with the same seed; what was rejected is not drawn again."""
+    script = Script({1: AnswerError("server_busy", "try later"), 3: "bad"})
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=6))
+        with pytest.raises(AnswerError, match="try later") as failed:
+            await dialogue.say("first")
+        assert failed.value.code == "server_busy"
+        assert dialogue.transcript() == []
+        script.says = {3: "bad"}
+        await dialogue.say("first, again")
+        with pytest.raises(AnswerError, match="talker said nothing that its filters let pass: bad: bad") as failed:
+            await dialogue.say("second")
+        assert failed.value.code == "rejected"
+        assert len(dialogue.transcript()) == 2
+        assert recorded(dialogue)["answer"]["messages"][-1]["turn"] == 1
+        script.says = {}
+        await dialogue.say("second, again")
+        await dialogue.say("third")
+        return dialogue
+
+    dialogue = scripted(work, script)
+    assert [text for who, text in texts(dialogue.transcript()) if who == "human"] == [
+        "first, again", "second, again", "third",
+    ]  # fmt: skip
+    numbers = [(1, 0), (1, 0), (3, 0), (3, 1), (3, 2), (3, 3), (5, 0)]
+    assert [seed for _, seed, _, _ in script.seen] == [
+        seeds.derive(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
+    ]
+    assert [said[-1][1] for said, _, _, _ in script.seen][:3] == ["first", "first, again", "second"]
+    record = recorded(dialogue)
+    assert [(one["turn"], one["attempt"]) for one in record["attempts"] if one["turn"] is not None] == [
+        (3, 0), (3, 1), (3, 2),
+    ]  # fmt: skip
+
+
+def test_an_opening_that_fails_can_be_tried_again() -> None:
+    script = Script({0: AnswerError("no", "not now")})
+
+    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
+        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B"))
+        with pytest.raises(DialogueError, match="talker is to speak first") as early:
+            await dialogue.say("me first")
+        assert early.value.code == "not_open"
+        with pytest.raises(AnswerError, match="not now"):
+            await dialogue.open()
+        script.says = {0: "hello"}
+        await dialogue.open()
+        return texts(dialogue.transcript())
+
+    assert scripted(work, script) == [("talker", "hello")]
+
+
+@pytest.mark.parametrize(("starts", "whose"), [("A", "human"), ("B", "talker")])
+def test_an_opener_is_said_by_who_starts(starts: str, whose: str) -> None:
+    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
+        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts=starts, opener="Hi there", exchanges=4))
+        with pytest.raises(DialogueError, match="open the conversation"):
+            await dialogue.say("me first")
+        opened = await dialogue.open()
+        assert texts(opened) == texts(dialogue.transcript())
+        assert opened[0].message.finish == "opener"
+        await dialogue.say("And I say this.")
+        return texts(dialogue.transcript())
+
+    script = Script({1: "An answer.", 2: "An answer.", 3: "The last."})
+    found = scripted(work, script)
+    assert found[0] == (whose, "Hi there")
+    order = [whose, {"human": "talker", "talker": "human"}[whose]] * 2
+    assert [who for who, _ in found] == order[: len(found)]
+    assert len(found) == (4 if whose == "human" else 3)
+
+
+def test_history_is_seen_by_the_agent_and_the_filters() -> None:
+    sentence = "I have never been to the sea before."
+    history = [{"speaker": "Ann", "text": "Hello."}, {"speaker": "Bob", "text": sentence}]
+    script = Script()
+
+    async def work(scheduler: Scheduler) -> Said | None:
+        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob"), history=history))
+        await dialogue.say(sentence)
+        return dialogue.transcript()[0]
+
+    first = scripted(work, script)
+    assert script.seen[0][0] == [("Ann", "Hello."), ("Bob", sentence), ("Ann", sentence)]
+    assert {one.filter for one in first.flags} == {"repeated_sentence"}
+
+
+def test_two_messages_at_once_are_refused_and_neither_is_lost() -> None:
+    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
+        dialogue = Dialogue(scheduler, "talker", stimulus())
+        results = await asyncio.gather(
+            dialogue.say("one"), dialogue.say("two"), dialogue.open(), return_exceptions=True
+        )
+        assert isinstance(results[0], Said)
+        for late in results[1:]:
+            assert isinstance(late, DialogueError)
+            assert late.code == "busy"
+        await dialogue.say("two")
+        return texts(dialogue.transcript())
+
+    assert [text for who, text in scripted(work, Script()) if who == "human"] == ["one", "two"]
+
+
+def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> None:
+    async def work(scheduler: Scheduler) -> list[tuple[str, str]]:
+        dialogue = Dialogue(scheduler, "talker", stimulus())
+        going = asyncio.create_task(dialogue.say("never mind"))
+        await asyncio.sleep(0)
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        with pytest.raises(AnswerError, match="no answer within"):
+            await dialogue.say("quick", deadline=1e-9)
+        assert dialogue.transcript() == []
+        await dialogue.say("here I am")
+        return texts(dialogue.transcript())
+
+    found = scripted(work, Script())
+    seed = seeds.derive(SEED, "human~talker", "talk", 0, 1, 0)
+    assert found == [("human", "here I am"), ("talker", f"Turn 1, seed {seed}, is what I say now.")]
+
+
+@pytest.mark.parametrize("text", ["x" * 100_001, "\ud800", 5, None])
+def test_what_is_no_message_is_refused(text: Any) -> None:
+    async def work(scheduler: Scheduler) -> list[Said]:
+        dialogue = Dialogue(scheduler, "talker", stimulus())
+        with pytest.raises(DialogueError, match="the message cannot be taken") as caught:
+            await dialogue.say(text)
+        assert caught.value.code == "bad_message"
+        await dialogue.say("x" * 100_000)
+        return dialogue.transcript()
+
+    assert len(scripted(work, Script())) == 2
+
+
+def test_a_conversation_ends() -> None:
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(exchanges=3))
+        assert await dialogue.say("one") is not None
+        assert await dialogue.say("two, the last") is None
+        with pytest.raises(DialogueError, match="all 3 messages have been said") as caught:
+            await dialogue.say("three")
+        assert caught.value.code == "ended"
+        return dialogue
+
+    script = Script()
+    assert len(scripted(work, script).transcript()) == 3
+    assert len(script.seen) == 1
+
+
+def test_what_was_said_is_exported_as_any_conversation(tmp_path: Path) -> None:
+    async def work(scheduler: Scheduler) -> dict[str, Any]:
+        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B", topic="tea"))
+        await dialogue.open()
+        await dialogue.say("one")
+        return recorded(dialogue)
+
+    row = scripted(work, Script())
+    entry = agent_entry("conversation")
+    write_run(tmp_path / "run", [], {"human~talker": [row]}, {"human~talker": entry})
+    export(tmp_path / "run", "conversations", tmp_path / "judged")
+    with (tmp_path / "judged.key.csv").open(encoding="utf-8", newline="") as file:
+        [told] = csv.DictReader(file)
+    assert (told["a"], told["b"], told["topic"], told["exchanges"]) == ("talker", "human", "tea", "3")
+    lines = (tmp_path / "judged" / "conv1_len3.txt").read_text().splitlines()
+    assert [line[:3] for line in lines] == ["A: ", "B: ", "A: "]
+    assert lines[1] == "B: one"
+
+
+def test_who_cannot_converse() -> None:
+    async def work(scheduler: Scheduler) -> None:
+        with pytest.raises(AgentStoppedError, match="agent nobody is not loaded"):
+            Dialogue(scheduler, "nobody", stimulus())
+        dialogue = Dialogue(scheduler, "talker", stimulus())
+        await scheduler.remove("talker")
+        with pytest.raises(AgentStoppedError, match="agent talker is not loaded"):
+            await dialogue.say("hello")
+        assert dialogue.transcript() == []
+
+    async def wrong(scheduler: Scheduler) -> None:
+        for who in ("eliza", "human:", "human~b", "human:a~b", "human: 5"):
+            with pytest.raises(InputError, match='called "human"'):
+                Dialogue(scheduler, "talker", stimulus(), who=who)
+        scheduler.lanes["talker"].agent.tasks = ("word_association",)  # type: ignore[misc]
+        with pytest.raises(InputError, match="does not converse; its tasks are word_association"):
+            Dialogue(scheduler, "talker", stimulus())
+
+    scripted(work, Script())
+    scripted(wrong, Script())
+
+
+def test_eliza_holds_24_exchanges_with_a_person_the_same_way_twice() -> None:
+    async def work(scheduler: Scheduler) -> list[dict[str, Any]]:
+        rows = []
+        for seed in (1, 1, 2):
+            dialogue = Dialogue(scheduler, "eliza", stimulus(who_starts=None, topic="books"), seed=seed)
+            await dialogue.open()
+            number = 0
+            while not dialogue.ended:
+                await dialogue.say(f"I think that book number {number} was rather good because of its ending.")
+                number += 1
+            rows.append(recorded(dialogue))
+        return rows
+
+    rows = real(work, "eliza", {})
+    said = [[one["text"] for one in row["answer"]["messages"]] for row in rows]
+    assert said[0] == said[1] != said[2]
+    for row, all_texts in zip(rows, said, strict=True):
+        assert len(all_texts) == 24
+        own = [one["text"] for one in row["answer"]["messages"] if one["agent"] == "eliza"]
+        assert len(own) == len(set(own)) == 12
+
+
+def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None:
+    """Twelve dialogues at once are answered as each would be alone."""
+    words = ["tea", "rain", "trains", "music", "cats", "maths", "bread", "chess", "snow", "ships", "kites", "law"]
+
+    async def chat(scheduler: Scheduler, word: str) -> dict[str, Any]:
+        dialogue = Dialogue(scheduler, "eliza", stimulus(id=f"talk-{word}", exchanges=6))
+        for text in (f"I like {word}.", f"My mother hates {word}.", f"Tell me about {word}."):
+            await dialogue.say(text)
+        return recorded(dialogue)
+
+    async def together(scheduler: Scheduler) -> list[dict[str, Any]]:
+        return await asyncio.gather(*(chat(scheduler, word) for word in words))
+
+    async def alone(scheduler: Scheduler) -> list[dict[str, Any]]:
+        return [await chat(scheduler, word) for word in words]
+
+    first, second = real(together, "eliza", {}), real(alone, "eliza", {})
+    assert [row["answer"] for row in first] == [row["answer"] for row in second]
+    assert {row["worker"]["batch_size"] for row in second} == {1}
+    assert max(row["worker"]["batch_size"] for row in first) > 1
+
+
+def test_a_language_model_converses_with_a_person(tmp_path: Path) -> None:
+    chosen = {"checkpoint": str(tiny_language.gpt2(tmp_path / "gpt2")), "max_tokens": 8, "min_words": 1}
+
+    async def work(scheduler: Scheduler) -> list[dict[str, Any]]:
+        rows = []
+        for _ in range(2):
+            dialogue = Dialogue(scheduler, "gpt2-completion", stimulus(exchanges=4))
+            await dialogue.say("Hi! How are you today?")
+            await dialogue.say("I like long books about science.")
+            rows.append(recorded(dialogue))
+        return rows
+
+    rows = real(work, "gpt2-completion", chosen)
+    said = [one["text"] for one in rows[0]["answer"]["messages"]]
+    assert rows[0]["answer"] == rows[1]["answer"]
+    assert all(said)
+    assert said[1] != said[3]

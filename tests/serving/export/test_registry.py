@@ -1,0 +1,557 @@
+"""Export: every format read back by another program, and everything that must be refused."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pandas
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from run_folders import ANSWERS, agent_entry, attempt, failed, line, record, stimulus, write_run
+
+import serving.runs.atomic_files
+from agents.errors import InputError, StorageError
+from agents.stimuli import TASKS
+from serving.cli import build_parser
+from serving.export.registry import FORMATS, export
+from serving.runs.importing import import_files
+from serving.runs.reader import RunFolder
+from serving.runs.records import problems
+
+COLOR, OBJECTS, GAZE, CAPTION, WORD = (
+    "color_estimation",
+    "object_detection",
+    "attention_prediction",
+    "image_captioning",
+    "word_association",
+)
+NASTY = 'a "quoted", text;\r\nwith\rlines\n=1+1\t\x00\u202e 🙂 '
+
+
+def _mixed(tmp_path: Path) -> Path:
+    """All tasks, a control, people's answers, two samples of one agent, and each status."""
+    stimuli = [
+        stimulus("c1", COLOR, benchmark_id="1017.jpg", source="coco-val", meta={"pool": "x", "n": 1, "f": 1, "odd": 1}),
+        stimulus("c2", COLOR, meta={"pool": None, "n": 2, "f": 0.5, "odd": "one", "yes": True}),
+        stimulus("o1", OBJECTS, present=["cat"]),
+        stimulus("g1", GAZE, pixels_per_degree=30),
+        stimulus("t1", CAPTION, domain="out"),
+        stimulus("w1", WORD, frequency=0.25),
+        stimulus("d1", "conversation", topic="books"),
+    ]
+    agents = {
+        "mmcq": agent_entry(COLOR, samples=2),
+        "all": agent_entry(*TASKS),
+        "catch": agent_entry(COLOR, kind="control"),
+    }
+    every = [record(row["id"], row["task"], "all") for row in stimuli if row["id"] not in ("c2", "t1")]
+    every += [
+        record("t1", CAPTION, "all", answer={**ANSWERS[CAPTION], "text": NASTY}, raw=NASTY, attempts=[attempt("no")])
+    ]
+    mmcq = [record(name, sample=sample, raw={"n": sample}) for sample in (0, 1) for name in ("c1", "c2")]
+    human = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
+    empty = {"color": "none", "css_name": None, "rgb": None, "palette": None}
+    records = {
+        "mmcq": [failed("c1"), *mmcq],
+        "all": [*every, record("c2", agent="all", status="rejected", attempts=[attempt("x")])],
+        "catch": [record("c1", agent="catch", kind="control")],
+        "humans": [record("1017.jpg", agent="human:05", answer=empty, **human)],
+    }
+    return write_run(tmp_path / "run", stimuli, records, agents, samples=2)
+
+
+def _exported(run: Path) -> list[dict[str, Any]]:
+    """What is to be exported by default, the plain way."""
+    folder = RunFolder(run)
+    rows = [row for name in ("mmcq", "all", "humans") for row in folder.latest(name)]
+    return [row for row in rows if row["status"] != "rejected"]
+
+
+def test_jsonl_is_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, out = _mixed(tmp_path), tmp_path / "new" / "all.jsonl"
+    assert export(run, "jsonl", out) == 0
+    rows = [orjson.loads(text) for text in out.read_bytes().splitlines()]
+    assert rows == _exported(run)
+    assert [problems(row) for row in rows] == [[]] * len(rows)
+    assert (tmp_path / "new" / "all.jsonl.stimuli.jsonl").read_bytes() == (run / "stimuli.jsonl").read_bytes()
+    about = orjson.loads((tmp_path / "new" / "all.jsonl.export.json").read_bytes())
+    assert (about["run"], about["seed"], about["sample"]) == ("0123456789ab", 3, "all")
+    assert about["agents"]["mmcq"]["settings"] == {"quality": 1}
+    assert about["left_out"] == {"rejected": 1, "control": 1}
+    assert about["records"] == {"mmcq": 4, "all": 6, "human:05": 1}
+    assert "1 rejected left out (--include-rejected)" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "all.jsonl",
+        "all.jsonl.export.json",
+        "all.jsonl.stimuli.jsonl",
+    ]
+
+
+def test_what_is_asked_for(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    export(run, "jsonl", tmp_path / "a", sample=1)
+    assert {orjson.loads(text)["sample"] for text in (tmp_path / "a").read_bytes().splitlines()} == {1}
+    export(run, "jsonl", tmp_path / "b", include_rejected=True, include_control=True)
+    rows = [orjson.loads(text) for text in (tmp_path / "b").read_bytes().splitlines()]
+    assert sum(row["status"] == "rejected" for row in rows) == 1
+    assert sum(row["kind"] == "control" for row in rows) == 1
+
+
+def _cell(value: Any) -> Any:
+    """A table's cell: nested values as JSON."""
+    return orjson.dumps(value).decode() if isinstance(value, list | dict) else value
+
+
+def _flat(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
+    """A record as a table's row, the plain way."""
+    flat = {
+        key: row[key] for key in ("schema", "run", "task", "stimulus", "stimulus_sha256", "agent", "kind", "sample")
+    }
+    flat |= {key: row[key] for key in ("seed", "status", "created")} | {"raw": _cell(row["raw"])}
+    flat |= {"attempts": _cell(row["attempts"]), "rejected_attempts": len(row["attempts"])}
+    for part in ("answer", "error", "provenance", "timing", "worker"):
+        flat |= {f"{part}.{key}": _cell(value) for key, value in (row[part] or {}).items()}
+    shown = stimuli.get(row["stimulus"], {})
+    flat |= {f"stimulus.{key}": _cell(value) for key, value in shown.items() if key not in ("id", "task", "meta")}
+    odd = shown.get("meta", {}).get("odd")
+    flat |= {f"meta.{key}": value for key, value in shown.get("meta", {}).items()}
+    if odd is not None:
+        flat["meta.odd"] = orjson.dumps(odd).decode()  # a column of numbers and words: each as JSON
+    return {key: value for key, value in flat.items() if value is not None}
+
+
+def _stimuli(run: Path) -> dict[str, Any]:
+    rows = [row for _, row in RunFolder(run).stimuli()]
+    return {row["id"]: row for row in rows} | {row["benchmark_id"]: row for row in rows if "benchmark_id" in row}
+
+
+def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
+    run, out = _mixed(tmp_path), tmp_path / "t.parquet"
+    export(run, "parquet", out)
+    table = pq.read_table(out)
+    found = []
+    for row in table.to_pylist():
+        if row["created"] is not None:
+            assert row["created"].tzinfo is not None
+            row["created"] = row["created"].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row['created'].microsecond // 1000:03}Z"
+        found.append({key: value for key, value in row.items() if value is not None})
+    assert found == [_flat(row, _stimuli(run)) for row in _exported(run)]
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types["seed"] == types["answer.tokens"] == types["meta.n"] == "int64"
+    assert types["answer.score"] == types["meta.f"] == types["stimulus.pixels_per_degree"][:0] + "double"
+    assert types["answer.forced_first"] == types["answer.ended_early"] == types["meta.yes"] == "bool"
+    assert types["created"] == "timestamp[ms, tz=UTC]"
+    assert types["answer.palette"] == types["meta.odd"] == types["meta.pool"] == "string"
+
+
+def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
+    run, out = _mixed(tmp_path), tmp_path / "t.csv"
+    export(run, "csv", out)
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    wanted = [_flat(row, _stimuli(run)) for row in _exported(run)]
+
+    def text(value: Any) -> str:
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    for row, flat in zip(rows, wanted, strict=True):
+        flat = {key: float(value) if key in ("meta.f", "answer.window") else value for key, value in flat.items()}
+        assert {key: value for key, value in row.items() if value != ""} == {k: text(v) for k, v in flat.items()}
+    frame = pandas.read_csv(out)
+    assert list(frame["answer.text"].dropna()) == [NASTY]
+    assert frame["seed"].dropna().astype(int).unique().tolist() == [7]
+    assert frame["meta.n"].tolist()[:4] == [1, 2, 1, 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=5),
+    score=st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, texts: list[str], score: float) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    rows = [
+        record(f"s{place}", CAPTION, "blip", answer={**ANSWERS[CAPTION], "text": text, "score": score}, raw=text)
+        for place, text in enumerate(texts)
+    ]
+    run = write_run(folder / "run", [], {"blip": rows}, {"blip": agent_entry(CAPTION)})
+    for form in ("csv", "parquet", "jsonl"):
+        export(run, form, folder / form)
+    with (folder / "csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["answer.text"] for row in table] == [row["raw"] for row in table] == texts
+    assert {float(row["answer.score"]) for row in table} == {score}
+    arrow = pq.read_table(folder / "parquet")
+    assert arrow["answer.text"].to_pylist() == texts
+    assert set(arrow["answer.score"].to_pylist()) == {score}
+    assert [orjson.loads(text)["answer"]["text"] for text in (folder / "jsonl").read_bytes().splitlines()] == texts
+
+
+def test_many_rows_go_through_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serving.export.tables.CHUNK", 7)
+    run = write_run(tmp_path / "run", [], {"mmcq": [record(f"s{number}") for number in range(50)]})
+    export(run, "parquet", tmp_path / "t.parquet")
+    assert pq.read_table(tmp_path / "t.parquet")["stimulus"].to_pylist() == [f"s{number}" for number in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (record(answer={**ANSWERS[COLOR], "mood": 1}), "mood"),
+        (record(task=WORD), "was not expected"),
+        (record(task=CAPTION, answer={**ANSWERS[CAPTION], "tokens": 1.5}), "answer.tokens: 1.5 is not of the type int"),
+        (record(seed="x"), "seed"),
+        (record(created="yesterday"), "created"),
+        (record(timing=[1]), "wrong type"),
+        (record(worker="x"), "wrong type"),
+    ],
+)
+def test_what_does_not_fit_a_table_is_named(tmp_path: Path, row: dict[str, Any], reason: str) -> None:
+    run = write_run(tmp_path / "run", [], {"mmcq": [row]}, {"mmcq": agent_entry(COLOR, CAPTION)})
+    for form in ("csv", "parquet"):
+        with pytest.raises(InputError, match=reason):
+            export(run, form, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+# --- the published benchmark ---------------------------------------------------------------------------------------
+
+
+def _benchmark(tmp_path: Path, **changes: Any) -> Path:
+    path = [[-5, -1], [0, 0], [639, 479], [639.99, 479.99], [640, 480], [320, 240], *([[1, 2]] * 20)]
+    stimuli = [
+        stimulus("c1", COLOR, benchmark_id="1017.jpg"),
+        stimulus("c2", COLOR),
+        stimulus("o1", OBJECTS),
+        stimulus("g1", GAZE),
+        stimulus("g2", GAZE, mode="search", target_box=[0, 0, 5, 5]),
+        stimulus("t1", CAPTION),
+        stimulus("w1", WORD),
+    ]
+    rows = {
+        "c2": record("c2", agent="all"),
+        "c1": record("c1", agent="all", answer={**ANSWERS[COLOR], "color": "blue"}),
+        "o1": record("o1", OBJECTS, "all", answer={"labels": ["Big, bad  Cat", "Sofa"], "scores": None, "boxes": None}),
+        "g1": record("g1", GAZE, "all", answer={**ANSWERS[GAZE], "fixations": path}),
+        "g2": record("g2", GAZE, "all"),
+        "t1": record("t1", CAPTION, "all"),
+        "w1": record("w1", WORD, "all"),
+        **changes,
+    }
+    agents = {"all": agent_entry(*TASKS), "a~b": agent_entry("conversation")}
+    lines = [row for row in rows.values() if row is not None]
+    return write_run(tmp_path / "run", stimuli, {"all": [*lines, record("w1", WORD, "all", sample=1)]}, agents)
+
+
+def test_turingtest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "sub" / "mission"
+    assert export(_benchmark(tmp_path), "turingtest", out) == 0
+    files = {path.name: json.loads(path.read_text()) for path in (out / "all").iterdir()}
+    assert sorted(files) == ["caption.json", "color.json", "fv.json", "object.json", "word.json"]
+    assert list(files["color.json"].items()) == [("1017.jpg", "blue"), ("c2", "red")]
+    assert files["object.json"] == {"o1": "big bad cat, sofa"}
+    assert files["caption.json"] == {"t1": "a cat, on a sofa"}
+    assert files["word.json"] == {"w1": "together"}
+    corner = [1279, 1023]
+    assert files["fv.json"] == {
+        "g1": [[0, 0], [0, 0], [1278, 1021], corner, corner, [640, 512], *([[2, 4]] * 9)],
+    }
+    assert all(type(number) is int for point in files["fv.json"]["g1"] for number in point)
+    assert sorted(path.name for path in out.iterdir()) == ["_export.json", "_stimuli.jsonl", "all"]
+    about = json.loads((out / "_export.json").read_text())
+    assert (about["run"], about["sample"], about["missing"]) == ("0123456789ab", 0, {})
+    assert about["agents"]["all"]["digest"] == "d" * 64
+    assert about["agents_notes"]["all"]["points_moved_to_the_edge"] == 2
+    assert about["agents_notes"]["all"]["scanpaths_cut_to_15"] == 1
+    assert "a~b: nothing of its tasks is in this benchmark" in capsys.readouterr().out
+
+
+def test_turingtest_comes_back_by_import(tmp_path: Path) -> None:
+    out, back = tmp_path / "out", tmp_path / "back"
+    export(_benchmark(tmp_path), "turingtest", out)
+    import_files(sorted((out / "all").iterdir()), back, name="again")
+    found = {(row["task"], row["stimulus"]): row["answer"] for row in RunFolder(back).records("published")}
+    assert found[COLOR, "1017.jpg"]["color"] == "blue"
+    assert found[OBJECTS, "o1"]["labels"] == ["big bad cat", "sofa"]
+    assert found[GAZE, "g1"]["fixations"][2] == [1278, 1021]
+    assert found[GAZE, "g1"]["frame"] == [1280, 1024]
+    assert found[CAPTION, "t1"]["text"] == "a cat, on a sofa"
+    assert found[WORD, "w1"]["word"] == "together"
+    assert len(found) == 6
+
+
+@given(
+    width=st.integers(1, 5000),
+    height=st.integers(1, 5000),
+    points=st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4)), max_size=20),
+)
+def test_fixations_are_always_inside_the_frame(width: int, height: int, points: list[tuple[float, float]]) -> None:
+    from collections import Counter
+
+    from serving.export.benchmark import RESPONSES
+
+    answer = {"frame": [width, height], "fixations": [list(point) for point in points]}
+    found = RESPONSES[GAZE](answer, Counter())
+    assert len(found) == min(15, len(points))
+    for (x, y), (column, row) in zip(points, found, strict=False):
+        assert type(column) is type(row) is int
+        assert 0 <= column < 1280
+        assert 0 <= row < 1024
+        if 0 <= x < width and 0 <= y < height:
+            assert math.isclose(column, x * 1280 / width, abs_tol=1)
+            assert math.isclose(row, y * 1024 / height, abs_tol=1)
+        if (width, height) == (1280, 1024) and 0 <= x < width:
+            assert column == math.floor(x)
+
+
+def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rejected = record("t1", CAPTION, "all", status="rejected", attempts=[attempt("no")])
+    run = _benchmark(tmp_path, c1=failed("c1", agent="all"), o1=None, t1=rejected)
+    with pytest.raises(InputError, match="3 answers are missing") as caught:
+        export(run, "turingtest", tmp_path / "out")
+    named = {problem.field: problem.message for problem in caught.value.problems}
+    assert named["c1"] == "failed: bad_image: it is broken"
+    assert named["o1"] == "unanswered"
+    assert "every attempt was rejected" in named["t1"]
+    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    export(run, "turingtest", tmp_path / "out", allow_missing=True)
+    assert "all: 1 of 2 color_estimation answers are missing" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "out" / "all").iterdir()) == ["color.json", "fv.json", "word.json"]
+    export(run, "turingtest", tmp_path / "two", allow_missing=True, include_rejected=True)
+    assert (tmp_path / "two" / "all" / "caption.json").exists()
+
+
+def test_turingtest_of_another_sample(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="5 answers are missing"):
+        export(_benchmark(tmp_path), "turingtest", tmp_path / "out", sample=1)
+    export(tmp_path / "run", "turingtest", tmp_path / "out", sample=1, allow_missing=True)
+    assert [path.name for path in (tmp_path / "out" / "all").iterdir()] == ["word.json"]
+
+
+def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_path: Path) -> None:
+    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search", target_box=[1, 1, 2, 2]), stimulus("c1")]
+    records = {"hunter": [record("g2", GAZE, "hunter")], "gbvs": [record("g1", GAZE, "gbvs")]}
+    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}, "gbvs": agent_entry(GAZE)}
+    run = write_run(tmp_path / "run", stimuli, records, agents)
+    export(run, "turingtest", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_export.json", "_stimuli.jsonl", "gbvs"]
+    agents["hunter"]["modes"] = ["free", "search"]
+    write_run(tmp_path / "run", stimuli, records, agents)
+    with pytest.raises(InputError, match="1 answers are missing"):
+        export(run, "turingtest", tmp_path / "two")
+
+
+def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
+    stimuli = [stimulus("g1", GAZE), stimulus("g2", GAZE, mode="search"), stimulus("d1", "conversation", topic="books")]
+    records = {"hunter": [record("g2", GAZE, "hunter")]}
+    agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}}
+    run = write_run(tmp_path / "run", stimuli, records, agents)
+    said = r"in this format, which has no place for visual search \(use coco-search18, pysaliency, jsonl or judges\)"
+    with pytest.raises(InputError, match=rf"run: there is nothing to export {said}$"):
+        export(run, "turingtest", tmp_path / "out")
+    write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})
+    with pytest.raises(InputError, match=rf"{said} and conversations \(use conversations or jsonl\)$"):
+        export(tmp_path / "both", "turingtest", tmp_path / "out", allow_missing=True)
+
+
+def test_two_stimuli_of_one_id_are_refused(tmp_path: Path) -> None:
+    stimuli = [stimulus("come", WORD), stimulus("come/prompted", WORD, benchmark_id="come", version="prompted")]
+    run = write_run(tmp_path / "run", stimuli, {"all": []}, {"all": agent_entry(WORD)})
+    with pytest.raises(InputError, match="one answer for each id") as caught:
+        export(run, "turingtest", tmp_path / "out")
+    assert "'come'" in str(caught.value.problems[0])
+
+
+def test_controls_only_when_asked(tmp_path: Path) -> None:
+    run = write_run(
+        tmp_path / "run",
+        [stimulus("c1")],
+        {"mmcq": [record("c1")], "catch": [record("c1", agent="catch", kind="control")]},
+        {"mmcq": agent_entry(COLOR), "catch": agent_entry(COLOR, kind="control")},
+    )
+    export(run, "turingtest", tmp_path / "a")
+    assert not (tmp_path / "a" / "catch").exists()
+    export(run, "turingtest", tmp_path / "b", include_control=True)
+    assert (tmp_path / "b" / "catch" / "color.json").exists()
+
+
+def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
+    run = _benchmark(tmp_path, g1=record("g1", GAZE, "all", answer={"fixations": [[1]], "frame": [0, 0]}))
+    with pytest.raises(InputError, match=r"g1.*not an answer to attention_prediction"):
+        export(run, "turingtest", tmp_path / "out")
+
+
+# --- where it may write ----------------------------------------------------------------------------------------------
+
+
+# The clips of judges need pictures and have tests of their own, for these promises too.
+FILES = [form for form in FORMATS if form not in ("turingtest", "judges", "conversations")]
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_no_file_is_replaced_unasked(tmp_path: Path, form: str) -> None:
+    run = _mixed(tmp_path)
+    out = tmp_path / "out"
+    for taken in (out, tmp_path / "out.export.json"):
+        taken.write_text("precious")
+        with pytest.raises(InputError, match="already exists"):
+            export(run, form, out)
+        assert taken.read_text() == "precious"
+        taken.unlink()
+    export(run, form, out)
+    before = out.read_bytes()
+    export(run, form, out, force=True)
+    if form != "parquet":
+        assert out.read_bytes() == before
+    out.unlink()
+    out.mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        export(run, form, out, force=True)
+
+
+def test_no_folder_is_replaced_unasked(tmp_path: Path) -> None:
+    run, out = _benchmark(tmp_path), tmp_path / "out"
+    out.mkdir()
+    export(run, "turingtest", out)  # an empty folder is no loss
+    with pytest.raises(InputError, match="already exists"):
+        export(run, "turingtest", out)
+    (out / "all" / "stale.json").write_text("{}")
+    export(run, "turingtest", out, force=True)
+    assert not (out / "all" / "stale.json").exists()
+    other = tmp_path / "photographs"
+    other.mkdir()
+    (other / "precious.jpg").write_text("x")
+    with pytest.raises(InputError, match="was not made by an export"):
+        export(run, "turingtest", other, force=True)
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(InputError, match="is not a folder"):
+        export(run, "turingtest", file, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out", "photographs", "run"]
+
+
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "lock", "import.json", "records/mmcq.jsonl", "records/new/x")
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", [*OWN, "records", "turns", "turns/a~b.jsonl", "../run/records/../run.json", ".", ".."])
+@pytest.mark.parametrize("form", ["jsonl", "csv", "turingtest"])
+def test_the_runs_own_files_are_safe(tmp_path: Path, name: str, form: str) -> None:
+    run = _mixed(tmp_path)
+    (run / "records" / "_export.json").write_bytes(b"{}")  # even if it looks like an export
+    before = _tree(run)
+    with pytest.raises(InputError, match="where the run"):
+        export(run, form, run / name, force=True, allow_missing=True)
+    (tmp_path / "link").symlink_to(run / name)
+    (tmp_path / "folder").symlink_to(run)
+    for out in (tmp_path / "link", tmp_path / "folder" / name):
+        with pytest.raises(InputError):
+            export(run, form, out, force=True, allow_missing=True)
+    other = write_run(tmp_path / "other", [stimulus("c1")], {"mmcq": [record("c1")]})
+    if name not in (".", ".."):
+        with pytest.raises(InputError, match="keeps its own files"):
+            export(other, form, run / name, force=True, allow_missing=True)
+    assert _tree(run) == before
+
+
+def test_an_export_beside_the_runs_own_files_is_fine(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    export(run, "csv", run / "answers.csv")
+    export(run, "csv", run / "answers.csv", force=True)
+    assert (run / "answers.csv").is_file()
+
+
+def test_what_is_no_plain_file_is_not_replaced(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    for out, reason in (("fifo", "not a plain file"), ("link", "is a link"), ("dangling", "is a link")):
+        for force in (False, True):
+            with pytest.raises(InputError, match=reason):
+                export(run, "csv", tmp_path / out, force=force)
+            with pytest.raises(InputError, match="is not a folder"):
+                export(run, "turingtest", tmp_path / out, force=force, allow_missing=True)
+    with pytest.raises(InputError, match="not a plain file"):
+        export(run, "jsonl", "/dev/null", force=True)
+    (tmp_path / "out.csv.export.json").symlink_to(tmp_path / "target")  # the side-car too
+    with pytest.raises(InputError, match="is a link"):
+        export(run, "csv", tmp_path / "out.csv", force=True)
+    assert (tmp_path / "target").read_text() == "mine"
+
+
+@pytest.mark.parametrize("form", [*FILES, "turingtest"])
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    run, out = _mixed(tmp_path), tmp_path / "place" / "out"
+    monkeypatch.setattr(serving.runs.atomic_files.os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        export(run, form, out, allow_missing=True)
+    assert list((tmp_path / "place").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError):
+        export(_mixed(tmp_path), "jsonl", tmp_path / "file" / "out.jsonl")
+
+
+@pytest.mark.parametrize("form", [*FILES, "turingtest"])
+def test_damage_leaves_nothing(tmp_path: Path, form: str) -> None:
+    run = _benchmark(tmp_path)
+    path = run / "records" / "all.jsonl"
+    path.write_bytes(b"{]\n" + path.read_bytes())
+    with pytest.raises(InputError, match=r"all\.jsonl:1"):
+        export(run, form, tmp_path / "out", allow_missing=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    run = _mixed(tmp_path)
+    with pytest.raises(InputError, match="no export format 'xml'"):
+        export(run, "xml", tmp_path / "out")
+    with pytest.raises(InputError, match="samples are numbered from 0"):
+        export(run, "csv", tmp_path / "out", sample=-1)
+    with pytest.raises(InputError, match="not a run folder"):
+        export(tmp_path / "none", "csv", tmp_path / "out")
+    for form in FILES:
+        with pytest.raises(InputError, match="nothing to export"):
+            export(run, form, tmp_path / "out", sample=9)
+    for out in (".", ".."):
+        with pytest.raises(InputError, match="has no name of its own"):
+            export(run, "csv", out, force=True)
+    empty = write_run(tmp_path / "empty", [], {})
+    with pytest.raises(InputError, match="nothing to export"):
+        export(empty, "turingtest", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
+
+
+def test_the_command_offers_every_format() -> None:
+    for form in FORMATS:
+        assert build_parser().parse_args(["export", "RUN", "--format", form, "--out", "OUT"]).format == form
+
+
+def test_imports_alone_are_exported(tmp_path: Path) -> None:
+    source = tmp_path / "color.json"
+    source.write_bytes(line({"1.jpg": [{"response": "red", "groundtruth": "human", "human_groundtruth": "05"}]}))
+    import_files([source], tmp_path / "run")
+    export(tmp_path / "run", "csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["agent"], row["answer.color"], row["created"]) == ("human:05", "red", "")

@@ -1,0 +1,384 @@
+"""Scanpaths for other programs, read back by plain readers that know the published forms and nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image as PILImage
+from run_folders import ANSWERS, agent_entry, failed, record, stimulus, write_run
+
+from agents.errors import InputError, UnavailableError
+from serving.export.registry import export
+
+GAZE, COLOR = "attention_prediction", "color_estimation"
+PEOPLE = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None, "stimulus_sha256": None}
+
+
+def gaze(fixations: list[list[float]], frame: tuple[int, int] = (640, 480), **changes: Any) -> dict[str, Any]:
+    return {**ANSWERS[GAZE], "fixations": fixations, "frame": list(frame), **changes}
+
+
+# --- COCO-Search18 ---------------------------------------------------------------------------------------------------
+
+
+def read_coco(path: Path) -> list[dict[str, Any]]:
+    """A reader after the data set's own description: a list of scanpaths, each a dict of image name, subject (whole
+    numbers from 1 without a gap), target, condition, coordinates, durations and length; in search also the target's
+    box, whether a fixation is on it, and whether the subject was right."""
+    scanpaths = json.loads(path.read_text(encoding="utf-8"))
+    assert type(scanpaths) is list
+    for one in scanpaths:
+        common = {"name", "subject", "task", "condition", "X", "Y", "T", "length"}
+        assert one.keys() == common | (set() if one["condition"] == "freeview" else {"bbox", "fixOnTarget", "correct"})
+        assert type(one["name"]) is type(one["task"]) is str
+        assert type(one["subject"]) is type(one["length"]) is int
+        assert one["condition"] in ("present", "absent", "freeview", None)
+        assert len(one["X"]) == len(one["Y"]) == one["length"]
+        assert one["T"] is None or len(one["T"]) == one["length"]
+        assert one.get("correct") in (0, 1, None)
+        assert one.get("fixOnTarget") in (True, False, None)
+        assert one.get("bbox") is None or len(one["bbox"]) == 4
+    subjects = {one["subject"] for one in scanpaths}
+    assert subjects == set(range(1, len(subjects) + 1))
+    return scanpaths
+
+
+def test_coco_search18(tmp_path: Path) -> None:
+    timed = {**ANSWERS[GAZE], "durations_ms": [200.0, 150.5, 90.0], "frame": [1680, 1050]}
+    search = {"mode": "search", "target_image": "targets/bottle.png"}
+    stimuli = [
+        stimulus("g1", GAZE, image="a/1.jpg"),
+        stimulus("g2", GAZE, image="b/2.jpg", target_present=False, **search),
+        stimulus("g3", GAZE, image="b/3.jpg", meta={"target": "cup"}, mode="search", target_box=[1, 1, 2, 2]),
+        stimulus("g4", GAZE, image="b/4.jpg", **search),
+        stimulus("c1", COLOR),
+    ]
+    records = {
+        "gbvs": [record(f"g{number}", GAZE, "gbvs") for number in (1, 2, 3, 4)],
+        "dg": [
+            *(record("g1", GAZE, "dg", sample=sample, answer=timed) for sample in (0, 1)),
+            record("c1", COLOR, "dg"),
+            failed("g2", task=GAZE, agent="dg"),
+        ],
+    }
+    agents = {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE, COLOR)}
+    out = tmp_path / "c.json"
+    export(write_run(tmp_path / "run", stimuli, records, agents), "coco-search18", out)
+    items = read_coco(out)
+    assert items[0] == {
+        "name": "1.jpg",
+        "subject": 1,
+        "task": "none",
+        "condition": "freeview",
+        "X": [320, 0, 639],
+        "Y": [240, 0, 479],
+        "T": None,
+        "length": 3,
+    }
+    assert [(item["name"], item["subject"], item["task"], item["condition"]) for item in items[1:]] == [
+        ("2.jpg", 1, "bottle", "absent"),
+        ("3.jpg", 1, "cup", "present"),
+        ("4.jpg", 1, "bottle", None),
+        ("1.jpg", 2, "none", "freeview"),
+        ("1.jpg", 3, "none", "freeview"),
+    ]
+    assert Counter(item["condition"] for item in items)["freeview"] == 3
+    assert items[4]["T"] == [200.0, 150.5, 90.0]
+    about = json.loads((tmp_path / "c.json.export.json").read_text())
+    assert about["subjects"]["3"] == {"agent": "dg", "sample": 1}
+    assert about["frames"]["2.jpg"] == [640, 480]
+    assert {"name": "1.jpg", "subject": 2, "frame": [1680, 1050]} in about["other_frames"]
+    assert about["left_out"] == {"failed": 1}
+
+
+def test_coco_search18_names_images_that_share_a_file_name_by_their_path(tmp_path: Path) -> None:
+    stimuli = [stimulus("g1", GAZE, image="a/1.jpg"), stimulus("g2", GAZE, image="b/1.jpg")]
+    rows = [record(name, GAZE, "gbvs") for name in ("g1", "g2")]
+    run = write_run(tmp_path / "run", stimuli, {"gbvs": rows}, {"gbvs": agent_entry(GAZE)})
+    export(run, "coco-search18", tmp_path / "out")
+    assert [item["name"] for item in read_coco(tmp_path / "out")] == ["a/1.jpg", "b/1.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("fixations", "lands"),
+    [
+        ([[320, 240], [100, 50]], True),  # the box's first pixel
+        ([[129.9, 69.9]], True),
+        ([[130, 60]], False),  # the box ends before it
+        ([[110, 70]], False),
+        ([[99.9, 60], [110, 49.9]], False),
+        ([], False),
+    ],
+)
+def test_coco_search18_says_what_it_knows_of_the_target(
+    tmp_path: Path, fixations: list[list[float]], lands: bool
+) -> None:
+    box = {"mode": "search", "target_box": [100, 50, 30, 20]}
+    stimuli = [
+        stimulus("there", GAZE, **box),
+        stimulus("gone", GAZE, target_present=False, **box),
+        stimulus("unsaid", GAZE, mode="search", target_image="cup.png"),
+        stimulus("masked", GAZE, mode="search", target_mask="mask.png", target_present=True),
+    ]
+    rows = [
+        record("there", GAZE, "a", answer=gaze(fixations, found=True)),
+        record("gone", GAZE, "a", answer=gaze(fixations, found=False)),
+        record("unsaid", GAZE, "a", answer=gaze(fixations)),
+        record("masked", GAZE, "a", answer=gaze(fixations, found=False)),
+    ]
+    run = write_run(tmp_path / "run", stimuli, {"a": rows}, {"a": agent_entry(GAZE)})
+    export(run, "coco-search18", tmp_path / "out")
+    found = {one["name"]: one for one in read_coco(tmp_path / "out")}
+    keys = ("condition", "bbox", "fixOnTarget", "correct")
+    assert [found["there"][key] for key in keys] == ["present", [100, 50, 30, 20], lands, 1]
+    assert [found["gone"][key] for key in keys] == ["absent", None, False, None]
+    assert [found["unsaid"][key] for key in keys] == [None, None, None, None]
+    assert [found["masked"][key] for key in keys] == ["present", None, None, 0]
+
+
+# --- pysaliency ------------------------------------------------------------------------------------------------------
+
+
+def read_trains(path: Path) -> list[dict[str, Any]]:
+    """A reader of ``FixationTrains`` 1.2: tables with a row per path, padded with NaN, and attributes in two groups."""
+    with h5py.File(path, "r") as file:
+        assert (file.attrs["type"], file.attrs["version"]) == (b"FixationTrains", b"1.2")
+        assert json.loads(file.attrs["__attributes__"]) == []
+        mapping = json.loads(file.attrs["scanpath_attribute_mapping"])
+        groups = {}
+        for group in ("scanpath_attributes", "scanpath_fixation_attributes"):
+            names = json.loads(file[group].attrs["__attributes__"])
+            assert sorted(file[group]) == names
+            groups[group] = {name: file[group][name][...] for name in names}
+        tables = {name: file[f"train_{name}s"][...] for name in ("x", "y", "t", "n", "subject")}
+    paths = []
+    for place in range(len(tables["x"])):
+        there = ~np.isnan(tables["x"][place])
+        length = int(there.sum())
+        assert there[:length].all()
+        for name in ("x", "y", "t"):
+            assert np.isnan(tables[name][place, length:]).all()
+        one: dict[str, Any] = {name: tables[name][place, :length].tolist() for name in ("x", "y", "t")}
+        one |= {name: int(tables[name][place]) for name in ("n", "subject")}
+        for name, values in groups["scanpath_attributes"].items():
+            value = values[place]
+            one[name] = value.decode() if isinstance(value, bytes) else value.tolist()
+        for name, values in groups["scanpath_fixation_attributes"].items():
+            one[mapping[name]] = values[place, :length].tolist()
+        paths.append(one)
+    return paths
+
+
+def read_stimuli(path: Path) -> list[tuple[str, Path, tuple[int, ...]]]:
+    """A reader of ``FileStimuli`` 2.1: (name, file, shape) of each image, files being relative to the HDF5 file."""
+    with h5py.File(path, "r") as file:
+        assert (file.attrs["type"], file.attrs["version"]) == (b"FileStimuli", b"2.1")
+        assert json.loads(file.attrs["__attributes__"]) == ["name"]
+        files = [(path.parent / text.decode()).resolve() for text in file["filenames"][...]]
+        shapes = [tuple(shape.tolist()) for shape in file["shapes"][...]]
+        names = [text.decode() for text in file["name"][...]]
+        assert file.attrs["size"] == len(files) == len(shapes) == len(names)
+    return list(zip(names, files, shapes, strict=True))
+
+
+def _run(tmp_path: Path) -> Path:
+    """Two agents, one that models durations in one answer, and imports; the third image is not on the disk."""
+    for name, size in (("a/1.png", (640, 480)), ("b/2.png", (320, 200))):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        PILImage.new("L" if name == "a/1.png" else "RGB", size).save(tmp_path / name)
+    stimuli = [
+        stimulus("c1", COLOR, image="c.png"),
+        stimulus("free", GAZE, image="b/2.png", benchmark_id="672.jpg"),
+        stimulus("cup é", GAZE, image="a/1.png", mode="search", target_box=[1, 2, 3, 4], meta={"target": "tässe"}),
+        stimulus("gone", GAZE, image="a/1.png", mode="search", target_image="t/fork.png", target_present=False),
+        stimulus("lost", GAZE, image="lost.png"),
+        stimulus("unanswered", GAZE, image="other.png"),
+    ]
+    timed = gaze([[160, 100], [10.5, 20.25]], (320, 200), durations_ms=[200.0, 150.5])
+    records = {
+        "gbvs": [
+            record("lost", GAZE, "gbvs", answer=gaze([[1, 1]], (1000, 500))),
+            record("gone", GAZE, "gbvs", answer=gaze([[320, 240], [0, 479]])),
+            record("cup é", GAZE, "gbvs", answer=gaze([[320, 240], [1, 2], [3, 4]])),
+            failed("free", task=GAZE, agent="gbvs"),
+        ],
+        "dg": [
+            record("free", GAZE, "dg", answer=timed),
+            record("free", GAZE, "dg", sample=1, answer=gaze([], (320, 200))),
+            record("c1", COLOR, "dg"),
+        ],
+        "humans": [
+            record("672.jpg", GAZE, "human:05", answer=gaze([[640, 512], [1279, -5]], (1280, 1024)), **PEOPLE),
+            record("9.jpg", GAZE, "human:05", answer=gaze([[640, 512]], (1280, 1024)), **PEOPLE),
+        ],
+    }
+    return write_run(
+        tmp_path / "run", stimuli, records, {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE, COLOR)}, samples=2
+    )
+
+
+def test_pysaliency(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "paths.hdf5"
+    export(_run(tmp_path), "pysaliency", out)
+    images = read_stimuli(tmp_path / "new" / "paths.hdf5.stimuli.hdf5")
+    assert images == [  # in the order of the set, those without a path left out; what only people saw comes last
+        ("b/2.png", tmp_path / "b" / "2.png", (200, 320)),
+        ("a/1.png", tmp_path / "a" / "1.png", (480, 640)),
+        ("lost.png", tmp_path / "lost.png", (500, 1000)),
+        ("9.jpg", tmp_path / "9.jpg", (1024, 1280)),
+    ]
+    assert images[0][1].is_file()
+    paths = read_trains(out)
+    shown = [(one["agent"], one["kind"], one["subject"], one["sample"], one["stimulus"], one["n"]) for one in paths]
+    assert shown == [
+        ("gbvs", "machine", 0, 0, "lost", 2),
+        ("gbvs", "machine", 0, 0, "gone", 1),
+        ("gbvs", "machine", 0, 0, "cup é", 1),
+        ("dg", "machine", 1, 0, "free", 0),
+        ("human:05", "human", 2, 0, "free", 0),
+        ("human:05", "human", 2, 0, "9.jpg", 3),
+    ]
+    assert [one["mode"] for one in paths] == ["free", "search", "search", "free", "free", "free"]
+    assert [one["task"] for one in paths] == ["none", "fork", "tässe", "none", "none", "none"]
+    assert np.array_equal([one["target_present"] for one in paths], [np.nan, 0, 1] + [np.nan] * 3, equal_nan=True)
+    assert paths[2]["target_bbox"] == [1, 2, 3, 4]
+    assert np.isnan([paths[place]["target_bbox"] for place in (0, 1, 3, 4, 5)]).all()
+    assert [one["frame"] for one in paths[2:5]] == [[640, 480], [320, 200], [1280, 1024]]
+    assert (paths[2]["x"], paths[2]["y"], paths[2]["t"]) == ([320, 1, 3], [240, 2, 4], [0, 1, 2])
+    assert (paths[3]["x"], paths[3]["y"], paths[3]["duration"]) == ([160, 10.5], [100, 20.25], [0.2, 0.1505])
+    assert np.isnan(paths[2]["duration"]).all()
+    assert paths[4]["x"] == [160, 1279 / 4]  # people's 1280 x 1024 on the picture's 320 x 200
+    assert paths[4]["y"] == [100, -5 * 200 / 1024]
+    about = json.loads((tmp_path / "new" / "paths.hdf5.export.json").read_text())
+    assert about["subjects"]["2"] == {"agent": "human:05", "sample": 0}
+    assert about["images"][0] == {"name": "b/2.png", "width": 320, "height": 200}
+    assert about["sizes_not_from_the_image"] == ["lost.png", "9.jpg"]
+    assert about["left_out"] == {"failed": 1, "without fixations": 1}
+    assert about["records"] == {"gbvs": 3, "dg": 1, "human:05": 2}
+    assert (tmp_path / "new" / "paths.hdf5.stimuli.jsonl").exists()
+    said = capsys.readouterr().out
+    assert "scaled from another frame to their image: 1 scanpath\n" in said
+    assert "2 images not readable" in said
+
+
+def test_pysaliency_has_no_durations_and_no_boxes_where_there_are_none(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": [record("g", GAZE, "a")]}, {"a": agent_entry(GAZE)})
+    export(run, "pysaliency", tmp_path / "out")
+    [path] = read_trains(tmp_path / "out")
+    assert "duration" not in path
+    assert "target_bbox" not in path
+    assert (path["x"], path["y"]) == ([320, 0, 639], [240, 0, 479])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=7), min_size=1, max_size=6
+    )
+)
+def test_any_paths_come_back(tmp_path_factory: pytest.TempPathFactory, paths: list[list[tuple[float, float]]]) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    rows = [
+        record(f"s{number}", GAZE, "a", answer=gaze([list(point) for point in path]))
+        for number, path in enumerate(paths)
+    ]
+    run = write_run(folder / "run", [], {"a": rows}, {"a": agent_entry(GAZE)})
+    export(run, "pysaliency", folder / "p.hdf5")
+    export(run, "coco-search18", folder / "c.json")
+    found = read_trains(folder / "p.hdf5")
+    assert [list(zip(one["x"], one["y"], strict=True)) for one in found] == paths
+    assert [one["t"] for one in found] == [list(range(len(path))) for path in paths]
+    assert [list(zip(one["X"], one["Y"], strict=True)) for one in read_coco(folder / "c.json")] == paths
+
+
+def test_pysaliency_by_the_package_itself(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of other people's imports
+        pysaliency = pytest.importorskip("pysaliency")
+        out = tmp_path / "paths.hdf5"
+        export(_run(tmp_path), "pysaliency", out)
+        trains, images = pysaliency.read_hdf5(str(out)), pysaliency.read_hdf5(f"{out}.stimuli.hdf5")
+        plain = read_trains(out)
+        for name in ("x", "y", "t", "duration"):
+            wanted = [value for one in plain for value in one[name]]
+            assert np.array_equal(getattr(trains, name), wanted, equal_nan=True)
+        assert trains.n.tolist() == [one["n"] for one in plain for _ in one["x"]]
+        assert trains.train_subjects.tolist() == [0, 0, 0, 1, 2, 2]
+        assert trains.x_hist[2][0] == 320  # the second fixation of the second path knows the first
+        people = trains[trains.kind == b"human"]
+        assert len(people.x) == 3
+        assert [tuple(map(int, size)) for size in images.sizes] == [(200, 320), (480, 640), (500, 1000), (1024, 1280)]
+        assert images.stimuli[0].shape == (200, 320, 3)
+        assert list(images.attributes["name"]) == ["b/2.png", "a/1.png", "lost.png", "9.jpg"]
+
+
+def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run(tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(UnavailableError, match=r"pip install 'turinglike\[pysaliency\]'"):
+        export(run, "pysaliency", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_pysaliency_replaces_no_file_unasked(tmp_path: Path) -> None:
+    run, images = _run(tmp_path), tmp_path / "out.stimuli.hdf5"
+    images.write_text("precious")
+    with pytest.raises(InputError, match="already exists"):
+        export(run, "pysaliency", tmp_path / "out")
+    assert images.read_text() == "precious"
+    export(run, "pysaliency", tmp_path / "out", force=True)
+    assert len(read_stimuli(images)) == 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        gaze([[1, 1]], (0, 480)),
+        gaze([[1]]),
+        gaze([[1, 1]], durations_ms=[1.0, 2.0]),
+        {"fixations": [[1, 1]]},
+    ],
+)
+def test_what_is_no_scanpath_is_named(tmp_path: Path, answer: dict[str, Any]) -> None:
+    (tmp_path / "images").mkdir()
+    PILImage.new("RGB", (20, 10)).save(tmp_path / "images" / "g", "PNG")
+    rows = [record("g", GAZE, "a", answer=answer)]
+    run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": rows}, {"a": agent_entry(GAZE)})
+    with pytest.raises(InputError, match="a, stimulus 'g': answer: not a scanpath"):
+        export(run, "pysaliency", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "run"]
+
+
+def test_only_paths_without_fixations_are_nothing(tmp_path: Path) -> None:
+    rows = [record("g", GAZE, "a", answer=gaze([]))]
+    run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": rows}, {"a": agent_entry(GAZE)})
+    with pytest.raises(InputError, match="nothing to export; 1 without fixations left out"):
+        export(run, "pysaliency", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_two_images_of_one_file_name_keep_their_folders_whatever_is_sought_in_them(tmp_path: Path) -> None:
+    """Otherwise a reader would take the frame of one for the other's."""
+    frames = {"d1": (40, 30), "d2": (60, 50)}
+    rows = [
+        stimulus(name, GAZE, image=f"{name}/1.png", mode="search", target_box=[1, 1, 2, 2], meta={"target": name})
+        for name in frames
+    ]
+    records = [record(name, GAZE, "gbvs", answer=gaze([[1, 1]], frame)) for name, frame in frames.items()]
+    out = tmp_path / "c.json"
+    export(write_run(tmp_path / "run", rows, {"gbvs": records}, {"gbvs": agent_entry(GAZE)}), "coco-search18", out)
+    assert [one["name"] for one in read_coco(out)] == ["d1/1.png", "d2/1.png"]
+    about = json.loads((tmp_path / "c.json.export.json").read_text())
+    assert about["frames"] == {"d1/1.png": [40, 30], "d2/1.png": [60, 50]}
+    assert about["other_frames"] == []

@@ -1,0 +1,391 @@
+"""Conversations over HTTP: a whole one with a real server, and limits and failures with an application in this
+process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+import served_here
+
+from agents.stimuli import ConversationStimulus
+from serving.conversations.dialogue import Dialogue
+from serving.http import conversations as talks
+from serving.http.conversations import MOST_EXCHANGES, MOST_TEXT, Limits, Talks
+from serving.http.errors import ApiError
+from serving.runs.records import validate
+
+SEED = 7
+TALKS = "/v1/conversations"
+FIRST = {"who_starts": "A"}  # the person, unless it is said that the person is B
+
+
+def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
+    """What ``work`` gives, with an application in this process."""
+
+    async def main() -> Any:
+        async with served_here.serve(settings or {"null": {}}, **options) as found:
+            return await work(found)
+
+    return asyncio.run(main())
+
+
+async def opened(found: served_here.Here, **told: Any) -> str:
+    """The id of a new conversation."""
+    status, body = await found.post(TALKS, {"agent": "null", **FIRST, **told})
+    assert status == 201, body
+    return str(body["id"])
+
+
+async def say(found: served_here.Here, talk: str, text: str = "I like books.") -> tuple[int, Any]:
+    return await found.post(f"{TALKS}/{talk}/messages", {"text": text})
+
+
+async def read(found: served_here.Here, talk: str) -> Any:
+    answer = await found.client.get(f"{TALKS}/{talk}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def code(answer: tuple[int, Any]) -> tuple[int, str]:
+    status, body = answer
+    return status, body["error"]["code"]
+
+
+# conversations
+
+
+def test_a_conversation_of_24_messages_is_the_one_that_the_dialogue_has(served: str) -> None:
+    texts = [f"I like book number {number}, and my brother does not." for number in range(12)]
+    told = {"id": "talk", "topic": "books", "names": ("Ann", "Ben"), **FIRST}
+    with httpx2.Client(base_url=served) as client:
+        made = client.post(TALKS, json={"agent": "eliza", "seed": SEED, "who": "human:05", **told})
+        assert made.status_code == 201, made.text
+        at = f"{TALKS}/{made.json()['id']}"
+        assert made.json()["messages"] == []
+        heard = []
+        for number, text in enumerate(texts):
+            answer = client.post(f"{at}/messages", json={"text": text}).json()
+            mine, theirs = answer["messages"]
+            assert (mine["text"], mine["speaker"], mine["agent"]) == (text, "Ann", "human:05")
+            assert (theirs["speaker"], theirs["agent"], theirs["turn"]) == ("Ben", "eliza", 2 * number + 1)
+            assert answer["ended"] == (number == 11)
+            heard.append(theirs["text"])
+        over = client.post(f"{at}/messages", json={"text": "One more."})
+        assert code((over.status_code, over.json())) == (409, "ended")
+
+        shown = client.get(at).json()
+        validate(shown["record"])
+        assert shown["ended"] is True
+        assert [one["text"] for one in shown["messages"][1::2]] == heard
+        assert [one["text"] for one in shown["record"]["answer"]["messages"][1::2]] == heard
+        assert shown["record"]["agent"] == "human:05~eliza"
+        assert shown["record"]["answer"]["ended_early"] is False
+
+        assert client.delete(at).status_code == 204
+        for gone in (client.get(at), client.delete(at), client.post(f"{at}/messages", json={"text": "Hi"})):
+            assert code((gone.status_code, gone.json())) == (404, "unknown_conversation")
+
+    async def alone(found: served_here.Here) -> list[str]:
+        stimulus = ConversationStimulus(task="conversation", type="HM", **told)
+        dialogue = Dialogue(found.service.scheduler, "eliza", stimulus, seed=SEED, who="human:05")
+        said = [await dialogue.say(text) for text in texts]
+        return [one.message.text for one in said if one is not None]
+
+    assert here(alone, {"eliza": {}}) == heard
+
+
+def test_an_agent_that_begins_has_begun() -> None:
+    async def work(found: served_here.Here) -> None:
+        status, body = await found.post(TALKS, {"agent": "null", "person": "B", "exchanges": 3, **FIRST})
+        assert status == 201
+        assert [one["agent"] for one in body["messages"]] == ["null"]
+        assert body["person"] == "B"
+        status, answer = await say(found, body["id"])
+        assert [one["turn"] for one in answer["messages"]] == [1, 2]
+        assert (status, answer["ended"]) == (200, True)
+        opener = {"agent": "null", "person": "B", "opener": "Shall we?", **FIRST}
+        [first] = (await found.post(TALKS, opener))[1]["messages"]
+        assert (first["text"], first["agent"], first["finish"]) == ("Shall we?", "null", "opener")
+
+    here(work)
+
+
+def test_what_filters_find_is_told_and_nothing_more() -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found)
+        await say(found, talk, "I like books a lot, you know.")
+        status, answer = await say(found, talk, "I like books a lot, you know.")
+        assert status == 200
+        [flag] = answer["messages"][0]["flags"]
+        assert (flag["filter"], flag["rejected"]) == ("repeated_sentence", False)
+
+    here(work)
+
+
+def test_what_is_left_open_is_drawn_from_seed_and_id() -> None:
+    async def work(found: served_here.Here) -> None:
+        def drawn(body: Any) -> Any:
+            return body["topic"], body["names"]
+
+        told = {"agent": "null", "id": "talk", "seed": SEED}
+        first, again = [(await found.post(TALKS, told))[1] for _ in range(2)]
+        assert drawn(first) == drawn(again)
+        others = [(await found.post(TALKS, {**told, "seed": seed}))[1] for seed in range(8)]
+        assert len({str(drawn(one)) for one in others}) > 4
+        assert first["id"] != again["id"]
+
+    here(work)
+
+
+def test_answers_are_counted() -> None:
+    async def work(found: served_here.Here) -> None:
+        await say(found, await opened(found))
+        metrics = (await found.client.get("/metrics")).text
+        assert 'turinglike_answers_total{agent="null",status="ok"} 1.0' in metrics
+        # nor does a label hold an id
+        assert f'route="{TALKS}/{{talk}}/messages"' in metrics
+
+    here(work)
+
+
+# ids and limits
+
+
+def test_ids_are_of_128_random_bits() -> None:
+    kept = Talks(Limits(count=300), lambda: 0.0)
+    ids = [kept.add(None, "null") for _ in range(300)]  # type: ignore[arg-type]
+    assert len(set(ids)) == 300
+    assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
+    bits = [sum(int(one, 16) >> bit & 1 for one in ids) for bit in range(128)]
+    assert all(90 < count < 210 for count in bits)  # 150 with a deviation of 8.7
+
+
+def test_what_nobody_uses_is_forgotten_and_what_somebody_uses_is_not() -> None:
+    now = 0.0
+    kept = Talks(Limits(count=3, idle=100), lambda: now)
+    used, idle, working = (kept.add(None, "null") for _ in range(3))  # type: ignore[arg-type]
+    with pytest.raises(ApiError) as full:
+        kept.add(None, "null")  # type: ignore[arg-type]
+    assert (full.value.status, full.value.headers["retry-after"]) == (429, "100")
+    with kept.used(working):
+        now = 60.0
+        with kept.used(used):
+            pass
+        now = 100.0
+        fresh = kept.add(None, "null")  # type: ignore[arg-type]
+    assert fresh not in (idle, used, working)
+    for talk in (used, working, fresh):
+        with kept.used(talk):
+            pass
+    for _ in range(2):
+        with pytest.raises(ApiError) as gone, kept.used(idle):
+            pass
+        assert (gone.value.status, gone.value.code) == (410, "forgotten")
+    kept.remove(fresh)
+    with pytest.raises(ApiError) as unknown:
+        kept.remove(fresh)
+    assert unknown.value.status == 404
+    now = 300.0
+    for talk in (used, working):
+        with pytest.raises(ApiError) as gone:
+            kept.remove(talk)
+        assert gone.value.status == 410
+
+
+def test_a_forgotten_conversation_is_gone_and_a_full_house_says_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(talks, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found)
+        answer = await found.client.post(TALKS, json={"agent": "null"})
+        assert code((answer.status_code, answer.json())) == (429, "too_many_conversations")
+        assert answer.headers["retry-after"] == "50"
+        nonlocal now
+        now = 50.0
+        assert code(await say(found, talk)) == (410, "forgotten")
+        assert (await found.client.delete(f"{TALKS}/{talk}")).status_code == 410
+        other = await opened(found)
+        await found.client.delete(f"{TALKS}/{other}")
+        await opened(found)
+
+    here(work, limits=Limits(count=1, idle=50))
+
+
+# failures
+
+
+def test_one_message_at_a_time() -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found, agent="null-one")
+        first, second = await asyncio.gather(say(found, talk, "One."), say(found, talk, "Two."))
+        assert first[0] == 200
+        assert code(second) == (409, "busy")
+        assert (await read(found, talk))["messages"][0]["text"] == "One."
+        assert (await say(found, talk, "Two."))[0] == 200
+
+    here(work, {"null-one": {"delay_s": 0.1}})
+
+
+def test_a_rejected_answer_leaves_the_conversation_as_it_was() -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found, exchanges=10, id="talk", seed=SEED)
+        failed, said = 0, []
+        while len(said) < 5:
+            status, body = await say(found, talk, f"Message {len(said)} after {failed} failures.")
+            if status == 200:
+                said.append([one["text"] for one in body["messages"]])
+            else:
+                assert code((status, body)) == (422, "rejected")
+                failed += 1
+        assert failed > 2
+        shown = await read(found, talk)
+        assert [one["text"] for one in shown["messages"]] == [text for pair in said for text in pair]
+        validate(shown["record"])
+        assert sum(one["turn"] is not None for one in shown["record"]["attempts"]) == failed
+        assert shown["ended"]
+
+    here(work, {"null": {"reject": 0.6}})
+
+
+@pytest.mark.parametrize(
+    ("agent", "settings", "options", "status"),
+    [
+        ("null", {"fail": "talk"}, {}, (502, "told_to_fail")),
+        ("null-one", {"delay_s": 5}, {"deadline": 0.05}, (504, "deadline")),
+    ],
+)
+def test_a_failed_answer_is_no_message(agent: str, settings: Any, options: Any, status: Any) -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found, agent=agent, id="talk")
+        for _ in range(2):
+            assert code(await say(found, talk)) == status
+        assert (await read(found, talk))["messages"] == []
+        assert found.service.waiting() == {agent: 0}
+
+    here(work, {agent: settings}, **options)
+
+
+def test_a_conversation_that_could_not_begin_is_none() -> None:
+    async def work(found: served_here.Here) -> None:
+        begins = {"agent": "null", "person": "B", **FIRST}
+        for _ in range(2):
+            assert code(await found.post(TALKS, {**begins, "id": "bad"})) == (502, "told_to_fail")
+        assert (await found.post(TALKS, {**begins, "id": "good"}))[0] == 201
+
+    here(work, {"null": {"fail": "bad"}}, limits=Limits(count=1))
+
+
+def test_who_hangs_up_frees_the_place_and_may_come_back() -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found, agent="null-one", exchanges=6)
+        other = await opened(found, agent="null-one")
+        gone = asyncio.create_task(found.hang_up(f"{TALKS}/{talk}/messages", b'{"text": "Hello?"}'))
+        await found.asked.wait()
+        assert found.service.waiting() == {"null-one": 1}
+        assert code(await say(found, other)) == (429, "queue_full")
+        found.leave.set()
+        await gone
+        assert found.service.waiting() == {"null-one": 0}
+        assert (await read(found, talk))["messages"] == []
+        status, body = await say(found, talk, "Are you there?")
+        assert status == 200
+        assert [one["turn"] for one in body["messages"]] == [0, 1]
+
+    here(work, {"null-one": {"delay_s": 0.3}}, queue=1)
+
+
+def test_who_hangs_up_while_the_agent_begins_leaves_nothing() -> None:
+    async def work(found: served_here.Here) -> None:
+        begins = {"agent": "null-one", "person": "B", **FIRST}
+        found.leave.set()
+        await found.hang_up(TALKS, json.dumps(begins).encode())
+        assert found.service.waiting() == {"null-one": 0}
+        assert (await found.post(TALKS, begins))[0] == 201
+
+    here(work, {"null-one": {"delay_s": 0.2}}, limits=Limits(count=1))
+
+
+HOSTILE: dict[str, tuple[Any, int]] = {
+    "an unknown agent": ({"agent": "gpt-4o"}, 404),
+    "an agent that sees": ({"agent": "mmcq"}, 422),
+    "no agent": ({}, 422),
+    "a pair": ({"agent": "null~null"}, 404),
+    "no exchanges": ({"agent": "null", "exchanges": 0}, 422),
+    "many exchanges": ({"agent": "null", "exchanges": MOST_EXCHANGES + 1}, 422),
+    "a third side": ({"agent": "null", "person": "C"}, 422),
+    "an agent as person": ({"agent": "null", "who": "null"}, 422),
+    "a pair as person": ({"agent": "null", "who": "human:a~null"}, 422),
+    "a person with an odd space": ({"agent": "null", "who": "human:a\x1eb"}, 422),
+    "one name": ({"agent": "null", "names": ["Ann", "Ann"]}, 422),
+    "three names": ({"agent": "null", "names": ["Ann", "Ben", "Eve"]}, 422),
+    "a long opener": ({"agent": "null", "opener": "x" * (MOST_TEXT + 1)}, 422),
+    "a long persona": ({"agent": "null", "personas": ["x" * (MOST_TEXT + 1), "y"]}, 422),
+    "a path for an id": ({"agent": "null", "id": "../x"}, 422),
+    "a history": ({"agent": "null", "history": [{"speaker": "A", "text": "x"}]}, 422),
+    "a seed beyond 53 bits": ({"agent": "null", "seed": 2**53}, 422),
+    "a list": ([], 422),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_is_no_conversation_is_refused(case: str) -> None:
+    content, status = HOSTILE[case]
+
+    async def work(found: served_here.Here) -> None:
+        answer = await found.post(TALKS, content)
+        assert answer[0] == status, answer
+        assert set(answer[1]["error"]) >= {"code", "message", "type", "request_id"}
+        await opened(found)  # nothing was kept
+
+    here(work, {"null": {}, "mmcq": {}}, limits=Limits(count=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"7", 422),
+        (b"{}", 422),
+        (b'{"text": ""}', 422),
+        (b'{"text": 7}', 422),
+        (b'{"text": "\\udfff"}', 400),
+        (b'{"text": "x", "speaker": "null"}', 422),
+        (b'{"text": "' + b"x" * (MOST_TEXT + 1) + b'"}', 422),
+        (b'{"text": "' + b"x" * MOST_TEXT + b'"}', 200),
+        (b'{"text": "\\u0000 <script>"}', 200),
+    ],
+)
+def test_what_is_no_message_is_refused(body: bytes, status: int) -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found)
+        headers = {"content-type": "application/json"}
+        answer = await found.client.post(f"{TALKS}/{talk}/messages", content=body, headers=headers)
+        assert answer.status_code == status, answer.text
+        assert len((await read(found, talk))["messages"]) == (2 if status == 200 else 0)
+
+    here(work)
+
+
+@pytest.mark.parametrize("talk", ["0" * 32, "x", "..", "%00", "a b", "é", "0" * 5000])
+def test_an_id_that_was_never_given_is_unknown(talk: str) -> None:
+    async def work(found: served_here.Here) -> None:
+        await opened(found)
+        assert (await say(found, talk))[0] in (404, 405)
+        for ask in (found.client.get, found.client.delete):
+            assert (await ask(f"{TALKS}/{talk}")).status_code in (404, 405)
+
+    here(work)
+
+
+def test_the_page_lets_nobody_write_more_than_is_taken() -> None:
+    script = (Path(talks.__file__).parents[1] / "web" / "static" / "talk.js").read_text()
+    assert re.findall(r"const MOST = (\d+);", script) == [str(talks.MOST_TEXT)]

@@ -1,0 +1,36 @@
+"""Errors as they are documented: every status and code that the code has stands in docs/http.md, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from serving.http import app, conversations, failed_answers
+
+ROOT = Path(__file__).parents[3]
+
+
+def raised() -> set[tuple[int, str]]:
+    """Status and code of every ``ApiError(status, "code", …)``, and of those whose code is looked up."""
+    found = {(422, code) for code in failed_answers.REFUSED}
+    found |= {(status, code) for code, status in conversations.STATUS.items()}
+    found |= set(app.CODES.items())
+    for file in (ROOT / "serving" / "http").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("ApiError"), args=[ast.Constant(int(status)), ast.Constant(str(code)), *_]):
+                    found.add((status, code))
+    return found
+
+
+def documented() -> set[tuple[int, str]]:
+    """Status and code of each row of the table."""
+    rows = re.findall(r"^\| (\d{3}) \| ([^|]*) \|", (ROOT / "docs" / "http.md").read_text(), re.MULTILINE)
+    return {(int(status), code) for status, codes in rows for code in re.findall("`([a-z_]+)`", codes)}
+
+
+def test_every_error_is_documented_and_no_other() -> None:
+    found = raised()
+    assert len(found) > 30
+    assert documented() == found

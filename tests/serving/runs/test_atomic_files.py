@@ -1,0 +1,121 @@
+"""Files survive crashes, and the store counts what is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.errors import LockedError, StorageError
+from serving.runs.atomic_files import lock, repair_tail, replacing, write_json
+from serving.runs.store import Store
+
+LINES = [b'{"a":1}\n', b'{"text":"b\\u00e9"}\n', b"[1,2,3]\n", b'"' + b"x" * 70_000 + b'"\n']
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=6), st.data())
+def test_a_tail_torn_anywhere_is_cut_to_whole_lines(lines: list[bytes], data: st.DataObject) -> None:
+    import tempfile
+
+    whole = b"".join(lines)
+    cut = data.draw(st.integers(0, len(whole)))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "records.jsonl"
+        path.write_bytes(whole[:cut])
+        size = repair_tail(path)
+        kept = path.read_bytes()
+    expected = b""
+    for line in lines:
+        if len(expected + line) > cut:
+            break
+        expected += line
+    assert kept == expected
+    assert size == len(expected)
+
+
+def test_a_last_line_that_does_not_parse_goes_too(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'{"a":1}\n\0\0\0\0\n{"b":\n')
+    assert repair_tail(path) == len(b'{"a":1}\n')
+    assert repair_tail(tmp_path / "missing") == 0
+
+
+def test_replacing_changes_nothing_after_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_json(path, {"a": 1})
+    before = path.read_bytes()
+    with pytest.raises(RuntimeError), replacing(path) as file:  # noqa: PT012
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_dead_holder_leaves_no_lock(tmp_path: Path) -> None:
+    code = "import sys, os, time; from pathlib import Path; from serving.runs.atomic_files import lock\n"
+    code += "with lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(LockedError, match=f"process {process.pid} on "), lock(tmp_path):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with lock(tmp_path):
+            pass
+
+
+def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+
+    async def work() -> None:
+        store = Store()
+        store.open(path)
+        writer = asyncio.create_task(store.run())
+        store.put(path, b'{"a":1}\n', "ok")
+        assert store.done[path].total() == 0
+        async with asyncio.timeout(5):
+            while not store.done[path]["ok"]:
+                await asyncio.sleep(0.01)
+        assert path.read_bytes() == b'{"a":1}\n'
+        store.put(path, b'{"b":2}\n', "failed")
+        await store.finish(writer)
+        assert store.done[path] == {"ok": 1, "failed": 1}
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
+
+
+def test_a_write_that_fails_is_cut_back(tmp_path: Path) -> None:
+    """A file-size limit stands in for a full disk: the write ends in the middle of a line."""
+    path = tmp_path / "records.jsonl"
+
+    async def work() -> None:
+        store = Store()
+        store.open(path)
+        writer = asyncio.create_task(store.run())
+        store.put(path, b'{"a":1}\n')
+        await store.flush()
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, hard))
+        try:
+            store.put(path, b'{"b":"' + b"x" * 100 + b'"}\n')
+            with pytest.raises(StorageError, match="everything counted as done is safe"):
+                await writer
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            signal.signal(signal.SIGXFSZ, before)
+        with pytest.raises(StorageError):
+            await store.finish(writer)
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n'

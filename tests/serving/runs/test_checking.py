@@ -1,0 +1,439 @@
+"""Checking sets: images, duplicates, digests, order, and what the report says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bad_images as corpus
+import orjson
+import pytest
+from bad_images import BadImages
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image as PILImage
+
+from agents.errors import InputError
+from agents.images import Image
+from serving.runs import checking
+from serving.runs.checking import CheckResult, check_set, describe, id_key, print_report
+from serving.runs.stimulus_set import Row
+
+
+def write(folder: Path, rows: list[Any], name: str = "set.jsonl") -> Path:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (folder / name).write_text("\n".join(lines) + "\n")
+    return folder / name
+
+
+def word(id: str, cue: str = "cat") -> dict[str, Any]:
+    return {"id": id, "task": "word_association", "cue": cue}
+
+
+def color(id: str, image: str) -> dict[str, Any]:
+    return {"id": id, "task": "color_estimation", "image": image}
+
+
+def search(id: str, image: str, target: str) -> dict[str, Any]:
+    return {"id": id, "task": "attention_prediction", "image": image, "mode": "search", "target_image": target}
+
+
+def lines(result: CheckResult) -> list[tuple[int | None, str | None, str]]:
+    return [(problem.line, problem.field, problem.message) for problem in result.problems]
+
+
+class Seen:
+    """Collects what ``on_row`` is given."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.contents: list[bytes | None] = []
+        self.signatures: list[int] = []
+
+    def __call__(self, row: Row, content: bytes | None, signature: int) -> None:
+        self.rows.append(row)
+        self.contents.append(content)
+        self.signatures.append(signature)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(corpus.png(2, 1, bytes([0, number, *range(5)])))
+    return tmp_path
+
+
+def test_a_good_set_has_no_problems(pictures: Path) -> None:
+    rows = [word("a"), color("b", "0.png"), search("c", "1.png", "2.png"), {"id": "d", "task": "conversation"}]
+    result = check_set(write(pictures, rows))
+    assert (result.count, result.invalid, result.total_problems, result.problems) == (4, 0, 0, [])
+    assert result.tasks == Counter(word_association=1, color_estimation=1, attention_prediction=1, conversation=1)
+    assert result.seconds > 0
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("hash_images", [False, True])
+def test_every_odd_image_is_found_and_no_good_one(
+    bad_images: BadImages, tmp_path: Path, deep: bool, hash_images: bool
+) -> None:
+    names = [name for name in bad_images.expected if "\0" not in name]
+    rows = [color(f"i{number}", str(bad_images.folder / name)) for number, name in enumerate(names)]
+    seen = Seen()
+    result = check_set(write(tmp_path, rows), deep=deep, hash_images=hash_images, on_row=seen)
+    wrong = {problem.line for problem in result.problems}
+    expected = [bad_images.expected[name] for name in names]
+    codes = [one.error if deep else one.header for one in expected]
+    assert wrong == {line for line, code in enumerate(codes, start=1) if code}
+    assert all(problem.field == "image" for problem in result.problems)
+    assert result.invalid == result.total_problems == len(wrong)
+    for row, content, signature, code, name in zip(
+        seen.rows, seen.contents, seen.signatures, codes, names, strict=True
+    ):
+        assert bool(row.problems) == bool(code), name
+        assert (content is not None) == (hash_images and not code)
+        assert bool(signature) == (not code)
+
+
+def test_a_folder_of_odd_images_names_the_file_once(bad_images: BadImages) -> None:
+    result = check_set(bad_images.folder, task="image_captioning")
+    said = {str(problem).removeprefix(f"{bad_images.folder}/") for problem in result.problems}
+    assert "text.jpg: image: not an image in a known format (JPEG, PNG, WEBP, GIF, BMP, TIFF)" in said
+    assert "empty.jpg: image: an empty file" in said
+    assert "fifo.png: image: not a regular file" in said
+    assert "huge.png: image: 30000 x 30000 is more than 89,478,485 pixels" in said
+    assert "dangling.png: image: no such file" in said
+    assert "loop.png: image: cannot be opened: Too many levels of symbolic links" in said
+
+
+def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
+    (pictures / "text.png").write_text("text")
+    result = check_set(write(pictures, [search("a", "text.png", "missing.png")]))
+    assert lines(result) == [
+        (1, "image", "text.png: not an image in a known format (JPEG, PNG, WEBP, GIF, BMP, TIFF)"),
+        (1, "target_image", "missing.png: no such file"),
+    ]
+    assert result.invalid == 1
+
+
+def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path) -> None:
+    rows = [
+        word("a"),
+        word("b"),
+        color("a", "0.png"),
+        "",
+        word("b", ""),
+        "nonsense",
+        word("c"),
+        word("a"),
+        word("../d"),
+    ]
+    path = write(pictures, [*rows, word("../d")])
+    result = check_set(path)
+    duplicates = [item for item in lines(result) if item[2].startswith("duplicate")]
+    assert duplicates == [
+        (3, "id", f'duplicate: "a" stands at {path}:1 already'),
+        (5, "id", f'duplicate: "b" stands at {path}:2 already'),
+        (8, "id", f'duplicate: "a" stands at {path}:1 already'),
+    ]
+    assert [problem.line for problem in result.problems] == [3, 5, 5, 6, 8, 9, 10]
+    assert result.duplicates == 3
+    assert result.invalid == 6
+    assert result.total_problems == 7
+
+
+def test_equal_hashes_of_different_ids_are_no_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "id_key", lambda id: len(id))
+    result = check_set(write(tmp_path, [word("a"), word("b"), word("a"), word("cc"), word("c"), word("dd")]))
+    assert [item[:2] for item in lines(result)] == [(3, "id")]
+    assert (result.duplicates, result.invalid, result.total_problems) == (1, 1, 1)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ids=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40))
+def test_duplicates_by_the_rule_written_out(tmp_path: Path, ids: list[str]) -> None:
+    result = check_set(write(tmp_path, [word(id) for id in ids]))
+    expected = [(at + 1, f"{tmp_path}/set.jsonl:{ids.index(id) + 1}") for at, id in enumerate(ids) if id in ids[:at]]
+    assert [(line, message.split(" ")[-2]) for line, _, message in lines(result)] == expected
+    assert result.duplicates == result.invalid == len(expected)
+
+
+def repeats(keys: Sequence[int]) -> tuple[array[int], array[int]]:
+    later = [at for at, key in enumerate(keys) if key in keys[:at]]
+    return array("q", later), array("q", [keys.index(keys[at]) for at in later])
+
+
+@settings(max_examples=200, deadline=None)
+@given(keys=st.lists(st.sampled_from([0, 1, 2, 2**63 - 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), max_size=30))
+def test_repeats_among_few_and_many_keys_by_the_rule_written_out(keys: list[int]) -> None:
+    assert checking._repeated_among_few(array("Q", keys)) == repeats(keys)
+    assert checking._repeated(array("Q", keys)) == repeats(keys)
+
+
+def test_few_and_many_rows_are_checked_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, [word(f"w{number % 70}", "" if number % 9 == 0 else "x") for number in range(200)])
+    few = check_set(path)
+    monkeypatch.setattr(checking, "FEW", 0)
+    many = check_set(path)
+    few.seconds = many.seconds = 0
+    assert few == many
+    assert few.duplicates == 130
+
+
+def test_a_few_rows_and_their_images_are_checked_without_numpy(pictures: Path) -> None:
+    path = write(pictures, [color("a", "0.png"), color("b", "1.png"), color("a", "0.png")])
+    code = (
+        "import sys; from serving.runs.checking import check_set; "
+        "print(check_set(sys.argv[1]).duplicates, 'numpy' in sys.modules, 'cv2' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["1", "False", "False"]
+
+
+def test_rows_of_another_task_than_the_one_said_are_problems(pictures: Path) -> None:
+    path = write(pictures, [word("a"), color("b", "0.png"), {"id": "c", "cue": "x"}])
+    result = check_set(path, task="word_association")
+    assert lines(result) == [(2, "task", "is 'color_estimation', but --task says 'word_association'")]
+    assert result.tasks == Counter(word_association=2, color_estimation=1)
+
+
+def test_more_problems_than_are_kept_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "KEPT", 5)
+    path = write(tmp_path, [word("a", "") for _ in range(10)] + [word("b")] * 20)
+    result = check_set(path)
+    assert [problem.line for problem in result.problems] == [1, 2, 2, 3, 3]
+    assert (result.total_problems, result.invalid, result.duplicates) == (10 + 9 + 19, 10 + 19, 9 + 19)
+
+
+def test_rows_come_in_file_order_whatever_they_show(pictures: Path) -> None:
+    rows = []
+    for number in range(500):
+        kind = number * 7919 % 11
+        if kind < 4 or 200 < number < 300:
+            rows.append(word(f"i{number}"))
+        elif kind < 6:
+            rows.append(color(f"i{number}", "missing.png"))
+        else:
+            rows.append(color(f"i{number}", f"{number % 3}.png"))
+    seen = Seen()
+    progress: list[int] = []
+    check_set(write(pictures, rows), on_row=seen, threads=3, hash_images=True, progress=progress.append)
+    assert [row.id for row in seen.rows] == [row["id"] for row in rows]
+    assert progress[-1] == 500
+    for row, content, signature in zip(seen.rows, seen.contents, seen.signatures, strict=True):
+        if row.task == "word_association":
+            assert content == hashlib.sha256(row.canonical).digest()[:16]
+            assert signature == 0
+        assert (content is None) == bool(row.problems)
+
+
+def test_text_needs_no_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "ThreadPoolExecutor", None)
+    assert check_set(write(tmp_path, [word(f"w{number}") for number in range(100)])).count == 100
+
+
+def test_no_thread_is_left_behind(pictures: Path) -> None:
+    path = write(pictures, [color(f"i{number}", "0.png") for number in range(200)])
+
+    def fail(row: Row, content: bytes | None, signature: int) -> None:
+        raise RuntimeError("enough")
+
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="enough") as caught:
+        check_set(path, on_row=fail)
+    assert caught.value.__traceback__ is not None
+    assert threading.active_count() == before
+
+
+def digests(path: Path, **options: Any) -> tuple[list[bytes | None], list[int]]:
+    seen = Seen()
+    check_set(path, on_row=seen, hash_images=True, **options)
+    return seen.contents, seen.signatures
+
+
+def test_content_depends_on_the_row_and_the_bytes_and_on_nothing_else(pictures: Path) -> None:
+    rows = [word("a"), color("b", "0.png"), search("c", "1.png", "2.png")]
+    contents, signatures = digests(write(pictures, rows))
+    reference = hashlib.sha256(
+        b"\n".join(
+            [
+                json.dumps(rows[2], sort_keys=True, separators=(",", ":")).encode(),
+                hashlib.sha256((pictures / "1.png").read_bytes()).digest(),
+                hashlib.sha256((pictures / "2.png").read_bytes()).digest(),
+            ]
+        )
+    ).digest()[:16]
+    assert contents[2] == reference
+    assert digests(write(pictures, rows), threads=1, deep=True) == (contents, signatures)
+    for name in ("0.png", "1.png", "2.png"):
+        os.utime(pictures / name, ns=(1, 1))
+    touched = digests(write(pictures, rows))
+    assert touched[0] == contents
+    assert touched[1][0] == signatures[0] == 0
+    assert touched[1][1] != signatures[1]
+    (pictures / "2.png").write_bytes(corpus.png(2, 1, bytes(7)))
+    changed = digests(write(pictures, rows))
+    assert changed[0][:2] == contents[:2]
+    assert changed[0][2] != contents[2]
+    noted = digests(write(pictures, [rows[0], {**rows[1], "meta": {"a": 1}}, rows[2]]))
+    assert noted[0][1] != contents[1]
+
+
+def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [word("a"), color("b", "0.png"), search("c", "1.png", "2.png"), color("e", "missing.png")]
+    path = write(pictures, rows)
+    contents, signatures = digests(path)
+    remembered = {
+        (id_key(row["id"]), signature): content
+        for row, content, signature in zip(rows, contents, signatures, strict=True)
+        if content and signature
+    }
+    read: list[str] = []
+    original = Image.read
+    monkeypatch.setattr(Image, "read", lambda self: read.append(self.name) or original(self))
+
+    def known(key: int, signature: int) -> bytes | None:
+        return remembered.get((key, signature))
+
+    assert digests(path, known=known) == (contents, signatures)
+    assert read == ["missing.png"]
+    read.clear()
+    (pictures / "1.png").write_bytes(corpus.png(2, 1, bytes(7)))
+    changed = digests(path, known=known)[0]
+    assert sorted(read) == ["1.png", "2.png", "missing.png"]
+    assert changed[1] == contents[1]
+    assert changed[2] != contents[2]
+    read.clear()
+    # The image is as it was, but the row is not: what was known of the row before may not be taken for it.
+    renamed = digests(write(pictures, [rows[0], {**rows[1], "meta": {"a": 1}}]), known=known)[0]
+    assert renamed[1] != contents[1]
+    assert read == ["0.png"]
+
+
+def test_an_image_in_many_stimuli_is_read_once(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    original = Image.read
+    monkeypatch.setattr(Image, "read", lambda self: read.append(self.name) or original(self))
+    tasks = ("color_estimation", "object_detection", "image_captioning")
+    rows = [{"id": f"{task}{at}", "task": task, "image": f"{at}.png"} for at in range(3) for task in tasks]
+    contents, _ = digests(write(pictures, rows), threads=1)
+    assert sorted(read) == ["0.png", "1.png", "2.png"]
+    assert len(set(contents)) == len(rows)
+
+
+def test_what_is_remembered_of_images_is_bounded(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "REMEMBERED", 2)
+    inspector = checking._Inspector(deep=False, hash_images=False, known=None)
+    rows: list[Row] = []
+    check_set(
+        write(pictures, [color(f"i{number}", f"{number % 3}.png") for number in range(9)]),
+        on_row=lambda row, content, signature: rows.append(row),
+    )
+    inspector.block(rows)
+    assert len(inspector._seen) == 2
+
+
+def test_an_image_that_changes_is_seen_to_change(pictures: Path) -> None:
+    path = write(pictures, [color("a", "0.png"), color("b", "0.png")])
+
+    def spoil(row: Row, content: bytes | None, signature: int) -> None:
+        (pictures / "0.png").write_text("not an image any more")
+
+    assert check_set(path, on_row=spoil).total_problems == 0
+    assert check_set(path).total_problems == 2
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_set_is_an_input_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "set.jsonl").write_text(content)
+    with pytest.raises(InputError, match="an empty set"):
+        check_set(tmp_path / "set.jsonl")
+
+
+def test_id_key_is_the_beginning_of_sha256() -> None:
+    assert id_key("") == 0xE3B0C44298FC1C14
+    assert id_key("é") == int(hashlib.sha256("é".encode()).hexdigest()[:16], 16)
+
+
+def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    path = write(tmp_path, [word("a"), word("a", ""), "{"])
+    assert print_report(check_set(path)) == 2
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path}:2: cue: must not be empty",
+        f'{path}:2: id: duplicate: "a" stands at {path}:1 already',
+        f"{path}:3: not JSON: the line ends too early (column 2)",
+        "3 stimuli (word_association 2): 3 problems in 2 rows.",
+    ]
+    monkeypatch.setattr(checking, "KEPT", 1)
+    print_report(check_set(path))
+    assert capsys.readouterr().out.splitlines()[1] == "… and 2 more problems"
+    assert print_report(check_set(write(tmp_path, [word("a")]))) == 0
+    assert capsys.readouterr().out == "1 stimulus (word_association 1): no problems.\n"
+
+
+def test_the_report_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, [word("a"), word("b", "")])
+    assert print_report(check_set(path), json=True) == 2
+    report = orjson.loads(capsys.readouterr().out)
+    assert report.pop("seconds") >= 0
+    assert report == {
+        "count": 2,
+        "tasks": {"word_association": 2},
+        "invalid": 1,
+        "duplicates": 0,
+        "total_problems": 1,
+        "problems": [{"where": str(path), "line": 2, "field": "cue", "message": "must not be empty"}],
+    }
+    print_report(check_set(write(tmp_path, [word("a")])), json=True)
+    assert orjson.loads(capsys.readouterr().out)["problems"] == []
+
+
+def test_describe_counts() -> None:
+    tasks = Counter(word_association=1_000_000, conversation=2)
+    result = CheckResult(count=1_000_002, invalid=1, total_problems=1, tasks=tasks)
+    assert describe(result) == "1,000,002 stimuli (conversation 2, word_association 1,000,000): 1 problem in 1 row."
+
+
+def test_memory_grows_by_few_bytes_a_row(tmp_path: Path) -> None:
+    path = write(tmp_path, [word(f"w{number}") for number in range(20_000)])
+    longer = write(tmp_path, [word(f"w{number}") for number in range(60_000)], "longer.jsonl")
+    check_set(path)
+    peaks = []
+    for one in (path, longer):
+        tracemalloc.start()
+        try:
+            check_set(one)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / 40_000 < 64
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [
+        ({"target_box": [40, 0, 5, 5]}, "target_box"),
+        ({"target_box": [0, 30, 5, 5]}, "target_box"),
+        ({"target_box": [-5, 0, 5, 5]}, "target_box"),
+        ({"target_box": [39, 29, 5, 5]}, None),
+        ({"target_box": [40, 0, 5, 5], "target_present": False}, None),
+        ({"target_mask": "small.png"}, "target_mask"),
+        ({"target_mask": "scene.png"}, None),
+    ],
+)
+def test_a_target_outside_its_picture_is_a_problem(tmp_path: Path, target: dict[str, Any], field: str | None) -> None:
+    PILImage.new("RGB", (40, 30), "white").save(tmp_path / "scene.png")
+    PILImage.new("RGB", (9, 9), "white").save(tmp_path / "small.png")
+    row = {"id": "a", "task": "attention_prediction", "image": "scene.png", "mode": "search", **target}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row) + "\n")
+    found = check_set(tmp_path / "set.jsonl").problems
+    assert [(one.line, one.field) for one in found] == ([] if field is None else [(1, field)])

@@ -1,0 +1,206 @@
+"""The record's schema: what is a record, what is not, and that the generated JSON Schemas agree."""
+
+from __future__ import annotations
+
+import copy
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import orjson
+import pytest
+from run_folders import ANSWERS, attempt, failed, record, stimulus
+
+from agents.errors import InputError
+from agents.stimuli import TASKS, parse_row
+from serving.runs import records
+from serving.scheduling.request import Header, Item
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def schema() -> jsonschema.Draft202012Validator:
+    content = orjson.loads((ROOT / "docs" / "record.schema.json").read_bytes())
+    jsonschema.Draft202012Validator.check_schema(content)
+    return jsonschema.Draft202012Validator(content)
+
+
+GOOD = {
+    **{task: record(task=task) for task in TASKS},
+    "failed": failed("s1"),
+    "rejected": record(task="image_captioning", status="rejected", attempts=[attempt("no")]),
+    "noted": record(task="image_captioning", attempts=[attempt("so so", rejected=False)]),
+    "turn": record(
+        task="conversation",
+        agent="a~b",
+        attempts=[attempt("", turn=3, answer={"text": "", "raw": None, "finish": None, "delay_s": None})],
+    ),
+    "half a conversation": record(task="conversation", status="failed", error={"code": "x", "message": "y"}),
+    "human": record(
+        agent="human:05",
+        kind="human",
+        seed=None,
+        timing=None,
+        worker=None,
+        created=None,
+        stimulus_sha256=None,
+        raw=[[-12, 1324]],
+    ),
+    "raw is anything": record(raw={"deep": [1, None, "x"]}),
+}
+
+
+def _with(path: str, value: Any, base: dict[str, Any]) -> dict[str, Any]:
+    row = copy.deepcopy(base)
+    *parents, last = path.split(".")
+    place: Any = row
+    for part in parents:
+        place = place[int(part)] if part.isdigit() else place[part]
+    place[int(last) if last.isdigit() else last] = value
+    return row
+
+
+BAD = {
+    "schema": _with("schema", "turinglike.record/2", record()),
+    "run": _with("run", "xyz", record()),
+    "task": _with("task", "naming", record()),
+    "empty stimulus": _with("stimulus", "", record()),
+    "sha256": _with("stimulus_sha256", "abc", record()),
+    "kind": _with("kind", "robot", record()),
+    "negative sample": _with("sample", -1, record()),
+    "sample as text": _with("sample", "0", record()),
+    "sample as bool": _with("sample", True, record()),
+    "seed too large": _with("seed", 2**53, record()),
+    "status": _with("status", "done", record()),
+    "ok without an answer": _with("answer", None, record()),
+    "ok with an error": _with("error", {"code": "a", "message": "b"}, record()),
+    "failed without an error": _with("error", None, failed("s1")),
+    "answer of another task": _with("answer", ANSWERS["word_association"], record()),
+    "answer with a key too many": _with("answer.mood", "gay", record()),
+    "answer with a wrong type": _with("answer.color", 3, record()),
+    "answer with a wrong nested type": _with("answer.palette.0.population", "12", record()),
+    "nested answer without a key": _with("answer.palette.0", {"rgb": [1, 2, 3]}, record()),
+    "nested answer without a default": _with(
+        "answer.messages.0", {"turn": 0, "speaker": "A", "agent": "a", "text": "Hi"}, record(task="conversation")
+    ),
+    "number as text": _with("answer.tokens", "6", record(task="image_captioning")),
+    "attempts": _with("attempts", None, record()),
+    "attempt": _with("attempts", [{"attempt": 0}], record()),
+    "provenance": _with("provenance", None, record()),
+    "timing": _with("timing", {"waiting": 1.0}, record()),
+    "negative timing": _with("timing.waiting", -1.0, record()),
+    "worker": _with("worker.batch_size", 0, record()),
+    "created": _with("created", "2025-01-01 00:00:00", record()),
+    "machine without a time": _with("created", None, record()),
+    "unknown key": {**record(), "mood": "gay"},
+    "not an object": [1],
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_record_in_order_is_accepted(name: str, schema: jsonschema.Draft202012Validator) -> None:
+    assert records.problems(GOOD[name]) == []
+    schema.validate(GOOD[name])
+    again = orjson.loads(orjson.dumps(GOOD[name]))
+    assert records.problems(again) == []
+
+
+# What a JSON Schema does not say: that a machine's record has a time.
+@pytest.mark.parametrize("name", BAD)
+def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Validator) -> None:
+    found = records.problems(BAD[name], "f.jsonl", 7)
+    assert found
+    assert all((problem.where, problem.line) == ("f.jsonl", 7) for problem in found)
+    with pytest.raises(InputError, match="not a record"):
+        records.validate(BAD[name])
+    if name != "machine without a time":
+        assert not schema.is_valid(BAD[name])
+
+
+@pytest.mark.parametrize("key", records.KEYS)
+def test_no_key_may_lack(key: str, schema: jsonschema.Draft202012Validator) -> None:
+    row = {name: value for name, value in record().items() if name != key}
+    assert records.problems(row)
+    assert not schema.is_valid(row)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_key_of_an_answer_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
+    for key in ANSWERS[task]:
+        answer = {name: value for name, value in ANSWERS[task].items() if name != key}
+        row = record(task=task, answer=answer)
+        assert key in str(records.problems(row)[0])
+        assert not schema.is_valid(row)
+
+
+def test_the_keys_have_an_order() -> None:
+    row = dict(reversed(record().items()))
+    assert "order" in str(records.problems(row)[0])
+
+
+def test_not_a_number_is_not_json() -> None:
+    row = record(task="image_captioning", answer={**ANSWERS["image_captioning"], "score": float("nan")})
+    assert records.problems(row)
+
+
+def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Validator) -> None:
+    item = Item(agent="mmcq", row=b"{}", stimulus="s1", run_seed=3)
+    item.draw_seed()
+    item.status, item.answer = "ok", orjson.dumps(ANSWERS["color_estimation"])
+    item.worker = {"host": "h", "device": "cpu", "batch_size": 4}
+    written = Header("0123456789ab", "machine", "d" * 64, None, None).record(item, "color_estimation")
+    row = orjson.loads(written)
+    assert records.problems(row) == []
+    schema.validate(row)
+
+
+def test_the_schemas_in_docs_are_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "make_schemas.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_old_schema_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))
+    script["main"].__globals__["DOCS"] = tmp_path
+    assert script["main"](["--check"]) == 1
+    assert "record.schema.json is out of date" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert script["main"]([]) == 0
+    assert script["main"](["--check"]) == 0
+    (tmp_path / "stimulus.schema.json").write_text("{}")
+    assert script["main"](["--check"]) == 1
+
+
+STIMULI = [
+    stimulus("s1"),
+    stimulus("s2", "object_detection", present=["cat"], absent=["dog"]),
+    stimulus("s3", "attention_prediction"),
+    stimulus("s4", "attention_prediction", mode="search", target_box=[1, 2, 3.5, 4], window=100),
+    stimulus("s5", "image_captioning", domain="out", meta={"a": 1, "b": None, "c": True, "d": 0.5, "e": "x"}),
+    stimulus("s6", "word_association", version="prompted", examples=[["a", "b"]]),
+    stimulus("s7", "conversation", names=["Ann", "Bob"], history=[{"speaker": "Ann", "text": "Hi", "at": None}]),
+    {"id": "s8", "task": "color_estimation"},
+    {"id": "s9", "task": "color_estimation", "image": "x", "color": "red"},
+    {"id": "", "task": "color_estimation", "image": "x"},
+    {"id": "s10", "task": "word_association", "cue": ""},
+    {"id": "s11", "task": "word_association", "cue": "x", "frequency": "high"},
+    {"id": "s12", "task": "attention_prediction", "image": "x", "target_box": [1, 2, 3]},
+    {"id": "s13", "task": "image_captioning", "image": "x", "meta": {"nested": {}}},
+    {"id": "s14", "task": "naming"},
+]
+
+
+@pytest.mark.parametrize("row", STIMULI, ids=lambda row: row["id"] or "empty")
+def test_the_schema_of_stimuli_agrees_with_the_reader(row: dict[str, Any]) -> None:
+    content = orjson.loads((ROOT / "docs" / "stimulus.schema.json").read_bytes())
+    try:
+        parse_row(orjson.dumps(row))
+        accepted = True
+    except ValueError:
+        accepted = False
+    assert jsonschema.Draft202012Validator(content).is_valid(row) == accepted

@@ -1,0 +1,277 @@
+"""Status: counted again the plain way, and what a person is shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from run_folders import agent_entry, attempt, failed, record, stimulus, write_run
+
+from agents.errors import InputError
+from serving.runs.status import print_status, status
+
+COLOR, CAPTION = "color_estimation", "image_captioning"
+
+
+def _run(tmp_path: Path, **changes: Any) -> Path:
+    """Two tasks, three agents: mmcq complete, blip with everything that can happen, gbvs not begun."""
+    stimuli = [stimulus(name) for name in "abc"] + [stimulus(name, CAPTION) for name in "vwxyz"]
+    blip = [
+        record("v", CAPTION, "blip", created="2025-01-01T00:00:00.000Z"),
+        record("w", CAPTION, "blip", attempts=[attempt("two words"), attempt("again")]),
+        record("x", CAPTION, "blip", status="rejected", attempts=[attempt("no"), attempt("there is", "starts")]),
+        failed("y", task=CAPTION, agent="blip", message="cannot be decoded"),
+        record("v", CAPTION, "blip", attempts=[attempt("noted", rejected=False)], created="2025-01-01T00:00:04.000Z"),
+    ]
+    agents = {
+        "mmcq": agent_entry(COLOR),
+        "blip": agent_entry(CAPTION),
+        "gbvs": agent_entry("attention_prediction"),
+        "late": agent_entry(CAPTION),
+    }
+    records = {"mmcq": [record(name) for name in "abc"], "blip": blip}
+    return write_run(tmp_path / "run", stimuli, {**records, **changes}, agents)
+
+
+def test_everything_that_can_happen(tmp_path: Path) -> None:
+    found = status(_run(tmp_path))
+    assert found["stimuli"] == {COLOR: 3, CAPTION: 5}
+    assert found["run"] == "0123456789ab"
+    assert found["seed"] == 3
+    blip = found["agents"]["blip"]
+    assert {key: blip[key] for key in ("ok", "rejected", "failed", "unanswered", "expected", "outside")} == {
+        "ok": 2,
+        "rejected": 1,
+        "failed": 1,
+        "unanswered": 1,
+        "expected": 5,
+        "outside": 0,
+    }
+    # Attempts made: one for v (a note is no rejection), three for w, two for x, one for y.
+    assert blip["attempts_per_answer"] == 7 / 4
+    assert blip["failures"] == [
+        {
+            "code": "bad_image",
+            "count": 1,
+            "example": {"stimulus": "y", "sample": 0, "message": "cannot be decoded"},
+        }
+    ]
+    assert blip["rejections"] == [
+        {
+            "filter": "min_words",
+            "count": 3,
+            "answers": 2,
+            "example": {"stimulus": "w", "text": "two words", "found": "2 words"},
+        },
+        {
+            "filter": "starts",
+            "count": 1,
+            "answers": 1,
+            "example": {"stimulus": "x", "text": "there is", "found": "2 words"},
+        },
+    ]
+    assert (blip["first"], blip["last"]) == ("2025-01-01T00:00:00.000Z", "2025-01-01T00:00:04.000Z")
+    assert blip["rate"] == 3 / 4
+    assert blip["damaged"] is None
+    assert found["agents"]["gbvs"]["expected"] == found["agents"]["gbvs"]["unanswered"] == 0
+    assert found["agents"]["late"]["unanswered"] == 5
+    assert found["agents"]["late"]["rate"] is found["agents"]["late"]["attempts_per_answer"] is None
+    assert found["answered_by_all"] == {
+        COLOR: {"agents": ["mmcq"], "stimuli": 3},
+        CAPTION: {"agents": ["blip", "late"], "stimuli": 0},
+    }
+    assert found["answered_by_none"] == {}
+    assert found["complete"] is False
+
+
+def test_a_run_at_its_end_with_failed_records_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), failed("b")]})
+    assert print_status(path) == 1
+    assert capsys.readouterr().out.splitlines()[-1].startswith("finished: 1 failed, none unanswered")
+
+
+def test_stimuli_that_no_agent_answers_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stimuli = [stimulus("a"), stimulus("w", "word_association"), *(stimulus(name, CAPTION) for name in "xy")]
+    path = write_run(tmp_path / "run", stimuli, {"mmcq": [record("a")]})
+    assert status(path)["answered_by_none"] == {"word_association": 1, CAPTION: 2}
+    assert print_status(path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "word_association: 1 stimulus, no agent answers it" in lines
+    assert f"{CAPTION}: 2 stimuli, no agent answers them" in lines
+
+
+@pytest.mark.parametrize(("last", "rate"), [("00.900", None), ("01.999", None), ("02.000", 0.5), ("04.000", 0.25)])
+def test_a_rate_needs_two_seconds(tmp_path: Path, last: str, rate: float | None) -> None:
+    rows = [record("a"), record("b", created=f"2025-01-01T00:00:{last}Z")]
+    agent = status(write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows}))["agents"]["mmcq"]
+    assert agent["rate"] == rate
+
+
+def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _run(tmp_path)
+    assert print_status(path) == 1
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line.split() for line in lines if line.startswith("blip"))
+    assert row == ["blip", "machine", "2", "1", "1", "1", "1.75", "0.75"]
+    assert "  blip  bad_image  1  e.g. y: cannot be decoded" in lines
+    assert "  blip  min_words  3 in 2 of 4 answers (50.0%)  e.g. w: “two words” (2 words)" in lines
+    assert f"  {COLOR}  3 of 3  (mmcq)" in lines
+    assert lines[-1] == "not complete: 6 unanswered, 1 failed"
+    assert all(line == line.rstrip() for line in lines)
+    assert print_status(path, json=True) == 1
+    assert orjson.loads(capsys.readouterr().out) == status(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raw", "shown"),
+    [
+        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bob: Bye."),
+        ({"word": "", "candidates": []}, {"text": "I'm sorry", "tokens": 3}, "I'm sorry"),
+        ({"text": ""}, {"text": ""}, ""),
+        ({"labels": ["cat"]}, None, '{"labels":["cat"]}'),
+    ],
+)
+def test_the_first_rejected_text_is_what_was_said(tmp_path: Path, answer: Any, raw: Any, shown: str) -> None:
+    row = record("a", status="rejected", attempts=[attempt("", answer=answer, raw=raw), attempt("later")])
+    [item] = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [row]}))["agents"]["mmcq"]["rejections"]
+    assert item["example"]["text"] == shown
+
+
+def test_a_complete_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": [record("a"), record("b")]})
+    assert print_status(path) == 0
+    assert "not complete" not in capsys.readouterr().out
+    write_run(path, [stimulus("a")], {"mmcq": [record("a", CAPTION, status="rejected", attempts=[attempt("no")])]})
+    assert status(path)["agents"]["mmcq"]["outside"] == 1  # an answer to another task than the stimulus's
+    write_run(path, [stimulus("a")], {"mmcq": [record("a", status="rejected")]})
+    assert print_status(path) == 0  # rejected every time is an outcome
+
+
+def test_text_from_models_does_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "\x1b[2J\r\u202e\n" + "x" * 1000
+    rows = [
+        failed("a", code="c\x1b", message=evil),
+        record("b", CAPTION, status="rejected", attempts=[attempt(evil, "f\x1b")]),
+    ]
+    print_status(write_run(tmp_path / "run", [stimulus("a"), stimulus("b", CAPTION)], {"mmcq": rows}))
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\\x1b[2J\\r\\u202e\\n" in out
+    assert max(map(len, out.splitlines())) < 400
+
+
+def test_damage_is_counted_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [record("a"), b"broken\n", record("b"), b"{}\n", record("b")]
+    path = write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows})
+    agent = status(path)["agents"]["mmcq"]
+    assert (agent["ok"], agent["unanswered"], agent["damaged"]["lines"]) == (2, 0, 2)
+    assert "mmcq.jsonl:2: not JSON" in agent["damaged"]["first"]
+    assert print_status(path) == 1
+    assert "mmcq: 2 damaged lines; " in capsys.readouterr().out
+
+
+def test_samples_and_answered_by_all(tmp_path: Path) -> None:
+    stimuli = [stimulus(name) for name in "abc"]
+    one = [record(name, agent="one", sample=sample) for name in "abc" for sample in range(2)]
+    two = [record("a", agent="two", sample=0), record("a", agent="two", sample=1), record("b", agent="two", sample=0)]
+    two += [failed("b", agent="two", sample=1), record("c", agent="two", sample=5), record("z", agent="two")]
+    agents = {name: agent_entry(COLOR, samples=2) for name in ("one", "two")}
+    found = status(write_run(tmp_path / "run", stimuli, {"one": one, "two": two}, agents, samples=2))
+    assert found["answered_by_all"][COLOR]["stimuli"] == 1
+    assert found["agents"]["two"]["expected"] == 6
+    assert found["agents"]["two"]["unanswered"] == 2
+    assert found["agents"]["two"]["outside"] == 2
+
+
+def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    humans = [record("a", agent=f"human:{number}", kind="human", created=None) for number in range(3)]
+    path = write_run(tmp_path / "run", [], {"humans": humans}, {}, set={}, seed=0, samples=0)
+    (path / "stimuli.jsonl").unlink()
+    found = status(path)
+    assert found["imports"] == {"humans": {"records": 3, "agents": 3, "tasks": {COLOR: 3}, "damaged": None}}
+    assert print_status(path) == 0
+    assert "imported humans: 3 answers of 3 participants" in capsys.readouterr().out
+    published = record("a", agent="published:x", kind="published", created=None)
+    (path / "records" / "published.jsonl").write_bytes(orjson.dumps(published) + b"\n")
+    assert print_status(path) == 0
+    assert "imported published: 1 answer of 1 machine\n" in capsys.readouterr().out
+    with (path / "records" / "published.jsonl").open("ab") as file:
+        file.write(b"{}\n{}\n")
+    assert print_status(path) == 1
+    assert capsys.readouterr().out.endswith("not complete: 2 damaged lines\n")
+
+
+def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
+    stimuli = [stimulus("a"), {"id": "b", "task": COLOR, "oops": 1}, {"id": 3, "task": COLOR}, {"task": COLOR}]
+    found = status(write_run(tmp_path / "run", stimuli, {"mmcq": [record("a"), failed("b", code="invalid_stimulus")]}))
+    assert found["stimuli"] == {COLOR: 2}
+    assert found["agents"]["mmcq"]["unanswered"] == 0
+
+
+def test_an_agent_that_run_json_does_not_know(tmp_path: Path) -> None:
+    found = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a", kind="control")]}, {}))
+    assert found["agents"]["mmcq"]["kind"] == "control"
+    assert found["agents"]["mmcq"]["task"] == [COLOR]
+
+
+def test_a_small_run_is_counted_and_exported_without_numpy(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a"), record("a")]})
+    code = (
+        "import sys\nfrom serving.cli import main\n"
+        f"main(['status', {str(path)!r}])\n"
+        f"main(['export', {str(path)!r}, '--format', 'csv', '--out', {str(tmp_path / 'out.csv')!r}])\n"
+        "print(sorted({'numpy', 'pyarrow', 'torch', 'ray', 'cv2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_not_a_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a run folder"):
+        print_status(tmp_path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcdef"),
+            st.integers(0, 2),
+            st.sampled_from(["ok", "failed", "rejected"]),
+            st.integers(0, 3),
+        ),
+        max_size=25,
+    )
+)
+def test_counts_against_a_dict(tmp_path_factory: pytest.TempPathFactory, lines: list[Any]) -> None:
+    rows = []
+    for name, sample, state, rejected in lines:
+        changes = {"sample": sample, "attempts": [attempt("x")] * rejected}
+        rows.append(failed(name, **changes) if state == "failed" else record(name, status=state, **changes))
+    path = write_run(
+        tmp_path_factory.mktemp("runs") / "run",
+        [stimulus(name) for name in "abcd"],
+        {"mmcq": rows},
+        {"mmcq": agent_entry(COLOR, samples=2)},
+    )
+    last = {(name, sample): (state, rejected) for name, sample, state, rejected in lines}
+    within = {key: value for key, value in last.items() if key[0] in "abcd" and key[1] < 2}
+    states = Counter(state for state, _ in last.values())
+    tries = sum(rejected if state == "rejected" and rejected else rejected + 1 for state, rejected in last.values())
+    found = status(path)
+    agent = found["agents"]["mmcq"]
+    assert [agent[state] for state in ("ok", "rejected", "failed")] == [states[s] for s in ("ok", "rejected", "failed")]
+    assert agent["unanswered"] == 8 - len(within)
+    assert agent["outside"] == len(last) - len(within)
+    assert agent["attempts_per_answer"] == (round(tries / len(last), 4) if last else None)
+    everywhere = [name for name in "abcd" if all(within.get((name, s), ("",))[0] == "ok" for s in range(2))]
+    assert found["answered_by_all"][COLOR]["stimuli"] == len(everywhere)
+    assert sum(item["count"] for item in agent["rejections"]) == sum(rejected for _, rejected in last.values())

@@ -1,0 +1,276 @@
+"""``turinglike fetch``, as a person runs it, against a local server that answers as the hub does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fake_hub
+import pytest
+from huggingface_hub import constants, file_download
+from huggingface_hub.utils import close_session
+
+from agents import catalogue
+from agents.catalogue import Entry
+from agents.checkpoints import Download
+from agents.contract import Agent, Settings
+from agents.errors import UnavailableError
+from serving.cli import main
+
+BASE, LARGE = "microsoft/git-base-coco", "microsoft/git-large-coco"
+FILES = {
+    "README.md": b"# A model",
+    "config.json": b'{"model_type": "git"}',
+    "preprocessor_config.json": b"{}",
+    "tokenizer.json": b"{}",
+    "model.safetensors": bytes(2_500_000),
+}
+SIZE = "2.5 MB"
+
+
+@pytest.fixture
+def hub() -> Iterator[fake_hub.Hub]:
+    with fake_hub.running() as hub:
+        yield hub
+
+
+@pytest.fixture
+def here(hub: fake_hub.Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fake_hub.Hub:
+    """The hub as this process sees it, for what needs no process of its own."""
+    monkeypatch.setattr(constants, "ENDPOINT", hub.address)
+    template = hub.address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    close_session()
+    return hub
+
+
+def environment(hub: fake_hub.Hub, home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
+    return {**kept, "HF_ENDPOINT": hub.address, "HF_HOME": str(home), **more}
+
+
+def call(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "serving.cli", "fetch", *arguments]
+
+
+def test_what_a_person_sees(hub: fake_hub.Hub, tmp_path: Path) -> None:
+    first = hub.add(BASE, FILES, card={"license": "mit"})
+    second = hub.add(LARGE, FILES)
+    names = ["git-base-coco,gbvs", "git-large-coco", "git-base-coco"]
+    done = subprocess.run(call(*names), env=environment(hub, tmp_path), capture_output=True, text=True, check=False)
+    root = tmp_path / "hub"
+    one, other = (root / f"models--{name.replace('/', '--')}" for name in (BASE, LARGE))
+    assert done.stdout.splitlines() == [
+        f"{BASE}: {SIZE}, of which {SIZE} are to be downloaded to {one}",
+        "git-base-coco",
+        f"  {BASE}  revision {first}  {SIZE}  licence mit",
+        f"    {one}/snapshots/{first}",
+        "gbvs: nothing to fetch",
+        f"{LARGE}: {SIZE}, of which {SIZE} are to be downloaded to {other}",
+        "git-large-coco",
+        f"  {LARGE}  revision {second}  {SIZE}  licence {catalogue.get('git-large-coco').licence}",
+        f"    {other}/snapshots/{second}",
+        "total: 5.0 MB in 2 checkpoints",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+    offline = environment(hub, tmp_path, HF_HUB_OFFLINE="1")
+    done = subprocess.run(call("git-base-coco"), env=offline, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "git-base-coco: is on this machine; whether there is a newer revision could not be looked up",
+        f"  {BASE}: nothing is fetched while HF_HUB_OFFLINE is set",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+    show = [sys.executable, "-m", "serving.cli", "agents", "git-base-coco"]
+    done = subprocess.run(show, env=offline, capture_output=True, text=True, check=True)
+    assert f"revision           {first}\n" in done.stdout
+
+
+def test_bars_are_drawn_on_a_terminal(hub: fake_hub.Hub, tmp_path: Path) -> None:
+    hub.add(BASE, FILES)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    with subprocess.Popen(
+        call("git-base-coco"), env=environment(hub, tmp_path), stdout=subprocess.DEVNULL, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # the terminal has closed
+                break
+            if not piece:
+                break
+            seen += piece
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"model.safetensors: 100%" in seen
+
+
+def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(hub: fake_hub.Hub, tmp_path: Path) -> None:
+    hub.add(BASE, {**FILES, "model.safetensors": bytes(20_000_000)})
+    hub.pause = 0.01  # the whole would take minutes
+    with subprocess.Popen(
+        ["env", "--default-signal=INT", *call("git-base-coco")],  # a shell's background job would not hear it
+        env=environment(hub, tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not list(tmp_path.rglob("*.incomplete")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+    assert not list(tmp_path.rglob("*.incomplete"))
+    assert not list(tmp_path.rglob("model.safetensors"))
+    assert not list(tmp_path.rglob("refs/main"))
+
+
+def test_wrong_usage_is_said_all_at_once(here: fake_hub.Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    here.add(BASE, FILES)
+    assert main(["fetch", "git-base-coco", "nonsense", "git-large", "--set", "gbvs.x=1"]) == 2
+    errors = capsys.readouterr().err
+    assert all(one in errors for one in ("'nonsense'", "did you mean git-large-coco", "'gbvs.x=1'"))
+    bad = ["git-base-coco.colour=red", "git-base-coco.beams=0", "gbvs.y=1"]
+    assert main(["fetch", "git-base-coco", "gbvs", *(part for one in bad for part in ("--set", one))]) == 2
+    errors = capsys.readouterr().err
+    assert all(one in errors for one in ("git-base-coco.colour", "git-base-coco.beams", "gbvs.y"))
+    assert not here.asked
+
+
+@pytest.mark.parametrize("arguments", [["fetch"], ["fetch", ","], ["fetch", "--set", "gbvs.x=1"]])
+def test_no_agents_are_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(arguments)
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert capsys.readouterr().err.startswith("turinglike: ")
+
+
+def test_one_that_fails_does_not_keep_the_others_from_it(
+    here: fake_hub.Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.add(BASE, FILES)
+    here.add("Salesforce/blip-image-captioning-base", FILES, gated=True)
+    assert main(["fetch", "git-large-coco", "blip-base", "git-base-coco"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [
+        f"turinglike: agent git-large-coco: {LARGE}: the hub has no such model, or HF_TOKEN may not see it",
+        "turinglike: agent blip-base: Salesforce/blip-image-captioning-base: its authors ask for consent; give it on "
+        "its hub page and set HF_TOKEN",
+        "turinglike: 2 of 3 agents could not be fetched for",
+    ]
+    assert shown.out.splitlines()[-1] == f"total: {SIZE} in 1 checkpoint"
+    assert catalogue.get("git-base-coco").make().missing() is None
+    assert catalogue.get("blip-base").make().missing() is not None
+
+
+def test_a_connection_that_breaks_off_is_one_sentence(
+    here: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.add(BASE, FILES)
+    here.cut["model.safetensors"] = 1_000_000
+    monkeypatch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
+    logged: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", logged.append)
+    logging.getLogger("huggingface_hub").addHandler(handler)
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "level", logging.WARNING)
+    try:
+        assert main(["fetch", "git-base-coco"]) == 1
+    finally:
+        logging.getLogger("huggingface_hub").removeHandler(handler)
+    assert not logged
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"turinglike: agent git-base-coco: {BASE}: the connection to 127.0.0.1:")
+    assert last == "turinglike: 1 of 1 agents could not be fetched for"
+
+
+def test_settings_and_variants(here: fake_hub.Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = here.add("me/tuned", FILES)
+    here.add("me/tuned", {**FILES, "tokenizer.json": b"[]"})
+    config = tmp_path / "agents.toml"
+    config.write_text('[tuned]\nagent = "git-base-coco"\ncheckpoint = "me/tuned"\n')
+    assert main(["fetch", "tuned", "--config", str(config), "--set", f"tuned.revision={old}"]) == 0
+    assert f"  me/tuned  revision {old}  {SIZE}" in capsys.readouterr().out
+    local = tmp_path / "hub" / "models--me--tuned" / "snapshots" / old
+    assert main(["fetch", "git-base-coco", "--set", f"git-base-coco.checkpoint={local}"]) == 0
+    assert f"  {local}  revision sha256:" in capsys.readouterr().out
+    asked = len(here.asked)
+    for path, says in [
+        (tmp_path / "none", f"{tmp_path / 'none'}: no such file or folder"),
+        (tmp_path, f"{tmp_path} lacks config.json"),
+        ("https://x.org/model", "https://x.org/model: web addresses are not fetched"),
+    ]:
+        assert main(["fetch", "git-base-coco", "--set", f"git-base-coco.checkpoint={path}"]) == 1
+        assert capsys.readouterr().err.startswith(f"turinglike: agent git-base-coco: {says}")
+    assert len(here.asked) == asked
+
+
+class Packaged(Agent[Settings]):
+    """Its checkpoint can be fetched, but a package is not installed."""
+
+    tasks = ("image_captioning",)
+    Settings = Settings
+
+    def missing(self) -> str:
+        return "heavy is not installed: `pip install heavy`"
+
+    def fetch(self) -> list[Download]:
+        return [Download("weights", Path("/weights"), 12, None, None)]
+
+
+class Unfetched(Packaged):
+    """Without its package not even that."""
+
+    def fetch(self) -> list[Download]:
+        raise UnavailableError(self.missing())
+
+
+def test_agents_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def entry(name: str, agent: str) -> Entry:
+        return Entry(name, agent, ("image_captioning",), "", "", licence="MIT")
+
+    module: Any = types.ModuleType("packaged_agents")
+    module.Packaged, module.Unfetched = Packaged, Unfetched
+    monkeypatch.setitem(sys.modules, "packaged_agents", module)
+    known = {
+        name: entry(name, agent)
+        for name, agent in {
+            "packaged": "packaged_agents:Packaged",
+            "unfetched": "packaged_agents:Unfetched",
+            "absent": "no_such_package.agents:Absent",
+        }.items()
+    }
+    monkeypatch.setattr(catalogue, "entries", lambda: known)
+    assert main(["fetch", "packaged"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "packaged",
+        "  weights  12 bytes  licence MIT",
+        "    /weights",
+        "  it still cannot run here: heavy is not installed: `pip install heavy`",
+        "total: 12 bytes in 1 checkpoint",
+    ]
+    assert shown.err == ""
+    assert main(["fetch", "absent", "unfetched", "packaged"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "turinglike: agent absent: No module named 'no_such_package'",
+        "turinglike: agent unfetched: heavy is not installed: `pip install heavy`",
+        "turinglike: 2 of 3 agents could not be fetched for",
+    ]

@@ -152,7 +152,7 @@ async def kill_workers(server: psutil.Process, end: float, seen: Seen) -> None:
     """Kill one of the agents' workers every 5 s."""
     while time.monotonic() < end - 5:
         await asyncio.sleep(5)
-        workers = [one for one in server.children(recursive=True) if "ray::Host" in " ".join(one.cmdline())]
+        workers = [one for one in server.children(recursive=True) if "ray::WorkerActor" in " ".join(one.cmdline())]
         if workers:
             workers[seen.get("killed", Counter()).total() % len(workers)].kill()
             seen.setdefault("killed", Counter())["worker"] += 1

@@ -102,30 +102,32 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     """Every stimulus through ``answer`` and into a record; returns the seconds that took, loading left out."""
     from agents import catalogue
     from agents.stimuli import parse_row
+    from serving.runs.record_lines import RecordHeader
     from serving.runs.store import Store
     from serving.scheduling.cluster import Cluster
-    from serving.scheduling.dispatch import Lane
+    from serving.scheduling.dispatch import Dispatcher
     from serving.scheduling.ray_workers import RemoteWorker
-    from serving.scheduling.request import Header
     from serving.scheduling.scheduler import Scheduler
-    from serving.scheduling.worker import Spec
+    from serving.scheduling.worker import WorkerSpec
 
     cluster, scheduler, store = Cluster(), Scheduler(), Store()
     await cluster.start()
     entry = catalogue.get("null")
     agent = entry.make()
-    lane = Lane(agent, lambda: RemoteWorker(Spec(entry, {}, "/"), agent.memory, 0.0, False, {}), batch_size=BATCH)
+    lane = Dispatcher(
+        agent, lambda: RemoteWorker(WorkerSpec(entry, {}, "/"), agent.memory, 0.0, False, {}), batch_size=BATCH
+    )
     scheduler.add(lane)
     await lane.start()
     store.open(out)
     writer = asyncio.create_task(store.run())
-    header = Header("0" * 12, "machine", "0" * 64, None, None)
+    header = RecordHeader("0" * 12, "machine", "0" * 64, None, None)
     began = time.perf_counter()
 
     async def client(rows: Iterator[bytes]) -> None:
         for row in rows:
             item = await scheduler.answer("null", parse_row(row))
-            store.put(out, header.record(item, "word_association"), item.status)
+            store.put(out, header.line(item, "word_association"), item.status)
 
     with source.open("rb") as rows:
         await asyncio.gather(*(client(rows) for _ in range(4 * BATCH)))

@@ -223,11 +223,11 @@ async def round_of_ours(options: argparse.Namespace, scheduler: Any, number: int
 async def compare(options: argparse.Namespace, checkpoint: Path) -> dict[str, list[dict[str, float]]]:
     from agents import catalogue
     from serving.scheduling.cluster import Cluster
-    from serving.scheduling.dispatch import Lane
+    from serving.scheduling.dispatch import Dispatcher
     from serving.scheduling.placement import Need, gpu_share
     from serving.scheduling.ray_workers import RemoteWorker
     from serving.scheduling.scheduler import Scheduler
-    from serving.scheduling.worker import Spec
+    from serving.scheduling.worker import WorkerSpec
 
     cluster = Cluster()
     await cluster.start()
@@ -237,14 +237,14 @@ async def compare(options: argparse.Namespace, checkpoint: Path) -> dict[str, li
     if on_gpu:
         total = min(node.gpu_memory for node in cluster.nodes if node.gpu_count)
         share = gpu_share(Need(AGENT, agent.memory, agent.device_memory), total)
-    spec = Spec(
+    spec = WorkerSpec(
         catalogue.get(AGENT), settings(options, checkpoint), "/", "cuda:0" if on_gpu else "cpu", 2, share or None
     )
     scheduler = Scheduler(SEED)
-    scheduler.add(Lane(agent, lambda: RemoteWorker(spec, 1 << 30, share, agent.continuous(), {})))
+    scheduler.add(Dispatcher(agent, lambda: RemoteWorker(spec, 1 << 30, share, agent.continuous(), {})))
     found: dict[str, list[dict[str, float]]] = {"scheduler": [], "generate": []}
     try:
-        await scheduler.lanes[AGENT].start()
+        await scheduler.dispatchers[AGENT].start()
         other = await asyncio.to_thread(Peer, ["--peer", str(checkpoint), *sys.argv[1:]])
         for number in range(options.repeats + 1):
             ours = await round_of_ours(options, scheduler, number)

@@ -74,7 +74,7 @@ def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
     """The processes to kill: the driver, or those of its children that are meant."""
     if kind == "driver":
         return [driver]
-    name = "raylet" if kind == "raylet" else "ray::Host"
+    name = "raylet" if kind == "raylet" else "ray::WorkerActor"
     found = []
     for child in driver.children(recursive=True):
         try:

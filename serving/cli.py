@@ -217,9 +217,9 @@ def _generate(options: argparse.Namespace) -> int:
         raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
 
-    from serving.generate import Options, generate
+    from serving.generate import GenerateOptions, generate
 
-    given = Options(
+    given = GenerateOptions(
         source=options.set,
         agents=names,
         out=options.out,

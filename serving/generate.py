@@ -14,15 +14,15 @@ from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
 from agents.selection import checked_agents
 from serving.bench import remembered
-from serving.conversations import pair_settings
+from serving.conversations import policies
 from serving.generation import Generation
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.run import digest, open_run
 from serving.scheduling import interrupts
-from serving.work_plan import Options
+from serving.work_plan import GenerateOptions
 
-__all__ = ["Options", "generate"]
+__all__ = ["GenerateOptions", "generate"]
 
 OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index"})  # what a run without run.json may have
 
@@ -62,7 +62,7 @@ def check_samples(samples: int, made: Mapping[str, Agent[Any]]) -> None:
         raise InputError(f"{samples} samples cannot be had from all of these agents", problems)
 
 
-def generate(options: Options, say: Callable[[str], None]) -> int:
+def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
@@ -73,7 +73,9 @@ def generate(options: Options, say: Callable[[str], None]) -> int:
     for name in options.agents:
         members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
         pair = (
-            pair_settings.make(name, options.settings.get(name)).model_dump(mode="json") if len(members) == 2 else None
+            policies.pair_settings(name, options.settings.get(name)).model_dump(mode="json")
+            if len(members) == 2
+            else None
         )
         described[name] = digest(members, pair)
     with interrupts.raised(), _folder(options), lock(options.out):
@@ -98,7 +100,7 @@ def generate(options: Options, say: Callable[[str], None]) -> int:
 
 
 @contextlib.contextmanager
-def _folder(options: Options) -> Iterator[None]:
+def _folder(options: GenerateOptions) -> Iterator[None]:
     """The run folder and its parts; made if need be, and gone again if it was made for input that is wrong."""
     out = options.out
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)

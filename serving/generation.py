@@ -17,21 +17,22 @@ from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem
 from agents.tasks import ConversationType
-from serving.conversations import pair_settings
+from serving.conversations import policies
 from serving.conversations.conversation import Conversation, Rules, read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
 from serving.runs.eligibility import Kind, kind_of, named, task_of
+from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, Done, Places, compact
 from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import worker_process
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.ray_workers import probe_for
-from serving.scheduling.replicas import Fleet
-from serving.scheduling.request import Header, Item
+from serving.scheduling.replicas import ReplicaPool
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
-from serving.work_plan import Options, Unit
+from serving.work_plan import GenerateOptions, Unit
 
 CONVERSATIONS = 1024  # of one pair that advance together
 
@@ -40,7 +41,7 @@ CONVERSATIONS = 1024  # of one pair that advance together
 class Generation:
     """One call of ``generate``, from the checked run folder to its exit code."""
 
-    options: Options
+    options: GenerateOptions
     run: Run
     agents: Mapping[str, Agent[Any]]
     units: list[Unit] = field(init=False, default_factory=list)
@@ -49,7 +50,7 @@ class Generation:
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
-    fleet: Fleet = field(init=False)
+    fleet: ReplicaPool = field(init=False)
     progress: Progress = field(init=False)
 
     def plan(self) -> int:
@@ -63,7 +64,9 @@ class Generation:
             about = run.meta["agents"][name]
             if len(members) == 1:  # a conversation has two
                 about = {**about, "task": [task for task in about["task"] if task != "conversation"]}
-            header = Header(run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"])
+            header = RecordHeader(
+                run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
+            )
             path = run.records(name)
             repair_tail(path)
             done = Done.read(path, places, options.samples, header.digest)
@@ -139,9 +142,9 @@ class Generation:
                 await self.store.finish(writer)
             await self.cluster.stop()
 
-    def _make_fleet(self) -> Fleet:
+    def _make_fleet(self) -> ReplicaPool:
         options = self.options
-        return Fleet(
+        return ReplicaPool(
             self.cluster,
             self.scheduler,
             self.agents,
@@ -180,7 +183,7 @@ class Generation:
         async with self.fleet.admission.admit(unit.members):
             try:
                 self.progress.say(f"loading {' and '.join(dict.fromkeys(unit.members))}")
-                await asyncio.gather(*(self.fleet.loaded(member) for member in dict.fromkeys(unit.members)))
+                await asyncio.gather(*(self.fleet.load(member) for member in dict.fromkeys(unit.members)))
                 self._note_provenance(unit)
                 self.progress.say("")
                 if unit.is_pair:
@@ -201,7 +204,7 @@ class Generation:
         about = self.run.meta["agents"][unit.name]
         members = about.get("members", {unit.name: about})
         for name in dict.fromkeys(unit.members):
-            loaded = dict(self.scheduler.lanes[name].loaded or {})
+            loaded = dict(self.scheduler.dispatchers[name].provenance or {})
             members[name]["versions"] = loaded.pop("versions", {})
             members[name]["provenance"] = loaded
         self.run.save()
@@ -226,10 +229,10 @@ class Generation:
 
         await self._write_invalid(unit)
 
-        def items() -> Iterator[Item]:
+        def items() -> Iterator[AgentRequest]:
             for place, stimulus, row, sample in self._todo(unit):
                 if place not in self.run.invalid:
-                    yield Item(unit.name, row, stimulus, sample, seed, unit.name, order=place + 1)
+                    yield AgentRequest(unit.name, row, stimulus, sample, seed, unit.name, order=place + 1)
 
         stream = self.scheduler.stream(items())
         async with contextlib.aclosing(stream):
@@ -245,7 +248,7 @@ class Generation:
         for number, (place, stimulus, row, sample) in enumerate(self._todo(unit)):
             reason = self.run.invalid.get(place)
             if reason is not None:
-                item = Item(unit.name, row, stimulus, sample, seed, unit.name)
+                item = AgentRequest(unit.name, row, stimulus, sample, seed, unit.name)
                 item.status, item.error = "failed", reason
                 item.draw_seed()
                 self._write(unit, path, item, task_of(row))
@@ -253,8 +256,8 @@ class Generation:
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, unit: Unit, path: Path, item: Item, task: str) -> None:
-        self.store.put(path, unit.header.record(item, task), item.status)
+    def _write(self, unit: Unit, path: Path, item: AgentRequest, task: str) -> None:
+        self.store.put(path, unit.header.line(item, task), item.status)
 
     async def _converse(self, unit: Unit) -> None:
         seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
@@ -297,7 +300,7 @@ class Generation:
 
     def _rules(self, unit: Unit) -> dict[ConversationType, Rules]:
         """What is done about bad turns in the pair's conversations, by their type."""
-        chosen = pair_settings.make(unit.name, self.options.settings.get(unit.name))
+        chosen = policies.pair_settings(unit.name, self.options.settings.get(unit.name))
         members = [self.agents[member] for member in unit.members]
         return {
             kind: Rules(chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts)

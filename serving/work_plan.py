@@ -10,13 +10,13 @@ from typing import Any
 from agents.catalogue import Entry
 from agents.errors import AgentStoppedError
 from serving.runs.eligibility import Kind, is_asked
+from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import Done
 from serving.scheduling.placement import Device
-from serving.scheduling.request import Header
 
 
 @dataclass(slots=True)
-class Options:
+class GenerateOptions:
     """What the command line says."""
 
     source: Path
@@ -46,7 +46,7 @@ class Unit:
     name: str
     members: tuple[str, ...]
     about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
-    header: Header
+    header: RecordHeader
     done: Done
     total: int = 0
     error: AgentStoppedError | None = None

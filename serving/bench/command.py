@@ -26,9 +26,9 @@ from serving.bench.meter import Job
 from serving.bench.results import Device, Failed, Limits, Measured, Result
 from serving.bench.sweep import Sweep
 from serving.runs.atomic_files import replacing
+from serving.runs.record_lines import now
 from serving.scheduling import interrupts
 from serving.scheduling.placement import Device as Choice
-from serving.scheduling.request import now
 from serving.scheduling.worker import describe
 
 STIMULI = 1024  # of each kind

@@ -31,9 +31,10 @@ from serving.bench import apart, remembered, stimuli, sweep
 from serving.bench.results import EndToEnd, Failed, Measured, Packed, Part
 from serving.bench.steady import FEWEST, LONGEST, MEASURED, WARM
 from serving.bench.table import rate, workers
+from serving.runs.record_lines import RecordHeader
 from serving.scheduling import worker_process as process
 from serving.scheduling.placement import Device, Need, Node, fits
-from serving.scheduling.request import Header, Item
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.worker import describe
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from serving.runs.store import Store
     from serving.scheduling.cluster import Cluster
-    from serving.scheduling.replicas import Fleet
+    from serving.scheduling.replicas import ReplicaPool
     from serving.scheduling.scheduler import Scheduler
 
 REPLICAS = (1, 2, 4)
@@ -122,7 +123,7 @@ class Delivered:
     sizes: list[int] = field(default_factory=list)
     _worker: object = None
 
-    def add(self, item: Item) -> None:
+    def add(self, item: AgentRequest) -> None:
         """Note an item. All of a batch come one after the other and have the same object as ``worker``."""
         if not self.times or item.worker is not self._worker:
             self._worker = item.worker
@@ -237,13 +238,13 @@ class _Run:
         agent.attempts = 1
         return agent
 
-    def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[Fleet, Scheduler]:
+    def _fleet(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> tuple[ReplicaPool, Scheduler]:
         """A fleet that has admitted the agents together; nothing is loaded. Raises InputError if they cannot fit."""
-        from serving.scheduling.replicas import Fleet
+        from serving.scheduling.replicas import ReplicaPool
         from serving.scheduling.scheduler import Scheduler
 
         job, scheduler, names = self.job, Scheduler(), [one.agent for one in those]
-        fleet = Fleet(
+        fleet = ReplicaPool(
             cluster,
             scheduler,
             {one.agent: self._agent(one) for one in those},
@@ -260,7 +261,7 @@ class _Run:
     async def _loaded(self, cluster: Cluster, those: Sequence[Measured], replicas: int) -> AsyncIterator[Scheduler]:
         fleet, scheduler = self._fleet(cluster, those, replicas)
         try:
-            await asyncio.gather(*(fleet.loaded(one.agent) for one in those))
+            await asyncio.gather(*(fleet.load(one.agent) for one in those))
             await self._settled()
             yield scheduler
         finally:
@@ -314,11 +315,14 @@ class _Run:
 
     async def _answer(self, scheduler: Scheduler, store: Store, one: Measured, delivered: Delivered) -> None:
         """Answer the set again and again, as ``generate`` answers one."""
-        path, header = self.job.folder / f"{one.agent}.records", Header("0" * 12, "machine", one.digest, None, None)
+        path, header = (
+            self.job.folder / f"{one.agent}.records",
+            RecordHeader("0" * 12, "machine", one.digest, None, None),
+        )
         async with aclosing(scheduler.stream(items(one.agent, self._stimuli(one)))) as stream:
             async for item in stream:
                 delivered.add(item)
-                store.put(path, header.record(item, one.task), item.status)
+                store.put(path, header.line(item, one.task), item.status)
                 await store.room()
 
     def _stimuli(self, one: Measured) -> list[Stimulus]:
@@ -365,14 +369,14 @@ def _used(root: int) -> float:
     return sum(seconds.get(process, 0.0) for process in found - {root})
 
 
-def items(agent: str, shown: Iterable[Stimulus]) -> Iterator[Item]:
+def items(agent: str, shown: Iterable[Stimulus]) -> Iterator[AgentRequest]:
     """Items for the stimuli in turn, without an end; of conversations for one turn each."""
     asked = []
     for stimulus in shown:
         turn = len(stimulus.history) if isinstance(stimulus, ConversationStimulus) else None
         asked.append((canon.canonical(stimulus), stimulus.id, turn, stimuli.options(stimulus) or None))
     for order, (row, name, turn, options) in enumerate(itertools.cycle(asked), start=1):
-        yield Item(agent, row, name, 0, 0, agent, turn, options, order)
+        yield AgentRequest(agent, row, name, 0, 0, agent, turn, options, order)
 
 
 def _at_once(one: Measured) -> int:

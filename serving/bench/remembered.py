@@ -25,8 +25,8 @@ from agents.errors import StorageError
 from serving.bench import machine
 from serving.bench.results import Measured
 from serving.runs.atomic_files import write_json
+from serving.runs.record_lines import now
 from serving.runs.run import digest
-from serving.scheduling.request import now
 
 SCHEMA = "turinglike.batch-sizes/1"
 ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time

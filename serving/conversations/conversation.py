@@ -28,8 +28,8 @@ from agents.language.filters.policies import Judgement
 from agents.language.filters.settings import FilterSettings, Policy
 from agents.stimuli import ConversationStimulus, parse_row
 from serving.conversations import turns
-from serving.conversations.scenario import SIDES, cast
-from serving.scheduling.request import Item
+from serving.conversations.scenario import SIDES, draw_scenario
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
 STRIDE = 10_000
@@ -71,18 +71,20 @@ class Conversation:
     _batches: list[int] = field(init=False, default_factory=list)
     _raws: list[Any] = field(init=False, default_factory=list)
 
-    async def run(self, scheduler: Scheduler) -> Item:
+    async def run(self, scheduler: Scheduler) -> AgentRequest:
         """Hold the conversation. Raises AgentStoppedError if one of the two stops."""
         stimulus = parse_row(self.row)
         assert isinstance(stimulus, ConversationStimulus)
-        whole = Item(self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name, order=self.order)
+        whole = AgentRequest(
+            self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name, order=self.order
+        )
         whole.sha256 = hashlib.sha256(self.row).hexdigest()
         if stimulus.mode == "burst":  # to hold it in turns would be an answer to another stimulus
             whole.draw_seed()
             whole.status, whole.error = "failed", ("unsupported_mode", "only ping-pong conversations are held")
             return whole
         for whole.attempt in range(self.rules.attempts):
-            shown = cast(stimulus, whole.draw_seed())
+            shown = draw_scenario(stimulus, whole.draw_seed())
             self._messages.clear()
             self._raws.clear()
             found = await self._hold(scheduler, shown, whole)
@@ -101,7 +103,9 @@ class Conversation:
             whole.worker = {**whole.worker, "batch_size": round(sum(self._batches) / len(self._batches))}
         return whole
 
-    async def _hold(self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item) -> list[dict[str, Any]]:
+    async def _hold(
+        self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: AgentRequest
+    ) -> list[dict[str, Any]]:
         """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found; where an
         agent's own end it, what these found in the turn's last attempt."""
         assert stimulus.who_starts is not None
@@ -126,7 +130,7 @@ class Conversation:
         return [{**turns.verdict(one), "rejected": False} for one in found]
 
     async def _turn(
-        self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: Item, side: int, turn: int
+        self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: AgentRequest, side: int, turn: int
     ) -> tuple[Mapping[str, Any], list[Judgement]]:
         """One turn: its journal line, and for which findings the conversation ends with it.
 
@@ -175,7 +179,7 @@ class Conversation:
 
     async def _ask(
         self, scheduler: Scheduler, stimulus: ConversationStimulus, side: int, turn: int, first_attempt: int
-    ) -> Item:
+    ) -> AgentRequest:
         return await scheduler.answer(
             self.pair[side],
             turns.shown(stimulus, self._messages),
@@ -188,7 +192,7 @@ class Conversation:
             first_attempt=first_attempt,
         )
 
-    def _line(self, item: Item, attempt: int) -> bytes:
+    def _line(self, item: AgentRequest, attempt: int) -> bytes:
         """The journal's line of a turn."""
         return orjson.dumps(
             {
@@ -207,7 +211,7 @@ class Conversation:
             option=orjson.OPT_APPEND_NEWLINE,
         )
 
-    def _add(self, whole: Item, done: Mapping[str, Any]) -> None:
+    def _add(self, whole: AgentRequest, done: Mapping[str, Any]) -> None:
         """Add one turn's cost and rejected attempts to the whole."""
         whole.attempts += done["attempts"]
         self._raws.append(done["raw"])

@@ -35,8 +35,9 @@ from agents.language.filters.policies import THRESHOLDS
 from agents.language.filters.settings import MEASURE, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations import turns
-from serving.conversations.scenario import SIDES, cast
-from serving.scheduling.request import Header, Item
+from serving.conversations.scenario import SIDES, draw_scenario
+from serving.runs.record_lines import RecordHeader
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
 PERSON = re.compile(r"human(?::[^\s~]{1,100})?")
@@ -52,7 +53,7 @@ class DialogueError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FlaggedMessage:
     """One message, and what the filters of conversations found in it."""
 
     message: Message
@@ -80,7 +81,7 @@ class Dialogue:
         who: str = "human",
         thresholds: FilterSettings = THRESHOLDS,
     ) -> None:
-        lane = scheduler.lanes.get(agent)
+        lane = scheduler.dispatchers.get(agent)
         if lane is None:
             raise AgentStoppedError(f"agent {agent} is not loaded")
         if "conversation" not in lane.agent.tasks:
@@ -95,10 +96,10 @@ class Dialogue:
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
         self._id = stimulus.id
-        self.stimulus = cast(stimulus, self._item().draw_seed())
-        self._said: list[Said] = []
+        self.stimulus = draw_scenario(stimulus, self._item().draw_seed())
+        self._said: list[FlaggedMessage] = []
         self._raws: list[Any] = []  # what the agent told of each message, null for the person's
-        self._answered: list[Item] = []  # with the attempts that the agent's own filters rejected or noted
+        self._answered: list[AgentRequest] = []  # with the attempts that the agent's own filters rejected or noted
         self._tried = 0  # the number of the next attempt at the present turn
         self._busy = False
 
@@ -112,22 +113,22 @@ class Dialogue:
         """Whether all exchanges have been made."""
         return len(self._said) >= self.stimulus.exchanges
 
-    def transcript(self) -> list[Said]:
+    def transcript(self) -> list[FlaggedMessage]:
         """What has been said, both speakers' messages."""
         return list(self._said)
 
-    async def open(self, deadline: float | None = None) -> list[Said]:
+    async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
         """What is said before the person speaks: the stimulus's opener, whoever says it, and the agent's message if it
         is the agent's turn. Nothing where the person is to begin, or where it has been said. Raises as :meth:`say`."""
         with self._at_work():
-            fresh: list[Said] = []
+            fresh: list[FlaggedMessage] = []
             if self._opens_with_opener():
                 opener = TurnAnswer(text=self.stimulus.opener or "", finish="opener")
                 fresh.append(self._heard(fresh, opener))
             await self._answer(fresh, deadline)
         return fresh
 
-    async def say(self, text: str, deadline: float | None = None) -> Said | None:
+    async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
         """The agent's answer to the person's message; None where that was the last message of the conversation.
 
         ``deadline`` in seconds. Raises DialogueError, AnswerError (the agent failed, every attempt was rejected by its
@@ -144,7 +145,7 @@ class Dialogue:
             await self._answer(fresh, deadline)
         return fresh[1] if len(fresh) > 1 else None
 
-    def record(self, header: Header) -> bytes:
+    def record(self, header: RecordHeader) -> bytes:
         """The record of what has been said so far: one line of JSON with its newline. ``header`` is the agent's.
 
         In the record's ``raw`` stand what was drawn, the person's side (``person``) and, if the agent tells anything,
@@ -171,11 +172,11 @@ class Dialogue:
         found = turns.judge_whole(self.stimulus, messages, MEASURE, self._thresholds, prompts)
         if messages and found:
             whole.attempts.append(whole.rejected_attempt([turns.verdict(one) for one in found]))
-        return header.record(whole, "conversation")
+        return header.line(whole, "conversation")
 
-    def _item(self) -> Item:
+    def _item(self) -> AgentRequest:
         """The whole conversation as an item: what its seed and its record are of."""
-        return Item(self._agent, self._row, self._id, self._sample, self._seed, self.name)
+        return AgentRequest(self._agent, self._row, self._id, self._sample, self._seed, self.name)
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -196,14 +197,14 @@ class Dialogue:
         assert self.stimulus.who_starts is not None
         return (SIDES.index(self.stimulus.who_starts) + len(self._said) + ahead) % 2
 
-    def _heard(self, fresh: list[Said], answer: TurnAnswer) -> Said:
+    def _heard(self, fresh: list[FlaggedMessage], answer: TurnAnswer) -> FlaggedMessage:
         """The next message after ``fresh``, which are not part of the dialogue yet."""
         before = self._messages(fresh)
         side = self._side(len(fresh))
         message = turns.next_message(self.stimulus, before, side, self.speakers[side], answer)
         prompt = self._prompt(side, before)
         found = turns.judge_next(self.stimulus, before, side, message.text, MEASURE, self._thresholds, prompt)
-        return Said(message, tuple(one.verdict() for one in found))
+        return FlaggedMessage(message, tuple(one.verdict() for one in found))
 
     def _prompt(self, side: int, before: Sequence[Message]) -> str | None:
         """What the speaker on ``side`` was told, as it stands before its next message; a person is told nothing."""
@@ -212,7 +213,7 @@ class Dialogue:
         draw = Draw(0, self._sample, options={"speaker": SIDES[side]})
         return self._told(turns.shown(self.stimulus, before), draw)
 
-    async def _answer(self, fresh: list[Said], deadline: float | None) -> None:
+    async def _answer(self, fresh: list[FlaggedMessage], deadline: float | None) -> None:
         """Let the agent answer if it is its turn after ``fresh``; then they are all said."""
         turn = len(self._said) + len(fresh)
         raws: list[Any] = [None] * len(fresh)
@@ -237,7 +238,7 @@ class Dialogue:
         self._said += fresh
         self._raws += raws
 
-    def _usable(self, item: Item) -> TurnAnswer:
+    def _usable(self, item: AgentRequest) -> TurnAnswer:
         """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
         wrong = turns.unusable(item) if item.status == "ok" else None
         self._tried = item.first_attempt + item.attempt + (item.status == "rejected" or wrong is not None)
@@ -251,7 +252,7 @@ class Dialogue:
             raise AnswerError("bad_turn", wrong)
         return TurnAnswer.model_validate_json(item.answer or b"")
 
-    def _messages(self, fresh: list[Said]) -> list[Message]:
+    def _messages(self, fresh: list[FlaggedMessage]) -> list[Message]:
         return [one.message for one in (*self._said, *fresh)]
 
 

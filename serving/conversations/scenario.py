@@ -36,7 +36,7 @@ NAMES = (
 SIDES = ("A", "B")
 
 
-def cast(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
+def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
     """The stimulus with topic, names, personas and who starts filled in; what it gives itself stays.
 
     ``seed`` is the conversation's own. Each of the four has its own draw, so that giving one changes no other. Speakers
@@ -49,10 +49,10 @@ def cast(stimulus: ConversationStimulus, seed: int) -> ConversationStimulus:
     starts = drawn.choice(SIDES)
     found = {"topic": topic, "names": tuple(names), "personas": personas, "who_starts": starts}
     full = stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})
-    history = [one.model_copy(update={"speaker": called(one.speaker, full.names)}) for one in full.history]
+    history = [one.model_copy(update={"speaker": speaker_name(one.speaker, full.names)}) for one in full.history]
     return full.model_copy(update={"history": history}) if history else full
 
 
-def called(speaker: str, names: Sequence[str] | None) -> str:
+def speaker_name(speaker: str, names: Sequence[str] | None) -> str:
     """The name of a ``speaker`` who may be called "A" or "B", if neither is one of the ``names``."""
     return names[SIDES.index(speaker)] if names and speaker in SIDES and not {*SIDES} & {*names} else speaker

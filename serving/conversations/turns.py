@@ -1,7 +1,7 @@
 """Turns of a conversation: what is the same whether two agents talk or an agent and a person.
 
 Nothing is asked here: these are functions of a stimulus (with names and who starts, see
-``scenario.cast``) and of the messages that have been said about it. Sides are 0 for A and 1 for B.
+``scenario.draw_scenario``) and of the messages that have been said about it. Sides are 0 for A and 1 for B.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.answers import Message, TurnAnswer
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
 from agents.language.filters.settings import FilterSettings, Policy
 from agents.stimuli import ConversationStimulus, Utterance
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 
 def drawn(stimulus: ConversationStimulus) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def verdict(judgement: Judgement) -> dict[str, Any]:
     return {"filter": found.filter, "rejected": found.rejected, "found": found.found}
 
 
-def unusable(item: Item) -> str | None:
+def unusable(item: AgentRequest) -> str | None:
     """What keeps a turn from being said to the other speaker, or None."""
     try:
         said = TurnAnswer.model_validate_json(item.answer or b"")

@@ -37,7 +37,7 @@ from pydantic import ValidationError
 from agents.answers import ConversationAnswer
 from agents.errors import InputError
 from agents.stimuli import Task
-from serving.conversations.scenario import SIDES, called
+from serving.conversations.scenario import SIDES, speaker_name
 from serving.export.registry import Selection, misfit
 from serving.runs.display_text import count, esc
 from serving.runs.output_paths import MODIFIED
@@ -227,7 +227,7 @@ def _talk(record: Record, row: Row) -> _Talk | None:
 def _history(record: Record, row: Row, names: Any) -> list[tuple[str, str]]:
     names = names if isinstance(names, list) and len(names) == len(SIDES) else None
     try:
-        return [(called(str(one["speaker"]), names), str(one["text"])) for one in row.get("history") or ()]
+        return [(speaker_name(str(one["speaker"]), names), str(one["text"])) for one in row.get("history") or ()]
     except (KeyError, TypeError):
         raise misfit(record, "stimulus", "its history is no list of messages") from None
 

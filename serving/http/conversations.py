@@ -22,7 +22,7 @@ from pydantic.config import JsonDict
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import ConversationStimulus, Word
-from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, Said
+from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
 from serving.http.bodies import Body, invalid, parse
 from serving.http.errors import ApiError
 from serving.http.failed_answers import documented, failure
@@ -347,7 +347,7 @@ def _talk(talks: Talks, talk: str, found: _Open) -> Talk:
     )
 
 
-def _spoken(said: Said) -> Spoken:
+def _spoken(said: FlaggedMessage) -> Spoken:
     flags = [RecordedVerdict(filter=one.filter, rejected=one.rejected, found=one.found) for one in said.flags]
     return Spoken(**said.message.model_dump(), flags=flags)
 

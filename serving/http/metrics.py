@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from serving.http.guard import Seen
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -59,7 +59,7 @@ class Metrics:
         self._requests.labels(method, route, str(seen.status)).inc()
         self._latency.labels(route).observe(seen.seconds)
 
-    def answered(self, agent: str, item: Item) -> None:
+    def answered(self, agent: str, item: AgentRequest) -> None:
         """Count an answer."""
         self._answers.labels(agent, item.status).inc()
         rejected = sum(any(verdict["rejected"] for verdict in one["verdicts"]) for one in item.attempts)

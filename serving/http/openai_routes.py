@@ -24,14 +24,14 @@ from fastapi.responses import StreamingResponse
 from agents import seeds
 from agents.contract import Agent
 from agents.stimuli import ConversationStimulus, Stimulus, Task
-from serving.conversations.scenario import SIDES, cast
+from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import checked_stimulus, parse
 from serving.http.errors import ApiError
 from serving.http.failed_answers import documented, failure
 from serving.http.native import JSON, request_body, unless_gone
 from serving.http.openai_bodies import MOST_IMAGE, ChatRequest, CompletionRequest, Given
 from serving.http.service import Service
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 LOOKING: tuple[Task, ...] = ("image_captioning", "color_estimation", "object_detection", "attention_prediction")
 TALKING: tuple[Task, ...] = ("conversation", "word_association")
@@ -233,7 +233,7 @@ def _conversation(
     )
     assert isinstance(stimulus, ConversationStimulus)
     run_seed = service.options.seed if seed is None else seed
-    names = cast(stimulus, seeds.derive(run_seed, agent, stimulus.id, 0, None, 0)).names
+    names = draw_scenario(stimulus, seeds.derive(run_seed, agent, stimulus.id, 0, None, 0)).names
     assert names is not None
     history = [{"speaker": names[SIDES.index(side)], "text": text} for side, text in said]
     row = {**stimulus.model_dump(exclude_defaults=True), "names": names, "who_starts": said[0][0], "history": history}
@@ -309,7 +309,7 @@ def _envelope(form: Form, name: str, answer_id: str, created: int, digest: str) 
     }
 
 
-async def _answers(service: Service, name: str, question: Question, count: int, seed: int | None) -> list[Item]:
+async def _answers(service: Service, name: str, question: Question, count: int, seed: int | None) -> list[AgentRequest]:
     """Samples 0 to ``count`` - 1; if one cannot be had, the others are given up."""
     tasks = [
         asyncio.create_task(service.answer(name, question.stimulus, files=question.files, sample=sample, seed=seed))
@@ -339,7 +339,7 @@ def _said(task: Task, answer: bytes) -> tuple[str, Finish]:
     return text, FINISH.get((said.get("finish") or "").partition(";")[0], "stop")
 
 
-def _usage(items: Sequence[Item]) -> dict[str, int] | None:
+def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
     """Numbers of tokens where the agent tells them of every answer; null is what is not known."""
     asked, said = 0, 0
     for item in items:

@@ -22,8 +22,8 @@ from serving.http import connections
 from serving.http.app import create_app
 from serving.http.guard import LOOPBACK, Rules, Seen
 from serving.http.service import ServeOptions, Service
+from serving.runs.record_lines import now
 from serving.scheduling import worker_process
-from serving.scheduling.request import now
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN = 20.0

@@ -22,11 +22,12 @@ from serving.conversations.scenario import SIDES
 from serving.http.errors import ApiError
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
+from serving.runs.record_lines import RecordHeader
 from serving.runs.run import digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.placement import Device
-from serving.scheduling.replicas import Fleet
-from serving.scheduling.request import Header, Item
+from serving.scheduling.replicas import ReplicaPool
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import describe
 
@@ -60,7 +61,7 @@ class _Counted(Scheduler):
         super().__init__(run_seed)
         self._metrics = metrics
 
-    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **asked: Any) -> Item:
+    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **asked: Any) -> AgentRequest:
         try:
             item = await super().answer(agent, stimulus, sample, **asked)
         except (AnswerError, AgentStoppedError):
@@ -84,7 +85,7 @@ class Service:
         self.run = secrets.token_hex(6)
         self.scheduler: Scheduler = _Counted(options.seed, self.metrics)
         self.draining = False
-        self.headers: dict[str, Header] = {}
+        self.headers: dict[str, RecordHeader] = {}
         self._described = {name: digest([(options.entries[name], agent)]) for name, agent in agents.items()}
         self._active: Counter[str] = Counter()
         self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}
@@ -93,9 +94,9 @@ class Service:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
         self._root = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
-        self._fleet: Fleet
+        self._fleet: ReplicaPool
         for name, about in self._described.items():
-            self.headers[name] = Header(
+            self.headers[name] = RecordHeader(
                 self.run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
 
@@ -107,7 +108,7 @@ class Service:
         for name, lacking in self._errors.items():
             self._log_failed(name, lacking)
         await self._cluster.start()
-        self._fleet = Fleet(
+        self._fleet = ReplicaPool(
             self._cluster, self.scheduler, usable, options.entries, options.settings, self._root.name,
             options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
         )  # fmt: skip
@@ -143,7 +144,7 @@ class Service:
 
     async def _load(self, name: str) -> None:
         try:
-            await self._fleet.loaded(name)
+            await self._fleet.load(name)
         except Exception as error:
             self._errors[name] = str(error) if isinstance(error, TuringlikeError) else describe(error)
             self._log_failed(name, self._errors[name])
@@ -156,12 +157,12 @@ class Service:
         return {name: self._state(name) for name in self.agents}
 
     def _state(self, name: str) -> dict[str, Any]:
-        lane = self.scheduler.lanes.get(name)
+        lane = self.scheduler.dispatchers.get(name)
         error = self._errors.get(name) or (str(lane.stopped) if lane is not None and lane.stopped else None)
         if error is not None:
             return {"state": "failed", "error": error}
-        if lane is not None and lane.loaded is not None:
-            return {"state": "ready" if lane.workers else "restarting"}
+        if lane is not None and lane.provenance is not None:
+            return {"state": "ready" if lane.loaded_workers else "restarting"}
         return {"state": "loading" if name in self._tasks else "not loaded"}
 
     @property
@@ -229,7 +230,7 @@ class Service:
         sample: int = 0,
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> Item:
+    ) -> AgentRequest:
         """One answer, within a :meth:`place` of the agent's queue; to a conversation, the message after its history,
         of the one who did not speak last. Raises ApiError."""
         self.check(name, stimulus)
@@ -271,7 +272,7 @@ class Service:
 
     async def loaded(self, name: str, until: float) -> None:
         """Wait until the agent can be asked. Raises ApiError."""
-        if name in self.scheduler.lanes and self._state(name)["state"] != "loading":
+        if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
             return
         try:
             async with asyncio.timeout_at(until):
@@ -281,20 +282,20 @@ class Service:
         if self._state(name)["state"] == "failed":
             raise ApiError(503, "agent_failed", f"agent {name} could not be loaded; GET /ready says why")
 
-    def record(self, item: Item) -> bytes:
+    def record(self, item: AgentRequest) -> bytes:
         """The item's record, one line of JSON."""
         task = self._task(item)
         if task == "conversation" and item.answer is not None:
             item = replace(item, answer=_as_conversation(item).model_dump_json().encode())
-        return self.headers[item.agent].record(item, task)
+        return self.headers[item.agent].line(item, task)
 
-    def _task(self, item: Item) -> str:
+    def _task(self, item: AgentRequest) -> str:
         tasks = self.agents[item.agent].tasks
         return tasks[0] if len(tasks) == 1 else task_of(item.row)
 
     async def stream(
         self, name: str, asked: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
-    ) -> AsyncGenerator[Item, None]:
+    ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
         At most half of the agent's queue is taken by one stream, and what others leave of it, but always one place: the
@@ -302,7 +303,7 @@ class Service:
         """
         source = iter(asked)
         share = max(1, self.options.queue // 2)
-        tasks: set[asyncio.Task[Item]] = set()
+        tasks: set[asyncio.Task[AgentRequest]] = set()
         try:
             while True:
                 while not tasks or (len(tasks) < share and self._active[name] < self.options.queue):
@@ -320,7 +321,7 @@ class Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _placed(self, name: str, work: Coroutine[Any, Any, Item]) -> asyncio.Task[Item]:
+    def _placed(self, name: str, work: Coroutine[Any, Any, AgentRequest]) -> asyncio.Task[AgentRequest]:
         """A task that has a place in the agent's queue until it is done."""
         self._active[name] += 1
         task = asyncio.create_task(work)
@@ -329,11 +330,13 @@ class Service:
 
     async def _or_failed(
         self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
-    ) -> Item:
+    ) -> AgentRequest:
         try:
             return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
         except ApiError as error:
-            item = Item(name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed)
+            item = AgentRequest(
+                name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed
+            )
             item.draw_seed()
             item.status, item.error = "failed", (error.code, error.message)
             return item
@@ -346,7 +349,7 @@ def _next_side(stimulus: ConversationStimulus) -> int:
     return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
 
 
-def _as_conversation(item: Item) -> ConversationAnswer:
+def _as_conversation(item: AgentRequest) -> ConversationAnswer:
     """One message that was asked for, in the form that a record has of conversations."""
     stimulus = parse_row(item.row)
     assert isinstance(stimulus, ConversationStimulus)

@@ -36,8 +36,8 @@ from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
 from serving.runs.reader import RUN_SCHEMA, RunFolder
+from serving.runs.record_lines import now
 from serving.runs.records import validate
-from serving.scheduling.request import now
 
 SCHEMA = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}

@@ -24,7 +24,7 @@ from agents.tasks import MODES
 from serving.runs.atomic_files import replacing, write_json
 from serving.runs.checking import check_set
 from serving.runs.index import Builder, Index, Reasons, merge, rebuild, without_repeats
-from serving.scheduling.request import now
+from serving.runs.record_lines import now
 
 SCHEMA = "turinglike.run/1"
 OLD_SCHEMA = "understudy.run/1"  # the same, before the project was renamed

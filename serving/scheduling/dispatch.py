@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -25,10 +26,10 @@ import orjson
 from agents import answers, stimuli
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from serving.scheduling.queue import Waiting
+from serving.scheduling.queue import RequestQueue
 from serving.scheduling.ray_workers import WorkerLost
-from serving.scheduling.request import Item, now
-from serving.scheduling.worker import Batch, Result, Work, describe
+from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
 
 LINGER = 0.004
 DEATHS = 3
@@ -38,14 +39,14 @@ RELOADS = 3
 LONGEST = 60.0  # seconds between two attempts to load a lost worker
 
 
-class LaneWorker(Protocol):
+class ReplicaWorker(Protocol):
     """What a lane needs of a worker; :class:`serving.scheduling.ray_workers.RemoteWorker` is one."""
 
     host: str
     device: str
 
     async def start(self, timeout: float) -> dict[str, Any]: ...
-    async def call(self, works: list[Work], timeout: float) -> Batch: ...
+    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply: ...
     def kill(self) -> None: ...
 
 
@@ -53,16 +54,16 @@ class LaneWorker(Protocol):
 class _Slot:
     """A worker, its place, and the batches that it has in hand."""
 
-    worker: LaneWorker
+    worker: ReplicaWorker
     place: int
-    calls: dict[int, list[Item]] = field(default_factory=dict)
+    calls: dict[int, list[AgentRequest]] = field(default_factory=dict)
     lost: bool = False
     alone: bool = False  # answers a suspect, and takes nothing beside it
     crowded: set[int] = field(default_factory=set)  # calls that have not been alone all the time
 
 
 @dataclass(slots=True)
-class Breaker:
+class CircuitBreaker:
     """Counts failures with one code: from the first item on, and in a row."""
 
     seen: int = 0
@@ -81,17 +82,17 @@ class Breaker:
         return self.row == self.seen == FIRST or self.row >= IN_A_ROW
 
 
-class Lane:
+class Dispatcher:
     """The queue and the workers of one agent.
 
     ``make_worker`` gives a fresh, unstarted worker. ``timeout`` is for one batch, ``load_timeout`` for loading, in
-    seconds. ``loaded`` is what the first worker that was loaded told of itself.
+    seconds. ``provenance`` is what the first worker that was loaded told of itself.
     """
 
     def __init__(
         self,
         agent: Agent[Any],
-        make_worker: Callable[[], LaneWorker],
+        make_worker: Callable[[], ReplicaWorker],
         *,
         batch_size: int | None = None,
         timeout: float = 600.0,
@@ -105,24 +106,24 @@ class Lane:
         self.depth = max(1, agent.max_in_flight) if self.continuous else 2
         self.timeout = timeout
         self.load_timeout = load_timeout
-        self.loaded: dict[str, Any] | None = None
+        self.provenance: dict[str, Any] | None = None
         self.stopped: AgentStoppedError | None = None
         self._make_worker = make_worker
-        self._queue = Waiting(sticky=self.continuous)
-        self._suspects: deque[Item] = deque()
+        self._queue = RequestQueue(sticky=self.continuous)
+        self._suspects: deque[AgentRequest] = deque()
         self._slots: list[_Slot] = []
-        self._breaker = Breaker() if breaker else None
+        self._breaker = CircuitBreaker() if breaker else None
         self._ids = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def waiting(self) -> int:
+    def queued(self) -> int:
         """Items that no worker has yet."""
         return len(self._queue) + len(self._suspects)
 
     @property
-    def workers(self) -> int:
+    def loaded_workers(self) -> int:
         """How many are loaded; fewer than were asked for while lost ones are being replaced."""
         return len(self._slots)
 
@@ -147,7 +148,7 @@ class Lane:
     async def _spawn(self, place: int) -> None:
         worker = self._make_worker()
         loaded = await worker.start(self.load_timeout)
-        self.loaded = self.loaded or loaded
+        self.provenance = self.provenance or loaded
         if self.stopped is not None:
             worker.kill()
             return
@@ -174,7 +175,7 @@ class Lane:
             if self._breaker is None:
                 pause = min(2 * pause, LONGEST)
 
-    def submit(self, item: Item) -> None:
+    def submit(self, item: AgentRequest) -> None:
         """Queue an item. :meth:`pump` sends it on."""
         if self.stopped is not None:
             item.status = "unanswered"
@@ -213,7 +214,7 @@ class Lane:
         is_full = slot.alone or len(slot.calls) >= self.depth
         return is_full, not self._suspects and not self._queue.has(slot.place), len(slot.calls)
 
-    def _stale(self, item: Item) -> bool:
+    def _stale(self, item: AgentRequest) -> bool:
         """Nobody waits for it any more, or its time is over: then it fails."""
         if item.dropped:
             return True
@@ -231,7 +232,7 @@ class Lane:
         self._timer = None
         self.pump()
 
-    def _send(self, slot: _Slot, items: list[Item]) -> None:
+    def _send(self, slot: _Slot, items: list[AgentRequest]) -> None:
         if items:
             call = next(self._ids)
             slot.calls[call] = items
@@ -250,9 +251,9 @@ class Lane:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
-    async def _call(self, slot: _Slot, call: int, items: list[Item]) -> None:
+    async def _call(self, slot: _Slot, call: int, items: list[AgentRequest]) -> None:
         now = asyncio.get_running_loop().time()
-        works: list[Work] = []
+        works: list[PackedRequest] = []
         for item in items:
             item.waiting += now - item.since
             works.append((item.row, item.files, item.draw_seed(), item.sample, item.attempt, item.options))
@@ -265,8 +266,8 @@ class Lane:
             return
         except Exception as error:
             # The call itself failed (a reply that cannot be sent between processes, say): these items have no answer.
-            failed: Result = ("worker_failed", " ".join(str(error).split())[:500], None, None, 0.0)
-            batch = Batch([failed] * len(items), 0.0, len(items))
+            failed: PackedReply = ("worker_failed", " ".join(str(error).split())[:500], None, None, 0.0)
+            batch = BatchReply([failed] * len(items), 0.0, len(items))
         if slot.calls.pop(call, None) is not None:
             slot.alone = False
             crowded = call in slot.crowded
@@ -302,11 +303,11 @@ class Lane:
             self._track(self._replace(slot.place))
             self.pump()
 
-    def _deliver(self, slot: _Slot, items: list[Item], batch: Batch, crowded: bool) -> None:
+    def _deliver(self, slot: _Slot, items: list[AgentRequest], batch: BatchReply, crowded: bool) -> None:
         if batch.limit is not None:
             self.batch_size = min(self.batch_size, batch.limit)
         worker = {"host": slot.worker.host, "device": slot.worker.device, "batch_size": batch.size}
-        created, responding = now(), round(batch.responding, 6)
+        created, responding = time.time(), round(batch.responding, 6)
         for item, (code, message, raw, sha256, preparing) in zip(items, batch.results, strict=True):
             if item.dropped:
                 continue
@@ -329,7 +330,7 @@ class Lane:
                     item.status, item.answer, item.error = "failed", None, ("filter_failed", describe(error))
             self._finish(item)
 
-    def _rejected(self, item: Item) -> bool:
+    def _rejected(self, item: AgentRequest) -> bool:
         """Run the filters; whether the item has gone back into the queue for its next attempt."""
         stimulus = stimuli.parse_row(item.row)
         model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
@@ -350,7 +351,7 @@ class Lane:
         self.submit(item)
         return True
 
-    def _finish(self, item: Item) -> None:
+    def _finish(self, item: AgentRequest) -> None:
         if self.stopped is not None:
             item.status, item.answer, item.error = "unanswered", None, None
         elif self._breaker is not None and self._breaker.note(item.error[0] if item.error else None):
@@ -363,7 +364,7 @@ class Lane:
             return
         self._put(item)
 
-    def _put(self, item: Item) -> None:
+    def _put(self, item: AgentRequest) -> None:
         if item.sink is not None and not item.dropped:
             item.sink.put(item)
 

@@ -13,12 +13,12 @@ import itertools
 from collections.abc import Collection
 from hashlib import blake2b
 
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
-_Entry = tuple[int, int, Item]
+_Entry = tuple[int, int, AgentRequest]
 
 
-class Waiting:
+class RequestQueue:
     """A queue by the items' ``order``. With ``sticky``, turns of conversations wait for one place."""
 
     def __init__(self, sticky: bool) -> None:
@@ -31,20 +31,20 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._free) + sum(map(len, self._bound.values()))
 
-    def push(self, item: Item) -> None:
+    def push(self, item: AgentRequest) -> None:
         self._put((item.order, next(self._ids), item))
 
     def has(self, place: int) -> bool:
         """Whether anything waits that the worker at ``place`` may take."""
         return bool(self._free or self._bound.get(place))
 
-    def oldest(self, place: int) -> Item:
+    def oldest(self, place: int) -> AgentRequest:
         """The item that the worker at ``place`` is to take next; it stays."""
         return self._next(place)[0][2]
 
-    def pop(self, count: int, place: int) -> list[Item]:
+    def pop(self, count: int, place: int) -> list[AgentRequest]:
         """The next items for the worker at ``place``, at most ``count``."""
-        found: list[Item] = []
+        found: list[AgentRequest] = []
         while len(found) < count and self.has(place):
             found.append(heapq.heappop(self._next(place))[2])
         return found
@@ -60,7 +60,7 @@ class Waiting:
         for entry in entries:
             self._put(entry)
 
-    def clear(self) -> list[Item]:
+    def clear(self) -> list[AgentRequest]:
         """Take everything out."""
         entries = sorted([*self._free, *(entry for heap in self._bound.values() for entry in heap)])
         self._free.clear()
@@ -79,7 +79,7 @@ class Waiting:
         return min((heap for heap in (bound, self._free) if heap), key=lambda heap: heap[0][:2])
 
 
-def home(item: Item, places: Collection[int]) -> int:
+def home(item: AgentRequest, places: Collection[int]) -> int:
     """The place of an item's conversation, of several."""
     conversation = f"{item.name}\n{item.stimulus}\n{item.sample}"
     return max(places, key=lambda place: blake2b(f"{place}\n{conversation}".encode(), digest_size=8).digest())

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
-from serving.scheduling.worker import Batch, FatalDeviceError, Spec, Work, Worker, host, same_file
+from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec, host, same_file
 
 Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
 
@@ -29,10 +29,10 @@ class WorkerLost(Exception):
         self.cause: Cause = cause
 
 
-class Host:
+class WorkerActor:
     """The actor's class. Its methods are asynchronous: several calls are under way at once."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: WorkerSpec) -> None:
         self.worker = Worker(spec)
         worker_process.begin(continuous=self.worker.agent.continuous())
 
@@ -46,10 +46,10 @@ class Host:
     async def load(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.worker.load)
 
-    async def answer(self, works: Sequence[Work]) -> Batch:
+    async def answer(self, works: Sequence[PackedRequest]) -> BatchReply:
         return await self.worker.answer(works)
 
-    async def answer_one(self, work: Work) -> Batch:
+    async def answer_one(self, work: PackedRequest) -> BatchReply:
         return await self.worker.answer_one(work)
 
 
@@ -57,7 +57,7 @@ class Host:
 class RemoteWorker:
     """One actor. ``start`` it, ``call`` it, ``kill`` it; ``load_locks`` serialises the loads on one device."""
 
-    spec: Spec
+    spec: WorkerSpec
     memory: int
     gpu_share: float
     continuous: bool
@@ -102,7 +102,7 @@ class RemoteWorker:
         import ray
 
         return (
-            ray.remote(Host)
+            ray.remote(WorkerActor)
             .options(
                 num_cpus=0,
                 num_gpus=self.gpu_share,
@@ -115,7 +115,7 @@ class RemoteWorker:
             .remote(self.spec)
         )
 
-    async def call(self, works: list[Work], timeout: float) -> Batch:
+    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply:
         """Answer one batch (one work, for a continuous engine). Raises WorkerLost."""
         if not self.shares_disk:
             works = await asyncio.to_thread(self._with_files, works)
@@ -124,14 +124,14 @@ class RemoteWorker:
         ref = actor.answer_one.remote(works[0]) if self.continuous else actor.answer.remote(tuple(works))
         try:
             async with asyncio.timeout(timeout):
-                batch: Batch = await self._await(ref)
+                batch: BatchReply = await self._await(ref)
                 return batch
         except TimeoutError:
             raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
 
-    def _with_files(self, works: list[Work]) -> list[Work]:
+    def _with_files(self, works: list[PackedRequest]) -> list[PackedRequest]:
         """The same works with the bytes of their images, for a machine that does not see the driver's files."""
-        sent: list[Work] = []
+        sent: list[PackedRequest] = []
         read: dict[bytes, Mapping[str, bytes]] = {}
         for row, _, *rest in works:
             if row not in read:

@@ -11,15 +11,15 @@ from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.dispatch import Lane
+from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.placement import Admission, Device, Need, gpu_share, replicas_for
 from serving.scheduling.ray_workers import RemoteWorker
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import Spec
+from serving.scheduling.worker import WorkerSpec
 
 
 @dataclass(slots=True)
-class Fleet:
+class ReplicaPool:
     """Loads agents into lanes of ``scheduler`` on the workers of ``cluster``, which has started.
 
     ``root`` is the folder that image paths are relative to, ``probe`` a file by which a worker on another machine is
@@ -65,7 +65,7 @@ class Fleet:
         self.admission = Admission(nodes, needs)
         self.admission.check(units)
 
-    async def loaded(self, name: str) -> None:
+    async def load(self, name: str) -> None:
         """Load an agent, once. Raises AgentStoppedError."""
         if name not in self._loads:
             self._loads[name] = asyncio.create_task(self._load(name))
@@ -74,7 +74,7 @@ class Fleet:
     async def unload(self, name: str) -> None:
         """End an agent's workers, and its load if that is under way."""
         await self._end_loads(name)
-        if name in self.scheduler.lanes:
+        if name in self.scheduler.dispatchers:
             await self.scheduler.remove(name)
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class Fleet:
             share = gpu_share(need, min(node.gpu_memory for node in nodes if node.gpu_count))
         cpus = min(node.cpus for node in nodes) or 1
         together = sum(one.replicas for one in self.admission.needs.values()) if len(nodes) == 1 else need.replicas
-        spec = Spec(
+        spec = WorkerSpec(
             entry=self.entries[name],
             settings=self.settings.get(name, {}),
             root=self.root,
@@ -108,7 +108,7 @@ class Fleet:
         def worker() -> RemoteWorker:
             return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, self.probe)
 
-        lane = Lane(
+        lane = Dispatcher(
             agent,
             worker,
             batch_size=self.batch_size,

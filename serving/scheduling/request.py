@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -12,17 +11,16 @@ import orjson
 from agents import seeds
 
 Status = Literal["ok", "rejected", "failed", "unanswered"]
-SCHEMA = "turinglike.record/1"
 
 
 class Sink(Protocol):
     """Where finished items go."""
 
-    def put(self, item: Item) -> None: ...
+    def put(self, item: AgentRequest) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class AgentRequest:
     """One stimulus to be answered by one agent.
 
     ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
@@ -62,7 +60,7 @@ class Item:
     preparing: float = 0.0
     responding: float = 0.0
     worker: Mapping[str, Any] | None = None
-    created: str = ""
+    created: float = 0.0  # seconds since 1970
 
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
@@ -86,55 +84,3 @@ class Item:
             "raw": None if self.raw is None else orjson.Fragment(self.raw),
             "verdicts": verdicts,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The part of a record that all of one agent's records in a run share."""
-
-    run: str
-    kind: str
-    digest: str
-    checkpoint: str | None
-    revision: str | None
-    _provenance: orjson.Fragment = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        about = {"digest": self.digest, "checkpoint": self.checkpoint, "revision": self.revision}
-        object.__setattr__(self, "_provenance", orjson.Fragment(orjson.dumps(about)))
-
-    def record(self, item: Item, task: str) -> bytes:
-        """The item's record: one line of JSON with its newline."""
-        return orjson.dumps(
-            {
-                "schema": SCHEMA,
-                "run": self.run,
-                "task": task,
-                "stimulus": item.stimulus,
-                "stimulus_sha256": item.sha256,
-                "agent": item.name or item.agent,
-                "kind": self.kind,
-                "sample": item.sample,
-                "seed": item.seed,
-                "status": item.status,
-                "answer": None if item.answer is None else orjson.Fragment(item.answer),
-                "raw": None if item.raw is None else orjson.Fragment(item.raw),
-                "attempts": item.attempts,
-                "error": None if item.error is None else {"code": item.error[0], "message": item.error[1]},
-                "provenance": self._provenance,
-                "timing": {
-                    "waiting": round(item.waiting, 6),
-                    "preparing": round(item.preparing, 6),
-                    "responding": item.responding,
-                },
-                "worker": item.worker,
-                "created": item.created or now(),
-            },
-            option=orjson.OPT_APPEND_NEWLINE,
-        )
-
-
-def now() -> str:
-    """The time as records write it: ISO 8601, UTC, milliseconds."""
-    seconds = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"

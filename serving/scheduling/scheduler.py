@@ -16,18 +16,18 @@ from typing import Any
 from agents import stimuli
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus
-from serving.scheduling.dispatch import Lane
-from serving.scheduling.request import Item
+from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.request import AgentRequest
 
 
 class _Ready:
     """The finished items of one stream."""
 
     def __init__(self) -> None:
-        self.items: deque[Item] = deque()
+        self.items: deque[AgentRequest] = deque()
         self.wake = asyncio.Event()
 
-    def put(self, item: Item) -> None:
+    def put(self, item: AgentRequest) -> None:
         self.items.append(item)
         self.wake.set()
 
@@ -36,9 +36,9 @@ class _Promise:
     """The one finished item of ``answer``."""
 
     def __init__(self) -> None:
-        self.future: asyncio.Future[Item] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
 
-    def put(self, item: Item) -> None:
+    def put(self, item: AgentRequest) -> None:
         if not self.future.done():
             self.future.set_result(item)
 
@@ -48,31 +48,31 @@ class Scheduler:
 
     def __init__(self, run_seed: int = 0) -> None:
         self.run_seed = run_seed
-        self.lanes: dict[str, Lane] = {}
+        self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
-    def add(self, lane: Lane) -> None:
+    def add(self, lane: Dispatcher) -> None:
         """Make an agent known; its workers may come later."""
-        self.lanes[lane.name] = lane
+        self.dispatchers[lane.name] = lane
 
     async def remove(self, name: str) -> None:
         """End an agent's workers; what it still had to answer comes back unanswered."""
-        await self.lanes.pop(name).close()
+        await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
         """A place in the queue behind everything that has one so far."""
         self._orders += 1
         return self._orders
 
-    async def stream(self, items: Iterable[Item]) -> AsyncGenerator[Item, None]:
+    async def stream(self, items: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
         """Answer all items; yields each as it is ready, in no order. Items are taken from the iterable only as fast
         as the lanes can use them, so that a set of any length needs the same memory.
 
         Raises AgentStoppedError once an agent of the stream stops; what was answered before is yielded first.
         """
         ready = _Ready()
-        pending: set[Item] = set()
-        lanes: set[Lane] = set()
+        pending: set[AgentRequest] = set()
+        lanes: set[Dispatcher] = set()
         source = iter(items)
         exhausted = False
         try:
@@ -86,7 +86,7 @@ class Scheduler:
                     pending.add(item)
                     lane = self._submit(item)
                     lanes.add(lane)
-                    if lane.waiting >= lane.window:
+                    if lane.queued >= lane.window:
                         break
                 for lane in lanes:
                     lane.pump()
@@ -119,7 +119,7 @@ class Scheduler:
         order: int | None = None,
         first_attempt: int = 0,
         files: Mapping[str, bytes] | None = None,
-    ) -> Item:
+    ) -> AgentRequest:
         """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
 
         ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
@@ -127,7 +127,7 @@ class Scheduler:
         ``deadline`` (seconds from now) or a cancellation takes the item out of the queue, or drops its answer. Raises
         AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
-        item = Item(
+        item = AgentRequest(
             agent,
             stimuli.canonical(stimulus),
             stimulus.id,
@@ -159,20 +159,20 @@ class Scheduler:
             raise self._lane(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
         return done
 
-    def _submit(self, item: Item) -> Lane:
+    def _submit(self, item: AgentRequest) -> Dispatcher:
         lane = self._lane(item.agent)
         if item.order == 0:
             item.order = self.next_order()
         lane.submit(item)
         return lane
 
-    def _lane(self, agent: str) -> Lane:
+    def _lane(self, agent: str) -> Dispatcher:
         try:
-            return self.lanes[agent]
+            return self.dispatchers[agent]
         except KeyError:
             raise AgentStoppedError(f"agent {agent} is not loaded") from None
 
     async def close(self) -> None:
         """End all workers."""
-        for name in list(self.lanes):
+        for name in list(self.dispatchers):
             await self.remove(name)

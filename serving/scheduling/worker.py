@@ -36,9 +36,9 @@ from agents.errors import AnswerError
 from serving.scheduling import worker_process
 
 # One stimulus to answer: its canonical JSON, the bytes of its images if they travel, and the attempt's draw.
-Work = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
+PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
 # (error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing)
-Result = tuple[str | None, bytes | str, bytes | None, str | None, float]
+PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
 
 
 # import name -> distribution, of everything that can change an answer
@@ -63,7 +63,7 @@ class FatalDeviceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class WorkerSpec:
     """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to."""
 
     entry: Entry
@@ -75,10 +75,10 @@ class Spec:
 
 
 @dataclass(slots=True)
-class Batch:
+class BatchReply:
     """What one call brings back. ``limit`` is the largest batch that fits, once memory ran out."""
 
-    results: list[Result]
+    results: list[PackedReply]
     responding: float
     size: int
     limit: int | None = None
@@ -97,7 +97,7 @@ class _Prepared:
 class Worker:
     """One agent in one process. ``load`` before ``answer`` or ``answer_one``."""
 
-    spec: Spec
+    spec: WorkerSpec
     agent: Agent[Any] = field(init=False)
     limit: int = field(init=False, default=1 << 30)
     _preparers: ThreadPoolExecutor = field(init=False)
@@ -132,13 +132,13 @@ class Worker:
         if device == "cpu" and (torch := sys.modules.get("torch")) is not None:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
-    async def answer(self, works: Sequence[Work]) -> Batch:
+    async def answer(self, works: Sequence[PackedRequest]) -> BatchReply:
         """Answer a batch: one result per work, in order."""
         loop = asyncio.get_running_loop()
         # Images of requests have no names of their own: two rows that read the same need not show the same.
         distinct: dict[tuple[bytes, int | None], int] = {}
         places = [distinct.setdefault((row, id(files) if files else None), len(distinct)) for row, files, *_ in works]
-        firsts: list[Work | None] = [None] * len(distinct)
+        firsts: list[PackedRequest | None] = [None] * len(distinct)
         for place, work in zip(places, works, strict=True):
             firsts[place] = firsts[place] or work
         size = -(-len(firsts) // self.spec.threads)
@@ -149,7 +149,7 @@ class Worker:
         draws = [Draw(seed, sample, attempt, options or {}) for _, _, seed, sample, attempt, options in works]
         return await loop.run_in_executor(self._device, self._respond_all, items, draws)
 
-    async def answer_one(self, work: Work) -> Batch:
+    async def answer_one(self, work: PackedRequest) -> BatchReply:
         """Answer one work with an engine that batches by itself."""
         loop = asyncio.get_running_loop()
         [item] = await loop.run_in_executor(self._preparers, self._prepare_all, [work])
@@ -167,9 +167,9 @@ class Worker:
                     raise FatalDeviceError(describe(error)) from None
                 reply = AnswerError("out_of_memory", describe(error)) if is_out_of_memory(error) else error
         seconds = time.perf_counter() - began
-        return Batch([_result(reply, item)], seconds, 1)
+        return BatchReply([_result(reply, item)], seconds, 1)
 
-    def _prepare_all(self, works: Sequence[Work | None]) -> list[_Prepared]:
+    def _prepare_all(self, works: Sequence[PackedRequest | None]) -> list[_Prepared]:
         return [self._prepare(work[0], work[1]) for work in works if work is not None]
 
     def _prepare(self, row: bytes, files: Mapping[str, bytes] | None) -> _Prepared:
@@ -194,7 +194,7 @@ class Worker:
         item.seconds = time.perf_counter() - began
         return item
 
-    def _respond_all(self, items: Sequence[_Prepared], draws: Sequence[Draw]) -> Batch:
+    def _respond_all(self, items: Sequence[_Prepared], draws: Sequence[Draw]) -> BatchReply:
         good = [index for index, item in enumerate(items) if item.error is None]
         replies: list[Reply | Exception] = [item.error or AssertionError() for item in items]
         limit = self.limit
@@ -206,7 +206,7 @@ class Worker:
                 replies[index] = reply
         seconds = time.perf_counter() - began
         results = [_result(reply, item) for reply, item in zip(replies, items, strict=True)]
-        return Batch(results, seconds, min(len(good), size), self.limit if self.limit < limit else None)
+        return BatchReply(results, seconds, min(len(good), size), self.limit if self.limit < limit else None)
 
     def _respond(
         self, items: Sequence[_Prepared], draws: Sequence[Draw], chosen: list[int]
@@ -261,7 +261,7 @@ class Worker:
             return [], AnswerError("respond_failed", describe(error))
 
 
-def _result(reply: Reply | Exception, item: _Prepared) -> Result:
+def _result(reply: Reply | Exception, item: _Prepared) -> PackedReply:
     try:
         if isinstance(reply, Exception):
             raise reply

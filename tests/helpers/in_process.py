@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from serving.scheduling.worker import Batch, Work, Worker
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker
 
 
 @dataclass
@@ -20,7 +20,7 @@ class InProcess:
     async def start(self, timeout: float) -> dict[str, Any]:
         return await asyncio.to_thread(self.worker.load)
 
-    async def call(self, works: list[Work], timeout: float) -> Batch:
+    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply:
         return await self.worker.answer(works)
 
     def kill(self) -> None:

@@ -19,9 +19,9 @@ from serving.http.app import create_app
 from serving.http.conversations import Limits
 from serving.http.guard import Guard, Rules
 from serving.http.service import ServeOptions, Service
-from serving.scheduling.dispatch import Lane
+from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import Spec, Worker
+from serving.scheduling.worker import Worker, WorkerSpec
 
 
 @dataclass
@@ -34,8 +34,8 @@ class FleetHere:
     settings: Mapping[str, Mapping[str, Any]]
 
     async def loaded(self, name: str) -> None:
-        worker = Worker(Spec(self.entries[name], self.settings[name], "/"))
-        lane = Lane(self.agents[name], lambda: InProcess(worker), breaker=False)
+        worker = Worker(WorkerSpec(self.entries[name], self.settings[name], "/"))
+        lane = Dispatcher(self.agents[name], lambda: InProcess(worker), breaker=False)
         self.scheduler.add(lane)
         await lane.start()
 

@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 from serving.cli import main
 from serving.conversations.turns import unusable
 from serving.runs.records import Record
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -327,7 +327,7 @@ def test_a_turn_that_cannot_be_said_fails_its_conversation_alone(tmp_path: Path)
     assert {name: r["status"] for name, r in found.items()} == {"c0": "ok", "c1": "failed", "c2": "ok"}
     assert found["c1"]["error"]["code"] == "told_to_fail"
     assert found["c1"]["worker"] is not None
-    item = Item("null", b"", "c1", answer=b'{"text": "%b"}' % (b"x" * 100_001))
+    item = AgentRequest("null", b"", "c1", answer=b'{"text": "%b"}' % (b"x" * 100_001))
     assert "at most 100000" in (unusable(item) or "")
 
 

@@ -22,11 +22,11 @@ from serving.bench.end_to_end import Delivered, Found, items, possible
 from serving.bench.results import Best, Device, EndToEnd, Measured, Size
 from serving.scheduling import interrupts
 from serving.scheduling.placement import Need, Node
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 
-def item(worker: object, status: Any = "ok") -> Item:
-    made = Item("null", b"{}", "s")
+def item(worker: object, status: Any = "ok") -> AgentRequest:
+    made = AgentRequest("null", b"{}", "s")
     made.worker, made.status = worker, status  # type: ignore[assignment]
     return made
 
@@ -148,7 +148,7 @@ def test_agents_are_measured_alone_and_together(tmp_path: Path, monkeypatch: pyt
     outcomes: dict[str, set[tuple[str | None, int]]] = {name: set() for name in entries}
 
     class Seen(Delivered):
-        def add(self, item: Item) -> None:
+        def add(self, item: AgentRequest) -> None:
             outcomes[item.agent].add((item.status, len(item.attempts)))
             super().add(item)
 

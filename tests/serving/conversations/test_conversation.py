@@ -18,9 +18,9 @@ from agents.answers import TurnAnswer
 from agents.errors import InputError
 from agents.language.filters.settings import COMPLETION, Policy
 from agents.stimuli import ConversationStimulus
-from serving.conversations import pair_settings, scenario
+from serving.conversations import policies, scenario
 from serving.conversations.conversation import STRIDE, Conversation, Rules, read_journal
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
 OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
@@ -38,10 +38,10 @@ class Scripted:
     async def answer(
         self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
         options: Mapping[str, Any], name: str, order: int, first_attempt: int,
-    ) -> Item:  # fmt: skip
+    ) -> AgentRequest:  # fmt: skip
         self.asked.append((turn, first_attempt))
         self.seen.append((agent, stimulus, options))
-        item = Item(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
+        item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
         item.first_attempt = first_attempt
         item.draw_seed()
         item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
@@ -59,7 +59,7 @@ def row(**fields: Any) -> bytes:
 
 def hold(
     script: Script, rules: Rules, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
-) -> tuple[Item, Scripted, list[dict[str, Any]]]:
+) -> tuple[AgentRequest, Scripted, list[dict[str, Any]]]:
     scheduler, lines = Scripted(script, own), []
     talk = Conversation(
         "a~b",
@@ -76,7 +76,7 @@ def hold(
     return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
 
 
-def texts(item: Item) -> list[str]:
+def texts(item: AgentRequest) -> list[str]:
     return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
 
 
@@ -93,7 +93,7 @@ def looping(until: int) -> Script:
 
 def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
     item, scheduler, _ = hold(fresh, Rules())
-    expected = scenario.cast(
+    expected = scenario.draw_scenario(
         ConversationStimulus(id="c", task="conversation", exchanges=6), seeds.derive(7, "a~b", "c", 0, None, 0)
     )
     told = json.loads(item.raw or b"")
@@ -301,8 +301,8 @@ def test_a_line_that_is_no_turn_is_named(tmp_path: Path, damage: Callable[[str],
 @pytest.mark.parametrize("seed", range(20))
 def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], seed: int) -> None:
     bare = ConversationStimulus(id="c", task="conversation")
-    full = scenario.cast(bare, seed)
-    found = scenario.cast(bare.model_copy(update=given_), seed)
+    full = scenario.draw_scenario(bare, seed)
+    found = scenario.draw_scenario(bare.model_copy(update=given_), seed)
     assert found == full.model_copy(update=given_)
     assert full.topic in scenario.TOPICS
     assert full.names is not None
@@ -331,7 +331,7 @@ def test_sides_in_a_history_get_the_names(names: Any, expected: Any) -> None:
 
 
 def test_every_topic_name_and_side_is_drawn() -> None:
-    drawn = [scenario.cast(ConversationStimulus(id="c", task="conversation"), seed) for seed in range(2000)]
+    drawn = [scenario.draw_scenario(ConversationStimulus(id="c", task="conversation"), seed) for seed in range(2000)]
     assert {one.topic for one in drawn} == set(scenario.TOPICS)
     assert {name for one in drawn for name in one.names or ()} == set(scenario.NAMES)
     starts = sum(one.who_starts == "A" for one in drawn)
@@ -339,9 +339,9 @@ def test_every_topic_name_and_side_is_drawn() -> None:
 
 
 def test_a_pairs_settings_are_checked() -> None:
-    assert pair_settings.make("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
+    assert policies.pair_settings("a~b", {"attempts": 2, "policy": {"empty": "resample_turn"}}).attempts == 2
     with pytest.raises(InputError) as error:
-        pair_settings.make("a~b", {"attempts": 0, "polcy": {}})
+        policies.pair_settings("a~b", {"attempts": 0, "polcy": {}})
     said = " ".join(map(str, error.value.problems))
     assert "a~b.attempts" in said
     assert "a~b.polcy: no such setting; there are policy, thresholds, attempts" in said

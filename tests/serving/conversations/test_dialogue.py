@@ -22,16 +22,16 @@ from agents.contract import Agent, Draw, Reply, Settings, Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
-from serving.conversations.dialogue import Dialogue, DialogueError, Said
+from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage
 from serving.export.registry import export
+from serving.runs.record_lines import RecordHeader
 from serving.runs.records import validate
-from serving.scheduling.dispatch import Lane
-from serving.scheduling.request import Header
+from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import Spec, Worker
+from serving.scheduling.worker import Worker, WorkerSpec
 
 SEED = 7
-HEADER = Header("0123456789ab", "machine", "d" * 64, None, None)
+HEADER = RecordHeader("0123456789ab", "machine", "d" * 64, None, None)
 
 
 @dataclass
@@ -84,7 +84,7 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], mak
 
     async def main() -> Any:
         scheduler = Scheduler(SEED)
-        lane = Lane(agent, lambda: InProcess(make))
+        lane = Dispatcher(agent, lambda: InProcess(make))
         scheduler.add(lane)
         try:
             await lane.start()
@@ -98,17 +98,17 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], mak
 def scripted(work: Callable[[Scheduler], Awaitable[Any]], script: Script) -> Any:
     agent = Scripted(Settings(), "talker")
     agent.script = script
-    worker = Worker(Spec(catalogue.get("eliza"), {}, "/"))
+    worker = Worker(WorkerSpec(catalogue.get("eliza"), {}, "/"))
     worker.agent = agent
     return converse(work, agent, worker)
 
 
 def real(work: Callable[[Scheduler], Awaitable[Any]], name: str, settings: Mapping[str, Any]) -> Any:
     entry: Entry = catalogue.get(name)
-    return converse(work, entry.make(settings), Worker(Spec(entry, settings, "/")))
+    return converse(work, entry.make(settings), Worker(WorkerSpec(entry, settings, "/")))
 
 
-def texts(said: Sequence[Said]) -> list[tuple[str, str]]:
+def texts(said: Sequence[FlaggedMessage]) -> list[tuple[str, str]]:
     return [(one.message.agent, one.message.text) for one in said]
 
 
@@ -178,7 +178,7 @@ def test_what_is_open_is_drawn_from_the_dialogues_own_seed() -> None:
 
     found = scripted(work, Script())
     expected = [
-        scenario.cast(bare, seeds.derive(seed, name, "talk", sample, None, 0))
+        scenario.draw_scenario(bare, seeds.derive(seed, name, "talk", sample, None, 0))
         for seed, name, sample in [
             (SEED, "human~talker", 0), (SEED, "human~talker", 0), (8, "human~talker", 0), (SEED, "talker~human:05", 2),
         ]
@@ -328,7 +328,7 @@ def test_history_is_seen_by_the_agent_and_the_filters() -> None:
     history = [{"speaker": "Ann", "text": "Hello."}, {"speaker": "Bob", "text": sentence}]
     script = Script()
 
-    async def work(scheduler: Scheduler) -> Said | None:
+    async def work(scheduler: Scheduler) -> FlaggedMessage | None:
         dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob"), history=history))
         await dialogue.say(sentence)
         return dialogue.transcript()[0]
@@ -344,7 +344,7 @@ def test_two_messages_at_once_are_refused_and_neither_is_lost() -> None:
         results = await asyncio.gather(
             dialogue.say("one"), dialogue.say("two"), dialogue.open(), return_exceptions=True
         )
-        assert isinstance(results[0], Said)
+        assert isinstance(results[0], FlaggedMessage)
         for late in results[1:]:
             assert isinstance(late, DialogueError)
             assert late.code == "busy"
@@ -375,7 +375,7 @@ def test_a_caller_that_goes_away_or_waits_too_short_leaves_it_as_it_was() -> Non
 
 @pytest.mark.parametrize("text", ["x" * 100_001, "\ud800", 5, None])
 def test_what_is_no_message_is_refused(text: Any) -> None:
-    async def work(scheduler: Scheduler) -> list[Said]:
+    async def work(scheduler: Scheduler) -> list[FlaggedMessage]:
         dialogue = Dialogue(scheduler, "talker", stimulus())
         with pytest.raises(DialogueError, match="the message cannot be taken") as caught:
             await dialogue.say(text)
@@ -434,7 +434,7 @@ def test_who_cannot_converse() -> None:
         for who in ("eliza", "human:", "human~b", "human:a~b", "human: 5"):
             with pytest.raises(InputError, match='called "human"'):
                 Dialogue(scheduler, "talker", stimulus(), who=who)
-        scheduler.lanes["talker"].agent.tasks = ("word_association",)  # type: ignore[misc]
+        scheduler.dispatchers["talker"].agent.tasks = ("word_association",)  # type: ignore[misc]
         with pytest.raises(InputError, match="does not converse; its tasks are word_association"):
             Dialogue(scheduler, "talker", stimulus())
 

@@ -42,7 +42,8 @@ found = [ask(**key), ask(), len(folders())]
 with ThreadPoolExecutor(8) as pool:
     asked = [pool.submit(ask, **key) for number in range(60)]
     asked[10].result()
-    workers = [one for one in psutil.Process().children(recursive=True) if "ray::Host" in " ".join(one.cmdline())]
+    children = psutil.Process().children(recursive=True)
+    workers = [one for one in children if "ray::WorkerActor" in " ".join(one.cmdline())]
     workers[0].kill()
     found.append([one.result()[0] for one in asked])
 found.append(len(workers))

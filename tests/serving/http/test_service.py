@@ -15,7 +15,7 @@ from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import WordStimulus
 from serving.http.bodies import PIXEL
 from serving.scheduling.ray_workers import WorkerLost
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 
 STREAM = "/v1/responses/stream"
 ONE = "/v1/responses"
@@ -81,7 +81,7 @@ class Watched:
         self._answer = found.service.scheduler.answer
         monkeypatch.setattr(found.service.scheduler, "answer", self._counted)
 
-    async def _counted(self, agent: str, stimulus: Any, sample: int, **asked: Any) -> Item:
+    async def _counted(self, agent: str, stimulus: Any, sample: int, **asked: Any) -> AgentRequest:
         kind = stimulus.id[0]
         self.now[kind] = self.now.get(kind, 0) + 1
         self.most[kind] = max(self.most.get(kind, 0), self.now[kind])
@@ -171,7 +171,7 @@ def test_a_stream_that_nobody_reads_any_more_frees_its_places() -> None:
         found.leave.set()
         await gone
         assert found.service.waiting() == {"null-one": 0}
-        assert found.service.scheduler.lanes["null-one"].waiting == 0
+        assert found.service.scheduler.dispatchers["null-one"].waiting == 0
 
     here(work, {"null-one": {"delay_s": 60}}, queue=4)
 
@@ -197,10 +197,10 @@ def test_however_the_scheduler_says_that_the_time_is_over(monkeypatch: pytest.Mo
     """It may fail the item before it gives up waiting for it."""
 
     async def work(found: served_here.Here) -> None:
-        async def late(agent: str, *asked: Any, **more: Any) -> Item:
+        async def late(agent: str, *asked: Any, **more: Any) -> AgentRequest:
             if way == "raised":
                 raise AnswerError("deadline", "no answer")
-            item = Item(agent, b"{}", "w0000", 0, 0)
+            item = AgentRequest(agent, b"{}", "w0000", 0, 0)
             item.status, item.error = "failed", ("deadline", "no worker was free in time")
             return item
 
@@ -319,7 +319,7 @@ def test_an_agent_that_has_stopped_fails_what_it_had() -> None:
         while not any(found.service.waiting().values()):
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
-        found.service.scheduler.lanes["null-one"].stop(AgentStoppedError("it is over"))
+        found.service.scheduler.dispatchers["null-one"].stop(AgentStoppedError("it is over"))
         assert code(await asked) == (503, "agent_failed")
         assert await counted(found, failed("null-one")) == 1
         assert (await ready(found)) == (503, {"null-one": {"state": "failed", "error": "it is over"}})

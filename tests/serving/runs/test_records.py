@@ -17,7 +17,8 @@ from run_folders import ANSWERS, attempt, failed, record, stimulus
 from agents.errors import InputError
 from agents.stimuli import TASKS, parse_row
 from serving.runs import records
-from serving.scheduling.request import Header, Item
+from serving.runs.record_lines import RecordHeader
+from serving.scheduling.request import AgentRequest
 
 ROOT = Path(__file__).parents[3]
 
@@ -148,11 +149,11 @@ def test_not_a_number_is_not_json() -> None:
 
 
 def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Validator) -> None:
-    item = Item(agent="mmcq", row=b"{}", stimulus="s1", run_seed=3)
+    item = AgentRequest(agent="mmcq", row=b"{}", stimulus="s1", run_seed=3)
     item.draw_seed()
     item.status, item.answer = "ok", orjson.dumps(ANSWERS["color_estimation"])
     item.worker = {"host": "h", "device": "cpu", "batch_size": 4}
-    written = Header("0123456789ab", "machine", "d" * 64, None, None).record(item, "color_estimation")
+    written = RecordHeader("0123456789ab", "machine", "d" * 64, None, None).line(item, "color_estimation")
     row = orjson.loads(written)
     assert records.problems(row) == []
     schema.validate(row)

@@ -19,7 +19,7 @@ from agents import catalogue
 from agents.errors import ClusterError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.ray_workers import RemoteWorker, probe_for
-from serving.scheduling.worker import Spec, Work
+from serving.scheduling.worker import PackedRequest, WorkerSpec
 
 
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
@@ -70,7 +70,7 @@ def test_images_travel_to_a_worker_that_does_not_see_them(tmp_path: Path) -> Non
     assert seen is not None
     other = (seen[0], seen[1] + 1, seen[2])  # what another machine's disk would have there
     entry = catalogue.get("mmcq")
-    elsewhere = Spec(entry, {}, "/nowhere")
+    elsewhere = WorkerSpec(entry, {}, "/nowhere")
     rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
 
     async def main() -> None:
@@ -79,7 +79,7 @@ def test_images_travel_to_a_worker_that_does_not_see_them(tmp_path: Path) -> Non
         await worker.start(60)
         assert not worker.shares_disk
         worker.spec = replace(elsewhere, root=str(tmp_path))  # the driver sees the folder, the worker does not
-        works: list[Work] = [(row, None, 1, 0, 0, None) for row in rows]
+        works: list[PackedRequest] = [(row, None, 1, 0, 0, None) for row in rows]
         batch = await worker.call(works, 60)
         (code, answer, _, sha256, _), (missing, _, _, _, _) = batch.results
         assert code is None

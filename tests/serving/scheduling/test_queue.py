@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from agents import catalogue
 from agents.stimuli import parse_row
-from serving.scheduling.dispatch import Lane
-from serving.scheduling.queue import Waiting, home
+from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.queue import RequestQueue, home
 from serving.scheduling.ray_workers import WorkerLost
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import Batch, Work
+from serving.scheduling.worker import BatchReply, PackedRequest
 
 
-def turn(conversation: int, number: int | None = 0, order: int = 1) -> Item:
+def turn(conversation: int, number: int | None = 0, order: int = 1) -> AgentRequest:
     row = orjson.dumps({"cue": "c", "id": f"w{conversation:03d}", "task": "word_association"})
-    return Item("null-one", row, f"w{conversation:03d}", name="a~b", turn=number, order=order)
+    return AgentRequest("null-one", row, f"w{conversation:03d}", name="a~b", turn=number, order=order)
 
 
 class Noting:
@@ -38,7 +38,7 @@ class Noting:
     async def start(self, timeout: float) -> dict[str, Any]:
         return {}
 
-    async def call(self, works: list[Work], timeout: float) -> Batch:
+    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply:
         self.busy += 1
         self.most = max(self.most, self.busy)
         for row, *_ in works:
@@ -48,7 +48,7 @@ class Noting:
         if self.dies:
             raise WorkerLost("worker_died", "told to die")
         answer = orjson.dumps({"word": "x"})
-        return Batch([(None, answer, None, "0", 0.0) for _ in works], self.seconds, len(works))
+        return BatchReply([(None, answer, None, "0", 0.0) for _ in works], self.seconds, len(works))
 
     def kill(self) -> None:
         self.dies = True
@@ -64,7 +64,7 @@ def with_workers(work: Any, replicas: int, agent: str = "null-one", seconds: flo
         return workers[-1]
 
     async def main() -> None:
-        lane = Lane(catalogue.get(agent).make({}), make)
+        lane = Dispatcher(catalogue.get(agent).make({}), make)
         lane.depth = 4 if lane.continuous else lane.depth
         scheduler = Scheduler(7)
         scheduler.add(lane)
@@ -107,7 +107,7 @@ def test_items_without_a_turn_go_to_whoever_is_free() -> None:
 
 def test_batches_take_turns_of_any_conversation() -> None:
     async def work(scheduler: Scheduler, workers: list[Noting]) -> None:
-        scheduler.lanes["null"].batch_size = 2
+        scheduler.dispatchers["null"].batch_size = 2
         await asyncio.gather(*(converse(scheduler, number, 10, "null") for number in range(12)))
 
     log = with_workers(work, 2, agent="null")
@@ -118,7 +118,7 @@ def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_rep
     states: list[int] = []
 
     async def work(scheduler: Scheduler, workers: list[Noting]) -> None:
-        lane = scheduler.lanes["null-one"]
+        lane = scheduler.dispatchers["null-one"]
         may_start = asyncio.Event()
         spawn = lane._spawn
 
@@ -154,7 +154,7 @@ def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_rep
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.booleans()), max_size=40), st.data())
 def test_nothing_is_lost_and_the_oldest_goes_first(asked: list[tuple[int, int, bool]], data: st.DataObject) -> None:
-    queue = Waiting(sticky=True)
+    queue = RequestQueue(sticky=True)
     items = [turn(conversation, 0 if has_turn else None, order) for conversation, order, has_turn in asked]
     there = data.draw(st.sets(st.integers(0, 3), min_size=1))
     for number, item in enumerate(items):
@@ -185,13 +185,13 @@ def test_a_home_changes_only_when_it_goes() -> None:
         after = [home(item, [place for place in range(4) if place != gone]) for item in conversations]
         assert all(new == old for new, old in zip(after, before, strict=True) if old != gone)
         assert len({new for new, old in zip(after, before, strict=True) if old == gone}) == 3
-    other = [Item("x", b"", item.stimulus, sample=1, name="a~b", turn=0) for item in conversations]
+    other = [AgentRequest("x", b"", item.stimulus, sample=1, name="a~b", turn=0) for item in conversations]
     assert [home(item, (0, 1, 2, 3)) for item in other] != before
 
 
 @pytest.mark.parametrize("sticky", [True, False])
 def test_clear_gives_everything_back(sticky: bool) -> None:
-    queue = Waiting(sticky)
+    queue = RequestQueue(sticky)
     queue.open([0, 1])
     items = [turn(number, 0 if number % 2 else None, order=-number) for number in range(9)]
     for item in items:

@@ -18,11 +18,11 @@ from agents.contract import Draw, Reply, Verdict
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus, parse_row
 from agents.universal.null import NullAgent, NullSettings
-from serving.scheduling.dispatch import Breaker, Lane
+from serving.scheduling.dispatch import CircuitBreaker, Dispatcher
 from serving.scheduling.ray_workers import RemoteWorker, WorkerLost
-from serving.scheduling.request import Item
+from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import Batch, Spec, Work, Worker, is_out_of_memory
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, is_out_of_memory
 
 RUN_SEED = 7
 
@@ -33,12 +33,12 @@ def row(number: int) -> bytes:
     return orjson.dumps({"cue": f"cue{number}", "id": f"w{number:03d}", "task": "word_association"})
 
 
-def items(count: int, agent: str = "null", name: str = "", sample: int = 0) -> list[Item]:
-    return [Item(agent, row(i), f"w{i:03d}", sample, RUN_SEED, name) for i in range(count)]
+def items(count: int, agent: str = "null", name: str = "", sample: int = 0) -> list[AgentRequest]:
+    return [AgentRequest(agent, row(i), f"w{i:03d}", sample, RUN_SEED, name) for i in range(count)]
 
 
 def with_lane(
-    work: Callable[[Scheduler, Lane], Coroutine[Any, Any, Any]],
+    work: Callable[[Scheduler, Dispatcher], Coroutine[Any, Any, Any]],
     settings: dict[str, Any] | None = None,
     agent: str = "null",
     replicas: int = 1,
@@ -49,8 +49,8 @@ def with_lane(
     async def main() -> Any:
         entry = catalogue.get(agent)
         made = entry.make(settings)
-        spec = Spec(entry, settings or {}, "/", threads=2)
-        lane = Lane(made, lambda: RemoteWorker(spec, 1 << 20, 0.0, made.continuous(), {}), **options)
+        spec = WorkerSpec(entry, settings or {}, "/", threads=2)
+        lane = Dispatcher(made, lambda: RemoteWorker(spec, 1 << 20, 0.0, made.continuous(), {}), **options)
         scheduler = Scheduler(RUN_SEED)
         scheduler.add(lane)
         try:
@@ -62,10 +62,12 @@ def with_lane(
     return asyncio.run(main())
 
 
-def stream(count: int, settings: dict[str, Any] | None = None, agent: str = "null", **options: Any) -> dict[str, Item]:
+def stream(
+    count: int, settings: dict[str, Any] | None = None, agent: str = "null", **options: Any
+) -> dict[str, AgentRequest]:
     """Every item's outcome by stimulus; asserts that each comes back once."""
 
-    async def work(scheduler: Scheduler, lane: Lane) -> list[Item]:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> list[AgentRequest]:
         return [item async for item in scheduler.stream(items(count, agent, name="null"))]
 
     found = with_lane(work, settings, agent, **options)
@@ -125,7 +127,7 @@ def test_torchs_allocator_for_the_cpu_has_no_error_of_its_own() -> None:
 
 
 def test_out_of_memory_halves_the_batch_and_is_remembered() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         found = [item async for item in scheduler.stream(items(100))]
         return lane.batch_size, found
 
@@ -152,7 +154,7 @@ def test_a_death_with_others_in_flight_counts_against_nobody(tmp_path: Path) -> 
 
 
 def test_a_device_error_replaces_the_worker_and_finds_the_culprit() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         return [item async for item in scheduler.stream(items(6, "echo"))]
 
     found = with_lane(work, {"device_error_on": "cue3"}, agent="echo", batch_size=3)
@@ -171,7 +173,7 @@ def test_a_batch_without_end_is_ended(tmp_path: Path) -> None:
 def test_the_breaker_stops_an_agent_whose_first_items_fail() -> None:
     found = []
 
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         async for item in scheduler.stream(items(500)):
             found.append(item)
 
@@ -182,11 +184,11 @@ def test_the_breaker_stops_an_agent_whose_first_items_fail() -> None:
 
 
 def test_the_breaker_needs_one_code_in_a_row() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     assert not any(breaker.note(code) for code in ["a", "b"] * 200)
     assert not any(breaker.note(code) for code in [*["a"] * 49, None] * 3)
     assert [breaker.note("a") for _ in range(50)].index(True) == 49
-    first = Breaker()
+    first = CircuitBreaker()
     assert [first.note("a") for _ in range(20)].index(True) == 19
 
 
@@ -214,7 +216,7 @@ def test_loading_has_a_time_limit() -> None:
 
 
 def test_answer_is_the_stream_of_one() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         return await asyncio.gather(*(scheduler.answer("null", parse_row(row(i)), sample=2, turn=4) for i in range(50)))
 
     found = with_lane(work)
@@ -224,7 +226,7 @@ def test_answer_is_the_stream_of_one() -> None:
 
 
 def test_a_deadline_and_a_cancellation_leave_the_rest_alone() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         slow = asyncio.create_task(scheduler.answer("null", parse_row(row(0))))
         await asyncio.sleep(0.05)
         late = asyncio.create_task(scheduler.answer("null", parse_row(row(1)), deadline=0.1))
@@ -243,7 +245,7 @@ def test_a_deadline_and_a_cancellation_leave_the_rest_alone() -> None:
 
 
 def test_older_items_go_first() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         order: list[str] = []
 
         async def ask(number: int, age: int) -> None:
@@ -257,7 +259,7 @@ def test_older_items_go_first() -> None:
 
 
 def test_a_stream_that_is_left_leaves_nothing_behind() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         stream = scheduler.stream(items(300))
         async for _ in stream:
             break
@@ -268,7 +270,7 @@ def test_a_stream_that_is_left_leaves_nothing_behind() -> None:
 
 
 def test_a_plugin_answers_and_odd_replies_become_json() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         return [item async for item in scheduler.stream(items(5, "echo"))]
 
     found = {item.stimulus: item for item in with_lane(work, {"unlike": "cue4"}, agent="echo", batch_size=5)}
@@ -291,7 +293,7 @@ class Picky(NullAgent):
 
 
 def test_a_filter_that_raises_fails_its_item_alone() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         lane.agent = Picky(NullSettings(), "null")
         return [item async for item in scheduler.stream(items(10))]
 
@@ -302,14 +304,14 @@ def test_a_filter_that_raises_fails_its_item_alone() -> None:
 
 
 def test_a_turn_number_does_not_change_what_an_answer_is() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         return await scheduler.answer("null", parse_row(row(1)), turn=4, options={"turn": 4})
 
     assert with_lane(work, {"reject": 0.0001}).status == "ok"
 
 
 def test_items_whose_time_is_over_fail() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         late = items(4)
         for item in late:
             item.deadline = asyncio.get_running_loop().time() + 0.3
@@ -349,7 +351,7 @@ def test_a_lost_worker_is_loaded_again(
                 raise AgentStoppedError("there is no room")
             return await super().start(timeout)
 
-        async def call(self, works: list[Work], timeout: float) -> Batch:
+        async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply:
             if started == 1:
                 raise WorkerLost("worker_died", "the worker process died")
             return await super().call(works, timeout)
@@ -358,9 +360,9 @@ def test_a_lost_worker_is_loaded_again(
         paused.append(seconds)
         await sleep(0)
 
-    async def work() -> Item:
-        worker = Worker(Spec(catalogue.get("null-one"), {}, "/"))
-        lane = Lane(catalogue.get("null-one").make({}), lambda: Fragile(worker), breaker=breaker)
+    async def work() -> AgentRequest:
+        worker = Worker(WorkerSpec(catalogue.get("null-one"), {}, "/"))
+        lane = Dispatcher(catalogue.get("null-one").make({}), lambda: Fragile(worker), breaker=breaker)
         scheduler = Scheduler(RUN_SEED)
         scheduler.add(lane)
         try:
@@ -382,7 +384,7 @@ def test_a_lost_worker_is_loaded_again(
 def test_one_poison_costs_few_workers() -> None:
     started = []
 
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         make = lane._make_worker
 
         def counted() -> Any:
@@ -398,7 +400,7 @@ def test_one_poison_costs_few_workers() -> None:
 
 
 def test_a_continuous_engine_that_runs_out_of_memory_gets_fewer_at_once() -> None:
-    async def work(scheduler: Scheduler, lane: Lane) -> Any:
+    async def work(scheduler: Scheduler, lane: Dispatcher) -> Any:
         found = [item async for item in scheduler.stream(items(60, "null-one"))]
         return lane.depth, found
 
@@ -417,9 +419,9 @@ class Hungry(NullAgent):
 
 
 def test_one_huge_stimulus_does_not_make_every_batch_small() -> None:
-    worker = Worker(Spec(catalogue.get("null"), {}, "/"))
+    worker = Worker(WorkerSpec(catalogue.get("null"), {}, "/"))
     worker.agent = Hungry(NullSettings(), "null")
-    works: list[Work] = [(row(number), None, 1, 0, 0, None) for number in range(64)]
+    works: list[PackedRequest] = [(row(number), None, 1, 0, 0, None) for number in range(64)]
     batch = asyncio.run(worker.answer(works))
     codes = [code for code, *_ in batch.results]
     assert codes == [None] * 5 + ["out_of_memory"] + [None] * 58

@@ -9,11 +9,11 @@ import pytest
 
 FAULTS = """
 import ctypes, json, resource, sys
-from serving.scheduling.worker import Spec
-from serving.scheduling.ray_workers import Host
+from serving.scheduling.worker import WorkerSpec
+from serving.scheduling.ray_workers import WorkerActor
 from agents import catalogue
 if sys.argv[1] == "host":
-    Host(Spec(catalogue.get("null"), {}, "."))
+    WorkerActor(WorkerSpec(catalogue.get("null"), {}, "."))
 def pictures():
     for _ in range(20):
         held = [bytes(2_000_000) for _ in range(8)]  # zeros by calloc: a page that was kept is written to, no fault
@@ -27,10 +27,10 @@ print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before))
 """
 TOLD = """
 import json, os, sys
-from serving.scheduling.worker import Spec
-from serving.scheduling.ray_workers import Host
+from serving.scheduling.worker import WorkerSpec
+from serving.scheduling.ray_workers import WorkerActor
 from agents import catalogue
-Host(Spec(catalogue.get(sys.argv[1]), {}, "."))
+WorkerActor(WorkerSpec(catalogue.get(sys.argv[1]), {}, "."))
 print(json.dumps([os.environ.get("OMP_WAIT_POLICY"), sys.getswitchinterval()]))
 """
 

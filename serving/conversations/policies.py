@@ -33,7 +33,7 @@ class PairSettings(Settings):
         return papers_policy(kind, first, second)
 
 
-def make(name: str, given: Mapping[str, Any] | None) -> PairSettings:
+def pair_settings(name: str, given: Mapping[str, Any] | None) -> PairSettings:
     """The settings of the pair ``name``. Raises InputError with every bad one."""
     try:
         return PairSettings.model_validate(given or {})

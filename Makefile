@@ -2,39 +2,50 @@
 PYTHON ?= python3
 UV := uv==0.13.8
 BIN := .venv/bin
-STAMP := .venv/.installed
+INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt --editable
+# Stamps: what the demo uses, and everything. What fails half-way is done again.
+DEMO := .venv/.demo
+TEST := .venv/.test
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
 # Real answers of five agents, one picture broken on purpose; ends with the path of a page to look at.
-demo: $(STAMP)
+demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
 test: lint
 	$(BIN)/python scripts/make_schemas.py --check
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-lint: $(STAMP)
+lint: $(TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)
+bench: $(TEST)
 	@set -e; for script in scripts/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-# The stamp is written last: a .venv without it is repaired, or made anew if its Python does not start.
-$(STAMP): pyproject.toml constraints.txt
+# The tests at the lowest versions that pyproject.toml allows, in a .venv-lowest of their own; no part of `make test`.
+lowest:
+	scripts/test_lowest.sh
+
+# A .venv is repaired, or made anew if its Python does not start.
+$(DEMO): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Turinglike needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
 	  echo "Give another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@rm -f $@
+	@rm -f $(DEMO) $(TEST)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
-	$(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt --editable '.[test,bench,compare,words,openai,serve,vllm]'
+	$(INSTALL) '.[vision,attention,words]'
+	@touch $@
+
+$(TEST): $(DEMO)
+	$(INSTALL) '.[all,test]'
 	@touch $@
 
 clean:
-	rm -rf .venv demo-run
+	rm -rf .venv .venv-lowest demo-run

@@ -14,6 +14,7 @@ thread at a time; a stimulus is only ever one of the agent's ``tasks`` and ``mod
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,13 +106,16 @@ class Agent(ABC, Generic[S]):
     ``parallel`` says whether, on the CPU, its operations are large enough to be shared among torch's threads. An agent
     whose engine batches by itself overrides
     :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
-    ``family`` is the kind of model by which the papers chose a policy for conversations.
+    ``packages`` are the modules that the agent imports beyond the base install; the ``extra`` of Turinglike installs
+    them. ``family`` is the kind of model by which the papers chose a policy for conversations.
     ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is
     how many answers to one stimulus the agent has, if there is a limit.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
     modes: ClassVar[tuple[Mode, ...]] = ("free", "search")
+    extra: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB
     device_memory: int = 0
@@ -147,6 +151,13 @@ class Agent(ABC, Generic[S]):
 
     def missing(self) -> str | None:
         """One sentence that says what this machine lacks to run the agent and how to get it, or None."""
+        return self.missing_packages()
+
+    def missing_packages(self) -> str | None:
+        """The sentence about the first of ``packages`` that is not installed, or None."""
+        for name in self.packages:
+            if not is_installed(name):
+                return f"the package {name} is not installed: pip install 'turinglike[{self.extra}]'"
         return None
 
     def fetch(self) -> Sequence[Download]:
@@ -179,3 +190,11 @@ class Agent(ABC, Generic[S]):
 
     def close(self) -> None:
         """Release what was loaded."""
+
+
+def is_installed(module: str) -> bool:
+    """Whether the top-level ``module`` could be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False

@@ -81,6 +81,8 @@ class PretrainedAgent(Agent[P]):
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
 
     def missing(self) -> str | None:
+        if (lacking := self.missing_packages()) is not None:
+            return lacking
         if self.random:
             return self.unknown_architecture()
         try:

@@ -69,8 +69,8 @@ class WeightsFileAgent(Agent[F]):
         return (path.name if given == "published" else given), revision
 
     def missing(self) -> str | None:
-        if self.random:
-            return None
+        if (lacking := self.missing_packages()) is not None or self.random:
+            return lacking
         path = self.weights_path()
         if path.is_file():
             return None

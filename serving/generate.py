@@ -20,6 +20,7 @@ from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.run import digest, open_run
 from serving.scheduling import interrupts
+from serving.scheduling.cluster import check_installed
 from serving.work_plan import GenerateOptions
 
 __all__ = ["GenerateOptions", "generate"]
@@ -66,6 +67,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     check_pairs(options.agents, options.entries)
     made = make_agents(options.entries, options.settings)
+    check_installed()
     check_samples(options.samples, made)
     if options.auto_batch:
         remembered.use(made, options.entries, device=options.device, address=options.address, say=_warn)

@@ -55,6 +55,8 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         """Pixels of the longer side where the stimulus does not say its pixels per degree."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    extra = "attention"
+    packages = ("torch", "cv2")
     licence = "no licence given"
     memory = 4 * GIB
     device_memory = 6 * GIB

@@ -37,6 +37,8 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         """Weights of the colour, the intensity and the orientation channel in the sum."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    extra = "attention"
+    packages = ("torch",)
     # Measured on CPU, in MiB: 751 with 16 images of 1280 x 1024, 1053 with one photograph of 24 million pixels, 1272
     # with two of them (a batch of 8 such photographs takes 1640, more than is declared).
     memory = 1280 * MIB

@@ -48,6 +48,8 @@ class EmbeddingAgent(Agent[E]):
     """Base of the agents that answer with the nearest word. A family gives :meth:`_vocabulary` and :meth:`_vectors`."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
+    extra = "language"
+    packages = ("torch", "transformers")
     memory = 2 * GIB
     batch_size = 64
 

@@ -67,7 +67,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             return PACKAGE, None
 
     def missing(self) -> str | None:
-        if not self._packaged():
+        if not self._packaged() or self.missing_packages() is not None:
             return super().missing()
         try:
             folder = self.folder()

@@ -79,6 +79,8 @@ class TextAgent(PretrainedAgent[T]):
     """Base of the agents that converse. One gives :meth:`_turn`."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
+    extra = "language"
+    packages = ("torch", "transformers")
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
     chats: ClassVar[bool] = True  # whether what is asked are messages, for the template, or a text to be continued
 

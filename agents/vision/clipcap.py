@@ -74,6 +74,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return architecture(spelled(PUBLISHED[self.settings.mapper]))
 
     def missing(self) -> str | None:
+        if (lacking := self.missing_packages()) is not None:
+            return lacking
         if self.random:
             return self.unknown_architecture()
         for part in self.parts:

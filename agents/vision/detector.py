@@ -81,6 +81,8 @@ class Detector(Agent[D]):
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
+    extra = "vision"
+    packages = ("torch", "torchvision", "transformers")
     names: Sequence[str]
     model: Any
     watch: FiniteWatch

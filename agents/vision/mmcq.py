@@ -42,6 +42,8 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name stands beside it."""
 
     tasks = ("color_estimation",)
+    extra = "vision"
+    packages = ("cv2",)
     memory = 512 * MIB  # numpy and OpenCV, and a few photographs of a camera's size being decoded at once
     batch_size = 64
 

@@ -64,7 +64,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def missing(self) -> str | None:
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
-        if self.random:
+        if self.random or self.missing_packages() is not None:
             return super().missing()
         fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:

@@ -22,6 +22,7 @@ from typing import Annotated, Any, BinaryIO, Literal, Union, get_args, get_origi
 import orjson
 
 from agents.answers import BY_TASK
+from agents.errors import UnavailableError
 from agents.stimuli import TASKS
 from serving.export.registry import Selection, misfit
 from serving.runs.stimulus_lookup import Lookup
@@ -224,8 +225,11 @@ def _write_csv(columns: list[Column], rows: Iterator[list[Any]], file: BinaryIO)
 
 
 def _write_parquet(columns: list[Column], rows: Iterator[list[Any]], file: BinaryIO) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
 
     arrow = {
         "text": pa.string(),

@@ -17,10 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.errors import ClusterError
+from agents.contract import is_installed
+from agents.errors import ClusterError, UnavailableError
 from serving.scheduling.placement import Node
 
 OBJECT_STORE = 256 * 1024 * 1024
+
+
+def check_installed() -> None:
+    """Raises UnavailableError where Ray is not installed."""
+    if not is_installed("ray"):
+        raise UnavailableError("the package ray is not installed: pip install 'turinglike[run]'")
 
 
 @dataclass(slots=True)
@@ -39,7 +46,9 @@ class Cluster:
     _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
 
     async def start(self) -> None:
-        """Start or join Ray; takes seconds, in a thread, so that a signal is heard meanwhile. Raises ClusterError."""
+        """Start or join Ray; takes seconds, in a thread, so that a signal is heard meanwhile. Raises ClusterError, and
+        UnavailableError where Ray is not installed."""
+        check_installed()
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
         except ClusterError:

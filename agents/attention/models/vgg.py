@@ -69,6 +69,8 @@ class VGGAgent(WeightsFileAgent[V]):
     ``device``, in evaluation mode and fp32; the classifier in the file is left out."""
 
     licence = "BSD-3-Clause"
+    extra = "attention"
+    packages = ("torch", "torchvision")
     memory = 2048 * MIB
     device_memory = 4096 * MIB
     batch_size = 8

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import EncoderDecoderCache, GenerationConfig, LogitsProcessorList
+    from transformers import GenerationConfig, LogitsProcessorList
 
 
 class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
@@ -47,36 +47,19 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         return features
 
     def _generate(
-        self, features: Tensor, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
         import torch
 
         decoder = self._model.text_decoder
-        images = torch.tensor([row.image for row in rows], device=self._device)
         start = [decoder.generation_config.bos_token_id]
         prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
-        seen = features[images]
+        patches = features[[row.image for row in rows]]
         done = decoder.generate(
             input_ids=prompts,
-            encoder_hidden_states=seen,
-            encoder_attention_mask=torch.ones(seen.shape[:-1], dtype=torch.long, device=self._device),
-            past_key_values=self._seen(features, images.repeat_interleave(config.num_beams or 1)),
+            encoder_hidden_states=patches,
+            encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=self._device),
             generation_config=config,
             logits_processor=processors,
         )
         return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
-
-    def _seen(self, features: Tensor, images: Tensor) -> EncoderDecoderCache:
-        """A cache that has the keys and values of what the encoder saw in ``images``, one image for each beam. The
-        decoder's layers make them once for every image, however many beams and samples it has."""
-        from agents.kv_cache import text_cache_beside_encoder
-
-        decoder = self._model.text_decoder
-        cache = text_cache_beside_encoder(decoder.config)
-        for at, layer in enumerate(decoder.bert.encoder.layer):
-            attention = layer.crossattention.self
-            shape = (*features.shape[:-1], -1, attention.attention_head_size)
-            made = (linear(features).view(shape).transpose(1, 2) for linear in (attention.key, attention.value))
-            cache.cross_attention_cache.update(*(states[images] for states in made), at)
-            cache.is_updated[at] = True
-        return cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,11 +64,9 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         return features
 
     def _generate(
-        self, features: Tensor, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
         import torch
-
-        from agents.kv_cache import text_cache
 
         model = self._model
         image = model.config.image_token_index
@@ -82,7 +80,6 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
             input_ids=prompts,
             inputs_embeds=embedded,
             attention_mask=torch.ones_like(prompts),
-            past_key_values=text_cache(model.language_model.config),
             generation_config=config,
             logits_processor=processors,
         )

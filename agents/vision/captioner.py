@@ -88,7 +88,7 @@ C = TypeVar("C", bound=CaptionSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CaptionRow:
     """One text to generate: the image's place among the encoded ones, the prompt, and, if drawn, the seed.
 
     ``limit`` is the most words that the prompt asked for, if it named a number.
@@ -195,7 +195,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     @abstractmethod
     def _generate(
-        self, features: Any, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self, features: Any, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
         """Call transformers' ``generate`` for ``rows``. ``config`` lacks the tokens that are the model's own."""
 
@@ -203,9 +203,9 @@ class CaptionAgent(PretrainedAgent[C]):
         """(positions that the model has for text, how many of them its start and the image take); None: no limit."""
         return None
 
-    def _row(self, image: int, draw: Draw) -> Row:
+    def _row(self, image: int, draw: Draw) -> CaptionRow:
         """The text to be generated for one draw; beams have no seed."""
-        return Row(image, self.settings.prompt, draw.seed if self.settings.decoding == "sample" else None)
+        return CaptionRow(image, self.settings.prompt, draw.seed if self.settings.decoding == "sample" else None)
 
     def _load_model(self, folder: Path) -> Any:
         import transformers
@@ -284,7 +284,7 @@ class CaptionAgent(PretrainedAgent[C]):
                 replies.append(self._reply(tokens[place].tolist(), score, row))
         return replies
 
-    def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
+    def _processors(self, rows: Sequence[CaptionRow]) -> tuple[Any, LogitsProcessorList]:
         from transformers import LogitsProcessorList
 
         from agents.sampling import Finite, Never, NotKept, Sampler, Warp
@@ -318,7 +318,7 @@ class CaptionAgent(PretrainedAgent[C]):
             **{most: chosen.max_tokens} | ({least: chosen.min_tokens} if chosen.min_tokens else {}),
         )
 
-    def _reply(self, tokens: list[int], score: float | None, row: Row) -> Reply:
+    def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         ends = [index for index, token in enumerate(tokens) if token in self._ends]
         said = tokens[: ends[0]] if ends else [token for token in tokens if token != self._pad]
         raw = str(self._tokenizer.decode(said, skip_special_tokens=False))

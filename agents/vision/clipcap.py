@@ -13,7 +13,7 @@ from agents.errors import UnavailableError
 from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, spelled
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row, check_shape
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared, check_shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return prefix
 
     def _generate(
-        self, features: Tensor, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
         prefix = features[[row.image for row in rows]]
         return Generated(*self._model.generate(prefix, config, processors, prompt=self._ids(rows[0].prompt)))

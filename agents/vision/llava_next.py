@@ -16,7 +16,7 @@ from agents import checkpoints
 from agents.contract import GIB, Draw
 from agents.loading import load_part
 from agents.stimuli import Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,15 +90,15 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         # Of lengths within a quarter of each other, at most a fifth is padding.
         return (*prepared["pixel_values"].shape, int(math.log(prepared["length"], 1.25)))
 
-    def _row(self, image: int, draw: Draw) -> Row:
+    def _row(self, image: int, draw: Draw) -> CaptionRow:
         asked = self.settings.prompt
         seed = draw.seed if self.settings.decoding == "sample" else None
         if "{words}" not in asked:
-            return Row(image, asked, seed)
+            return CaptionRow(image, asked, seed)
         lengths = self.settings.lengths
         drawn = lengths[draw.seed % len(lengths)] if seed is not None else lengths[len(lengths) // 2]
         limit = max(drawn, self.settings.least_words)
-        return Row(image, asked.replace("{words}", str(limit)), seed, limit)
+        return CaptionRow(image, asked.replace("{words}", str(limit)), seed, limit)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -116,12 +116,14 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return features
 
     def _generate(
-        self, features: list[Tensor], rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self,
+        features: list[Tensor],
+        rows: Sequence[CaptionRow],
+        config: GenerationConfig,
+        processors: LogitsProcessorList,
     ) -> Generated:
         import torch
         from torch.nn.utils.rnn import pad_sequence
-
-        from agents.kv_cache import text_cache
 
         embed = self._model.get_input_embeddings()
         image = self._model.config.image_token_index
@@ -145,7 +147,6 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             input_ids=padded,
             inputs_embeds=pad_sequence(texts, batch_first=True, padding_side="left"),
             attention_mask=pad_sequence(mask, batch_first=True, padding_side="left"),
-            past_key_values=text_cache(self._model.config),
             generation_config=config,
             logits_processor=processors,
         )

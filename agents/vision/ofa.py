@@ -17,7 +17,7 @@ from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionSettings, Generated, Prepared, Row
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList
@@ -153,7 +153,11 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return encoded
 
     def _generate(
-        self, features: OFAEncoderOutput, rows: Sequence[Row], config: GenerationConfig, processors: LogitsProcessorList
+        self,
+        features: OFAEncoderOutput,
+        rows: Sequence[CaptionRow],
+        config: GenerationConfig,
+        processors: LogitsProcessorList,
     ) -> Generated:
         done = self._model.generate(
             encoder_outputs=features.rows([row.image for row in rows]),
@@ -169,7 +173,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
             config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end
         return config
 
-    def _processors(self, rows: Sequence[Row]) -> tuple[Any, LogitsProcessorList]:
+    def _processors(self, rows: Sequence[CaptionRow]) -> tuple[Any, LogitsProcessorList]:
         from agents.vision.models.ofa import Limits
 
         finite, chain = super()._processors(rows)
@@ -180,7 +184,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         chain.insert(1, Limits(least, most, min(self._ends), self._pad))
         return finite, chain
 
-    def _reply(self, tokens: list[int], score: float | None, row: Row) -> Reply:
+    def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         reply = super()._reply(tokens, score, row)
         assert isinstance(reply.answer, CaptionAnswer)
         if reply.answer.tokens == self.settings.max_tokens:

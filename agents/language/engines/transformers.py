@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
-    from transformers import Cache, GenerationConfig
+    from transformers import GenerationConfig
 
     from agents.language.engines.stopping import Ending
 
@@ -155,11 +155,6 @@ class TransformersEngine(LocalEngine):
             inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
         return inputs
 
-    def _cache(self) -> Cache:
-        from agents.kv_cache import text_cache, text_cache_beside_encoder
-
-        return (text_cache_beside_encoder if self._encodes else text_cache)(self._model.config)
-
     def _draw(self, rows: Sequence[Row]) -> list[Said | Exception]:
         """Texts drawn by their rows' seeds; the likeliest tokens where the temperature is 0."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
@@ -175,7 +170,6 @@ class TransformersEngine(LocalEngine):
         ending = Ending([row.sampling for row in rows], self._ends, start, self._decode)
         done = self._model.generate(
             **inputs,
-            past_key_values=self._cache(),
             generation_config=self._config(max(row.sampling.max_tokens for row in rows)),
             logits_processor=LogitsProcessorList([finite, least, sampler]),
             stopping_criteria=StoppingCriteriaList([ending]),
@@ -203,7 +197,6 @@ class TransformersEngine(LocalEngine):
         sampling = rows[0].sampling
         done = self._model.generate(
             **inputs,
-            past_key_values=self._cache(),
             generation_config=self._config(sampling.max_tokens, sampling.min_tokens, self._beams),
             logits_processor=LogitsProcessorList(chain),
         )

@@ -31,7 +31,6 @@ from transformers import (
 
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
-from agents.kv_cache import text_cache
 from agents.loading import load_pretrained
 from agents.sampling import NotKept
 from agents.vision.models.clip_resnet import ClipResNet
@@ -302,7 +301,6 @@ class ClipCapModel(nn.Module):
         done = self.gpt.generate(
             inputs_embeds=embeddings,
             attention_mask=torch.ones(embeddings.shape[:2], dtype=torch.long, device=embeddings.device),
-            past_key_values=text_cache(self.gpt.config),
             generation_config=config,
             logits_processor=chain,
             stopping_criteria=stopping,

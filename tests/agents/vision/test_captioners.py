@@ -282,28 +282,6 @@ def _agent(family: str, folder: Path, **settings: Any) -> Agent[Any]:
 # what one family alone does
 
 
-def test_git_repeats_transformers_cached_generation_if_asked(tmp_path: Path, stimuli: list[CaptionStimulus]) -> None:
-    """The published code path with its wrong text positions is there for who wants to repeat it; where transformers
-    mends it, both settings say the same and the workaround can go."""
-    folder = tiny_captioners.git(tmp_path / "git")
-    plain = Plain("git", folder)
-    said = {}
-    for positions in ("text", "transformers"):
-        agent = _loaded("git", folder, positions=positions, **BEAM)
-        said[positions] = _said(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * 8))
-    options = {
-        "num_beams": 4,
-        "length_penalty": 0.6,
-        "min_new_tokens": 5,
-        "max_new_tokens": 14,
-        "no_repeat_ngram_size": 3,
-        "use_cache": True,
-    }
-    cached = [plain.said(plain.tokens([one], "", **options)[0]) for one in _pictures(stimuli)]
-    assert said["transformers"] == cached
-    assert said["text"] != cached
-
-
 def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[CaptionStimulus]) -> None:
     """Limits that count the prompt are those of the authors' program: max_length of ``generate``."""
     folder = tiny_captioners.blip(tmp_path / "blip")

@@ -25,15 +25,15 @@ from serving.scheduling.worker import Worker, WorkerSpec
 
 
 @dataclass
-class FleetHere:
-    """What a service needs of a fleet, with a worker per agent in this process."""
+class PoolHere:
+    """What a service needs of a pool of replicas, with a worker per agent in this process."""
 
     scheduler: Scheduler
     agents: Mapping[str, Agent[Any]]
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]]
 
-    async def loaded(self, name: str) -> None:
+    async def load(self, name: str) -> None:
         worker = Worker(WorkerSpec(self.entries[name], self.settings[name], "/"))
         lane = Dispatcher(self.agents[name], lambda: InProcess(worker), breaker=False)
         self.scheduler.add(lane)
@@ -101,7 +101,7 @@ async def serve(
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
     service = Service(ServeOptions(entries, settings, **options), agents)
-    service._fleet = FleetHere(service.scheduler, agents, entries, settings)  # type: ignore[assignment]
+    service._fleet = PoolHere(service.scheduler, agents, entries, settings)  # type: ignore[assignment]
     try:
         if not service.options.lazy:
             await asyncio.gather(*(service._begin(name) for name in settings))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json as json_module
 from typing import Any
 
+from rich.text import Text
+
 from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import MIB
 from agents.errors import TuringlikeError
+from agents.stimuli import TASKS
+from serving.terminal import plain_table, print_table
 
 
 def about(entry: Entry) -> dict[str, Any]:
@@ -75,12 +79,12 @@ def print_agents(*, json: bool) -> int:
         ]
         print(json_module.dumps(listed, indent=2, ensure_ascii=False))
         return 0
-    width = max(len(entry.name) for entry, _, _ in rows)
-    tasks = max(len(", ".join(entry.tasks)) for entry, _, _ in rows)
-    print(f"{'agent':{width}}  {'task':{tasks}}  {'in paper':8}  here  what it is")
+    table = plain_table("agent", "task", "in paper", "here", "what it is")
     for entry, missing, _ in rows:
+        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(entry.tasks)
         here = "yes" if missing is None else "no"
-        print(f"{entry.name:{width}}  {', '.join(entry.tasks):{tasks}}  {entry.in_paper:8}  {here:4}  {entry.summary}")
+        table.add_row(entry.name, tasks, entry.in_paper, here, Text(entry.summary))
+    print_table(table)
     if any(missing for _, missing, _ in rows):
         print("\n`turinglike agents NAME` says what is missing")
     takers = ", ".join(entry.name for entry, _, able in rows if able)
@@ -97,9 +101,13 @@ def print_agent(name: str, *, json: bool) -> int:
     settings = found.pop("settings")
     missing = found.pop("missing")
     found["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    table = plain_table()
     for key, value in found.items():
-        shown = ", ".join(value) if isinstance(value, list) else {None: "-", True: "yes", False: "no"}.get(value, value)
-        print(f"{key.replace('_', ' '):18} {shown}")
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        shown = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
+        table.add_row(key.replace("_", " "), Text(str(shown)))
+    print_table(table)
     print("settings")
     for one in settings:
         kind = one["type"] if isinstance(one["type"], str) else " | ".join(map(str, one["type"]))

@@ -11,14 +11,18 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
 from agents import __version__
 from agents.errors import InputError, TuringlikeError
+from agents.selection import read_names, resolve
 from agents.tasks import MODES, TASKS
+from serving.agent_list import print_agent, print_agents
+from serving.export import registry
 from serving.scheduling.interrupts import Interrupted
 
 BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
@@ -32,10 +36,22 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"turinglike: {message}; `{self.prog} --help` tells more\n")
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1,000,000,000, not {text!r}")
+def _number(text: str, lowest: int, highest: int) -> int:
+    if not text.isdecimal() or not lowest <= int(text) <= highest:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {lowest:,} to {highest:,}, not {text!r}")
     return int(text)
+
+
+def _positive(text: str) -> int:
+    return _number(text, 1, 10**9)
+
+
+def _seed(text: str) -> int:
+    return _number(text, 0, 2**53 - 1)
+
+
+def _port(text: str) -> int:
+    return _number(text, 1, 65535)
 
 
 def _path(text: str) -> Path:
@@ -66,139 +82,162 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _seed(text: str) -> int:
-    if not text.isdecimal() or not int(text) < 2**53:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 2**53 - 1, not {text!r}")
-    return int(text)
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
-    return int(text)
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
+    """The whole command line. With ``formats`` the options of every export format are among it: their modules are
+    imported for that, which other commands need not wait for."""
     parser = _Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
-    check = commands.add_parser("check", help="read a stimulus set and report every problem at once")
-    check.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
-    check.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
-    check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
-    check.add_argument("--json", action="store_true")
-    check.set_defaults(run=_check)
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], summary: str, *shared: _Parser
+    ) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, parents=shared)
+        made.set_defaults(run=run)
+        return made
 
-    generate = commands.add_parser("generate", help="answer a whole stimulus set; the same command again resumes")
-    generate.add_argument("set", type=_path, help="a .jsonl or .csv file, or a folder of images with --task")
+    source, settings, workers, as_json = _source(), _settings(), _workers(), _as_json()
+
+    check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
+    check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
+
+    summary = "answer a whole stimulus set; the same command again resumes"
+    generate = command("generate", _generate, summary, source, settings, workers)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
     generate.add_argument("--out", required=True, type=_path, metavar="DIR", help="the run folder")
-    generate.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
     generate.add_argument("--samples", type=_positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
-    generate.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    generate.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
     generate.add_argument("--replicas", type=_replicas, metavar="N|auto", help="workers per agent (default auto)")
-    generate.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
-    generate.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
     generate.add_argument("--limit", type=_positive, metavar="N", help="only the first N stimuli")
-    generate.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    generate.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
-    generate.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
-    generate.set_defaults(run=_generate)
 
-    serve = commands.add_parser("serve", help="the agents behind HTTP, for programs and a web page")
+    serve = command("serve", _serve, "the agents behind HTTP, for programs and a web page", settings, workers)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=_port, default=8000)
     serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
-    serve.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    serve.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
     serve.add_argument("--seed", type=_seed, default=0, metavar="S", help="for requests that give none (default 0)")
     serve.add_argument("--lazy", action="store_true", help="load an agent when it is first asked")
     serve.add_argument("--queue", type=_positive, default=256, metavar="N", help="answers of one agent at once (256)")
     serve.add_argument("--deadline", type=_seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
     serve.add_argument("--replicas", type=_positive, default=1, metavar="N", help="workers per agent (default 1)")
-    serve.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
-    serve.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
-    serve.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    serve.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
-    serve.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
-    serve.set_defaults(run=_serve)
 
-    bench = commands.add_parser("bench", help="how fast agents are on this machine, and what limits them")
+    bench = command("bench", _bench, "how fast agents are on this machine, and what limits them", settings)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
-    bench.add_argument("--batch-sizes", type=_sizes, metavar="1,2,4", help="default: doubling while it brings anything")
+    sizes = "default: doubling while it brings anything"
+    bench.add_argument("--batch-sizes", type=_sizes, dest="sizes", metavar="1,2,4", help=sizes)
     bench.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="measured for each size (default 5)")
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    bench.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    bench.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
     bench.add_argument("--task", choices=TASKS, help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
     bench.add_argument("--out", type=_path, metavar="DIR", help="write bench.json and bench.png there")
     bench.add_argument("--compare", type=_path, metavar="OLD.json", help="show ratios to an earlier result")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
-    bench.set_defaults(run=_bench)
 
-    agents = commands.add_parser("agents", help="list the agents, or tell about one")
+    agents = command("agents", _agents, "list the agents, or tell about one", as_json)
     agents.add_argument("name", nargs="?")
-    agents.add_argument("--json", action="store_true")
-    agents.set_defaults(run=_agents)
 
-    fetch = commands.add_parser("fetch", help="download the checkpoints that agents need, and tell size and licence")
+    summary = "download the checkpoints that agents need, and tell size and licence"
+    fetch = command("fetch", _fetch, summary, settings)
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
-    fetch.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    fetch.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
-    fetch.set_defaults(run=_fetch)
 
-    status = commands.add_parser("status", help="how far a run is, and what failed")
+    status = command("status", _status, "how far a run is, and what failed", as_json)
     status.add_argument("dir", type=_path)
-    status.add_argument("--json", action="store_true")
-    status.set_defaults(run=_status)
 
-    report = commands.add_parser("report", help="an HTML page of a run: every answer side by side")
+    report = command("report", _report, "an HTML page of a run: every answer side by side")
     report.add_argument("dir", type=_path)
     report.add_argument("--out", type=_path, help="default: DIR/report.html")
-    report.set_defaults(run=_report)
 
-    export = commands.add_parser("export", help="write a run's records in another format")
+    export = command("export", _export, "write a run's records in another format")
     export.add_argument("dir", type=_path)
-    formats = ("jsonl", "csv", "parquet", "turingtest", "coco-search18", "pysaliency", "judges", "conversations")
-    export.add_argument("--format", required=True, choices=formats)
+    export.add_argument("--format", required=True, choices=registry.names())
     export.add_argument("--out", required=True, type=_path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
-    export.add_argument("--allow-missing", action="store_true")
-    export.add_argument("--include-rejected", action="store_true")
-    export.add_argument("--include-control", action="store_true")
+    export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
+    export.add_argument("--include-control", action="store_true", help="also catch trials")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
-    clips = export.add_argument_group("how the clips look, for the format judges")
-    clips.add_argument("--ring-radius", type=float, metavar="R", help="pixels of a frame 1280 wide (default 35)")
-    clips.add_argument("--gap", choices=("image", "black", "grey"), help="shown for 1 s between rounds (default image)")
-    clips.add_argument("--shown", type=_positive, metavar="N", help="the first N fixations (default 15)")
-    clips.add_argument("--max-side", type=_positive, metavar="PX", help="longer side of a clip (default 1280)")
-    cuts = export.add_argument_group("how conversations are cut, for the format conversations")
-    cuts.add_argument("--step", type=_positive, metavar="N", help="the first N, 2 N, … exchanges (default 3)")
-    cuts.add_argument("--longest", type=_positive, metavar="N", help="at most N exchanges (default 24)")
-    export.set_defaults(run=_export)
+    export.set_defaults(format_options=_format_options(export) if formats else [])
 
-    importing = commands.add_parser("import", help="read published answers into the same records")
+    importing = command("import", _import, "read published answers into the same records")
     importing.add_argument("files", nargs="+", type=_path)
     importing.add_argument("--out", required=True, type=_path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a submission file holds")
-    importing.set_defaults(run=_import)
     return parser
+
+
+def _source() -> _Parser:
+    """What every command that reads a stimulus set takes."""
+    shared = _Parser(add_help=False)
+    shared.add_argument("source", type=_path, metavar="set", help="a .jsonl or .csv file, or a folder with --task")
+    shared.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
+    return shared
+
+
+def _settings() -> _Parser:
+    """What every command that makes agents takes."""
+    shared = _Parser(add_help=False)
+    shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    shared.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
+    return shared
+
+
+def _workers() -> _Parser:
+    """What every command that starts workers takes."""
+    shared = _Parser(add_help=False)
+    shared.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
+    shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
+    shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    shared.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
+    shared.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
+    return shared
+
+
+def _as_json() -> _Parser:
+    shared = _Parser(add_help=False)
+    shared.add_argument("--json", action="store_true")
+    return shared
+
+
+def _format_options(parser: argparse.ArgumentParser) -> list[str]:
+    """Offer the options of every export format; returns their names."""
+    found: list[str] = []
+    for name in registry.names():
+        try:
+            fields = registry.load(name).options.model_fields
+        except InputError:  # somebody else's, which says so if it is asked for
+            continue
+        group = parser.add_argument_group(f"for the format {name}") if fields else parser
+        for field, about in fields.items():
+            option = f"--{field.replace('_', '-')}"
+            if field in found:
+                continue
+            found.append(field)
+            if about.annotation is bool:
+                group.add_argument(option, action="store_true", default=None, help=about.description)
+                continue
+            choices = get_args(about.annotation)
+            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
+            told = f"{about.description} (default {about.default:g})" if not choices else about.description
+            group.add_argument(option, type=kind, choices=choices or None, metavar=None if choices else "N", help=told)
+    return found
+
+
+Chosen = TypeVar("Chosen")
+
+
+def _chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
+    """The command's dataclass of options, its fields taken from the command line by name."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})
 
 
 def _check(options: argparse.Namespace) -> int:
     from serving.runs.checking import check_set, print_report
 
-    return print_report(check_set(options.set, task=options.task, deep=options.deep), json=options.json)
+    return print_report(check_set(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -208,7 +247,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from agents.selection import resolve
+    from serving.generate import GenerateOptions, generate
 
     names = [name for name in options.agents.split(",") if name]
     if not names:
@@ -216,56 +255,21 @@ def _generate(options: argparse.Namespace) -> int:
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
-
-    from serving.generate import GenerateOptions, generate
-
-    given = GenerateOptions(
-        source=options.set,
-        agents=names,
-        out=options.out,
-        entries=entries,
-        task=options.task,
-        samples=options.samples,
-        seed=options.seed,
-        settings=settings,
-        replicas=options.replicas,
-        batch_size=None if options.batch_size == "auto" else options.batch_size,
-        auto_batch=options.batch_size == "auto",
-        retry_failed=options.retry_failed,
-        skip_invalid=options.skip_invalid,
-        address=options.address,
-        limit=options.limit,
-        device=options.device,
-        timeout=options.timeout,
-        load_timeout=options.load_timeout,
-    )
-    return generate(given, print)
+    auto = options.batch_size == "auto"
+    size = None if auto else options.batch_size
+    more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
+    return generate(_chosen(GenerateOptions, options, **more), print)
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from agents.selection import read_names, resolve
     from serving.bench.command import Options, bench
 
     names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config, "bench")
-    given = Options(
-        entries=entries,
-        settings=settings,
-        sizes=options.batch_sizes,
-        seconds=options.seconds,
-        device=options.device,
-        task=options.task,
-        mode=options.mode,
-        out=options.out,
-        compare=options.compare,
-        bare=options.bare,
-    )
-    return bench(given)
+    return bench(_chosen(Options, options, entries=entries, settings=settings))
 
 
 def _agents(options: argparse.Namespace) -> int:
-    from serving.agent_list import print_agent, print_agents
-
     return print_agents(json=options.json) if options.name is None else print_agent(options.name, json=options.json)
 
 
@@ -292,28 +296,17 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from serving.export.clips import Clips
-    from serving.export.excerpts import Excerpts
-    from serving.export.registry import export
-
-    def given(*names: str) -> dict[str, Any]:
-        values = {name: getattr(options, name) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
-
-    looks, cuts = given("ring_radius", "gap", "shown", "max_side"), given("step", "longest")
-    export(
+    own = {name: getattr(options, name) for name in options.format_options}
+    return registry.export(
         options.dir,
         options.format,
         options.out,
         sample=options.sample,
-        allow_missing=options.allow_missing,
         include_rejected=options.include_rejected,
         include_control=options.include_control,
         force=options.force,
-        clips=Clips(**looks) if looks else None,
-        excerpts=Excerpts(**cuts) if cuts else None,
+        **{name: value for name, value in own.items() if value is not None},
     )
-    return 0
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -325,7 +318,8 @@ def _import(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line's entry point; returns the exit code."""
-    options = build_parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = build_parser(formats=given[:1] == ["export"]).parse_args(given)
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import Field
 
 from agents.errors import InputError, Problem
-from serving.export.registry import MALFORMED, Selection, misfit
+from serving.export.registry import FolderFormat, FormatOptions
+from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.eligibility import Kind, is_asked, kind_of
 
 FILES: dict[str, str] = {
@@ -39,7 +41,13 @@ Response = str | list[list[int]]
 Ids = dict[str, str]
 
 
-def write_turingtest(chosen: Selection, out: Path, allow_missing: bool) -> dict[str, Any]:
+class BenchmarkOptions(FormatOptions):
+    """What is done about gaps."""
+
+    allow_missing: bool = Field(False, description="export the others where answers are missing")
+
+
+def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) -> dict[str, Any]:
     """Fill the folder ``out``; returns notes for the side-car. Raises InputError that names every gap."""
     ids = _ids(chosen)
     gaps: list[Problem] = []
@@ -68,7 +76,7 @@ def write_turingtest(chosen: Selection, out: Path, allow_missing: bool) -> dict[
                 notes["missing"].setdefault(name, {})[task] = missing
                 notes["remarks"].append(f"{name}: {missing:,} of {len(ids[task]):,} {task} answers are missing")
         notes["agents_notes"][name] = dict(counts)
-    if gaps and not allow_missing:
+    if gaps and not options.allow_missing:
         raise InputError(f"{len(gaps):,} answers are missing (--allow-missing exports the others)", gaps)
     if not chosen.taken.total():
         raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{_without_place(chosen)}")
@@ -179,3 +187,6 @@ def _write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.write(orjson.dumps(value))
+
+
+TURINGTEST = FolderFormat(write_turingtest, BenchmarkOptions)

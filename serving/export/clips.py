@@ -23,20 +23,20 @@ import math
 import os
 import re
 from array import array
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import orjson
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import AttentionStimulus, parse_row, sha256
-from serving.export.registry import MALFORMED, Selection, misfit
-from serving.export.scanpaths import TASK, Record, Row, find_row, on_image, scanpaths, target_name
+from serving.export.registry import BlindedFormat, FormatOptions
+from serving.export.scanpaths import TASK, on_image, scanpaths, target_name
+from serving.export.selection import MALFORMED, Record, Row, Selection, Shown, misfit
 from serving.runs.display_text import count
 from serving.runs.output_paths import MODIFIED
-from serving.runs.stimulus_lookup import Lookup
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,31 +59,17 @@ COLUMNS = (
 )
 OUTSIDE = "of stimuli outside the set"
 WITHOUT = "without fixations"
-CLIP = re.compile(r"clip-\d{4,}\.gif")
 
 
-@dataclass(frozen=True, slots=True)
-class Clips:
-    """How the clips look. Raises InputError.
+class Clips(FormatOptions):
+    """How the clips look."""
 
-    ``ring_radius`` is in pixels of a frame 1280 wide, scaled to the picture; ``gap`` is what the pause between rounds
-    shows; ``shown`` limits the fixations; ``max_side`` limits the longer side of a clip in pixels.
-    """
-
-    ring_radius: float = 35.0
-    gap: Literal["image", "black", "grey"] = "image"
-    shown: int = 15
-    max_side: int = 1280
-
-    def __post_init__(self) -> None:
-        if not 0 < self.ring_radius <= 10_000:
-            raise InputError(f"a ring's radius must be above 0 and at most 10,000 pixels, not {self.ring_radius}")
-        if self.gap not in ("image", "black", "grey"):
-            raise InputError(f"a gap shows image, black or grey, not {self.gap!r}")
-        if self.shown < 1:
-            raise InputError(f"a clip shows at least 1 fixation, not {self.shown}")
-        if self.max_side < 16:
-            raise InputError(f"a clip's longer side has at least 16 pixels, not {self.max_side}")
+    ring_radius: float = Field(
+        35.0, gt=0, le=10_000, description="the ring's radius in pixels of a frame 1280 wide, scaled to the picture"
+    )
+    gap: Literal["image", "black", "grey"] = Field("image", description="what is shown for 1 s between rounds")
+    shown: int = Field(15, ge=1, description="only the first so many fixations")
+    max_side: int = Field(1280, ge=16, description="the longer side of a clip in pixels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,45 +84,45 @@ class _Path:
     fixations: int
     shown: array[float]
 
-    def place(self, seed: int) -> bytes:
-        """What the order of the clips follows."""
+    def order(self, seed: int) -> bytes:
+        """What the clips are sorted by."""
         return hashlib.sha256(orjson.dumps([seed, self.agent, self.stimulus, self.sample])).digest()
 
 
-def write_clips(chosen: Selection, clips: Clips, folder: Path, key: BinaryIO) -> dict[str, Any]:
+def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) -> dict[str, Any]:
     """Write the selected scanpaths' clips into ``folder`` and their key to ``key``; returns notes for the side-car.
 
     Everything is looked at before the first clip is written. Raises InputError that names every stimulus whose
     pictures are missing, changed or damaged, or whose target cannot be cut out.
     """
-    with Lookup(chosen.folder) as by_id, Lookup(chosen.folder, "benchmark_id") as by_benchmark:
-        paths = _paths(chosen, clips.shown, by_id, by_benchmark)
+    with Shown(chosen.folder) as shown:
+        paths = _paths(chosen, clips.shown, shown)
         seed = chosen.folder.meta.get("seed", 0)
-        paths.sort(key=lambda path: path.place(seed))
+        paths.sort(key=lambda path: path.order(seed))
         digits = max(4, len(str(len(paths))))
         text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow(COLUMNS)
         for number, path in enumerate(paths, start=1):
-            name, row = f"clip-{number:0{digits}}.gif", by_id.get(TASK, path.stimulus)
+            name, row = f"clip-{number:0{digits}}.gif", shown.of_id(TASK, path.stimulus)
             assert row is not None
             data = _clip(_stimulus(chosen, row), path, clips)
             (folder / name).write_bytes(data)
             os.utime(folder / name, (MODIFIED, MODIFIED))
             about = (path.agent, path.kind, path.stimulus, row.get("benchmark_id"), path.sample)
-            shown = (row.get("mode", "free"), target_name(row), path.fixations, len(path.shown) // 2)
-            writer.writerow([name, *about, *shown, hashlib.sha256(data).hexdigest()])
+            drawn = (row.get("mode", "free"), target_name(row), path.fixations, len(path.shown) // 2)
+            writer.writerow([name, *about, *drawn, hashlib.sha256(data).hexdigest()])
         text.detach()
-    return {"clips": {"count": len(paths), **asdict(clips)}, "columns": list(COLUMNS)}
+    return {"clips": {"count": len(paths), **clips.model_dump()}, "columns": list(COLUMNS)}
 
 
-def _paths(chosen: Selection, shown: int, by_id: Lookup, by_benchmark: Lookup) -> list[_Path]:
+def _paths(chosen: Selection, most: int, shown: Shown) -> list[_Path]:
     """Every path to show. Raises InputError that names every stimulus that cannot be shown as it was."""
     paths: list[_Path] = []
     problems: dict[str, Problem] = {}
     hashes: dict[str, str] = {}  # of each stimulus, as it is now
     for record in scanpaths(chosen, imported=True):
-        row = find_row(record, by_id, by_benchmark)
+        row = shown.get(record)
         if row is None:
             chosen.leave_out(record, OUTSIDE)
             continue
@@ -150,7 +136,7 @@ def _paths(chosen: Selection, shown: int, by_id: Lookup, by_benchmark: Lookup) -
         if now is not None and then not in (None, now) and stimulus not in problems:
             message = f"what {record['agent']} was shown has changed since: its SHA-256 is another"
             problems[stimulus] = Problem(str(chosen.folder.path), None, stimulus, message)
-        path = _path(record, stimulus, shown)
+        path = _path(record, stimulus, most)
         if path.fixations:
             paths.append(path)
         else:
@@ -161,11 +147,11 @@ def _paths(chosen: Selection, shown: int, by_id: Lookup, by_benchmark: Lookup) -
     return paths
 
 
-def _path(record: Record, stimulus: str, shown: int) -> _Path:
+def _path(record: Record, stimulus: str, most: int) -> _Path:
     try:
         answer = record["answer"]
         width, height = answer["frame"]
-        points = [float(value) for x, y in answer["fixations"][:shown] for value in (x, y)]
+        points = [float(value) for x, y in answer["fixations"][:most] for value in (x, y)]
         if width <= 0 or height <= 0 or not all(map(math.isfinite, points)):
             raise ValueError(f"a frame of {width} x {height}, or a fixation nowhere")
     except MALFORMED as error:
@@ -251,3 +237,6 @@ def _shrunk(pixels: Pixels, factor: float) -> Pixels:
     picture = PILImage.fromarray(pixels)
     size = max(1, round(picture.width * factor)), max(1, round(picture.height * factor))
     return np.asarray(picture.resize(size, PILImage.Resampling.LANCZOS))
+
+
+CLIPS = BlindedFormat(write_clips, re.compile(r"clip-\d{4,}\.gif"), "clip", "scanpaths", Clips)

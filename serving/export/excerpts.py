@@ -27,21 +27,20 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from agents.answers import ConversationAnswer
-from agents.errors import InputError
 from agents.stimuli import Task
 from serving.conversations.scenario import SIDES, speaker_name
-from serving.export.registry import Selection, misfit
+from serving.export.registry import BlindedFormat, FormatOptions
+from serving.export.selection import Record, Row, Selection, Shown, misfit
 from serving.runs.display_text import count, esc
 from serving.runs.output_paths import MODIFIED
-from serving.runs.stimulus_lookup import Lookup
 
 TASK: Task = "conversation"
 COLUMNS = (
@@ -63,12 +62,8 @@ COLUMNS = (
     "sha256_html",
     "sha256_txt",
 )
-EXCERPT = re.compile(r"conv\d+_len\d+\.(?:html|txt)")
 SPEAKERS = "with more than two speakers"
 INDENT = "   "
-
-Record = dict[str, Any]
-Row = dict[str, Any]
 
 _STYLE = (
     "body{margin:8px;background:white;font-size:medium}p{margin:0 0 .25em}"
@@ -100,21 +95,18 @@ script-src {_hash(_SCRIPT)}">
 _TAIL = "</body>\n</html>\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpts:
-    """How conversations are cut: the first ``step``, 2 ``step`` … exchanges, at most ``longest``. Raises InputError.
+class Excerpts(FormatOptions):
+    """How conversations are cut: the first ``step``, 2 ``step`` … exchanges, at most ``longest``. The papers showed
+    3, 6, 9 … 24."""
 
-    The papers showed 3, 6, 9 … 24.
-    """
+    step: int = Field(3, ge=1, description="the first so many exchanges, twice as many, …")
+    longest: int = Field(24, ge=1, description="at most so many exchanges")
 
-    step: int = 3
-    longest: int = 24
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.step <= self.longest:
-            raise InputError(
-                f"an excerpt has at least 1 exchange and at most the longest ({self.longest}), not {self.step}"
-            )
+    @model_validator(mode="after")
+    def _whole(self) -> Excerpts:
+        if self.step > self.longest:
+            raise ValueError(f"an excerpt of {self.step} exchanges is longer than the longest, {self.longest}")
+        return self
 
     def lengths(self, given: int, whole: int) -> range:
         """The lengths that a conversation of ``whole`` messages is cut to, of which the first ``given`` are not its
@@ -124,7 +116,7 @@ class Excerpts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Talk:
+class _Conversation:
     """One conversation: what the key says of it, and (letter, text) of its messages; the first ``given`` of them stand
     in the stimulus."""
 
@@ -134,40 +126,40 @@ class _Talk:
     given: int
     messages: list[tuple[str, str]]
 
-    def place(self, seed: int) -> bytes:
-        """What the order of the conversations follows."""
+    def order(self, seed: int) -> bytes:
+        """What the conversations are sorted by."""
         agent, _, stimulus, _, sample, _ = self.about
         return hashlib.sha256(orjson.dumps([seed, agent, stimulus, sample])).digest()
 
 
-def write_conversations(chosen: Selection, excerpts: Excerpts, folder: Path, key: BinaryIO) -> dict[str, Any]:
+def write_conversations(chosen: Selection, folder: Path, key: BinaryIO, excerpts: Excerpts) -> dict[str, Any]:
     """Write the selected conversations' excerpts into ``folder`` and their key to ``key``; returns notes for the
     side-car. Raises InputError that names a record that is no conversation."""
-    with Lookup(chosen.folder) as by_id, Lookup(chosen.folder, "benchmark_id") as by_benchmark:
-        talks = list(_talks(chosen, excerpts, by_id, by_benchmark))
+    with Shown(chosen.folder) as shown:
+        conversations = list(_conversations(chosen, excerpts, shown))
     seed = chosen.folder.meta.get("seed", 0)
-    talks.sort(key=lambda talk: talk.place(seed))
+    conversations.sort(key=lambda one: one.order(seed))
     text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
     lengths: dict[int, int] = {}
-    for number, talk in enumerate(talks, start=1):
-        for length in excerpts.lengths(talk.given, len(talk.messages)):
-            name, messages = f"conv{number}_len{length}", talk.messages[:length]
+    for number, one in enumerate(conversations, start=1):
+        for length in excerpts.lengths(one.given, len(one.messages)):
+            name, messages = f"conv{number}_len{length}", one.messages[:length]
             hashes = [
                 _write(folder / f"{name}{ending}", data)
-                for ending, data in ((".html", _page(messages)), (".txt", _text(messages)))
+                for ending, data in ((".html", as_page(messages)), (".txt", as_text(messages)))
             ]
-            shown = (*talk.agents, *talk.names, min(talk.given, length), len(talk.messages))
-            writer.writerow([name, number, length, *talk.about, *shown, *hashes])
+            cut = (*one.agents, *one.names, min(one.given, length), len(one.messages))
+            writer.writerow([name, number, length, *one.about, *cut, *hashes])
             lengths[length] = lengths.get(length, 0) + 1
     text.detach()
     counts = {str(length): lengths[length] for length in sorted(lengths)}
     told = ", ".join(f"{length}: {pages:,}" for length, pages in counts.items())
     return {
-        "conversations": {"count": len(talks), **asdict(excerpts), "lengths": counts},
+        "conversations": {"count": len(conversations), **excerpts.model_dump(), "lengths": counts},
         "columns": list(COLUMNS),
-        "remarks": [f"{count(len(talks), 'conversation')}; excerpts by their number of exchanges: {told}"],
+        "remarks": [f"{count(len(conversations), 'conversation')}; excerpts by their number of exchanges: {told}"],
     }
 
 
@@ -179,25 +171,22 @@ def _write(path: Path, text: str) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _talks(chosen: Selection, excerpts: Excerpts, by_id: Lookup, by_benchmark: Lookup) -> Iterator[_Talk]:
+def _conversations(chosen: Selection, excerpts: Excerpts, shown: Shown) -> Iterator[_Conversation]:
     """Every conversation of which there is something to show; the others are left out and counted."""
     begun = chosen.folder.agents()
     names = [name for name in chosen.machines() if name in begun and TASK in chosen.tasks(name)]
     for name in [*names, *chosen.folder.imports()]:
         for record in chosen.records(name, answers_to=TASK):
-            row = by_id.get(TASK, record["stimulus"])
-            if row is None and record["kind"] in ("human", "published"):
-                row = by_benchmark.get(TASK, record["stimulus"])
-            talk = _talk(record, row or {})
-            if talk is None:
+            one = _conversation(record, shown.get(record) or {})
+            if one is None:
                 chosen.leave_out(record, SPEAKERS)
-            elif not excerpts.lengths(talk.given, len(talk.messages)):
+            elif not excerpts.lengths(one.given, len(one.messages)):
                 chosen.leave_out(record, f"with too few messages for an excerpt of {excerpts.step}")
             else:
-                yield talk
+                yield one
 
 
-def _talk(record: Record, row: Row) -> _Talk | None:
+def _conversation(record: Record, row: Row) -> _Conversation | None:
     """A record's conversation, or None if more than two take part in it."""
     try:
         answer = ConversationAnswer.model_validate(record["answer"])
@@ -215,7 +204,7 @@ def _talk(record: Record, row: Row) -> _Talk | None:
     names = [*letters, "", ""][:2]
     topic = raw.get("topic") or row.get("topic")
     about = (record["agent"], record["kind"], record["stimulus"], row.get("benchmark_id"), record["sample"], topic)
-    return _Talk(
+    return _Conversation(
         about=about,
         agents=(agents.get(names[0], ""), agents.get(names[1], "")),
         names=(names[0], names[1]),
@@ -232,7 +221,7 @@ def _history(record: Record, row: Row, names: Any) -> list[tuple[str, str]]:
         raise misfit(record, "stimulus", "its history is no list of messages") from None
 
 
-def _page(messages: list[tuple[str, str]]) -> str:
+def as_page(messages: list[tuple[str, str]]) -> str:
     """Messages as a page of their own."""
     said = [f'<p class="{letter}">{letter}: <bdi>{_escaped(text)}</bdi></p>\n' for letter, text in messages]
     return f"{_HEAD}{''.join(said)}{_TAIL}"
@@ -242,7 +231,16 @@ def _escaped(text: str) -> str:
     return esc(text, len(text)).replace("{", "&#123;").replace("}", "&#125;")
 
 
-def _text(messages: list[tuple[str, str]]) -> str:
+def as_text(messages: list[tuple[str, str]]) -> str:
     """Messages one after the other. No line but a message's first begins with a letter and a colon."""
     further = f"\n{INDENT}"
     return "".join(f"{letter}: {further.join(text.splitlines())}\n" for letter, text in messages)
+
+
+EXCERPTS = BlindedFormat(
+    write_conversations,
+    re.compile(r"conv\d+_len\d+\.(?:html|txt)"),
+    "excerpt of a conversation",
+    "conversations",
+    Excerpts,
+)

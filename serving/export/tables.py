@@ -1,4 +1,4 @@
-"""CSV and Parquet: one row per record, flattened.
+"""Tables: JSONL, the records as they are, in one file; CSV and Parquet, one row per record, flattened.
 
 Columns, in this order: the record's own (``schema`` to ``status``), ``answer.*`` for every task in the export, the rest
 of the record (``raw``, ``attempts``, ``rejected_attempts``, ``error.*``, ``provenance.*``, ``timing.*``, ``worker.*``,
@@ -13,10 +13,11 @@ import csv
 import io
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Union, get_args, get_origin
 
 import orjson
@@ -24,8 +25,8 @@ import orjson
 from agents.answers import BY_TASK
 from agents.errors import UnavailableError
 from agents.stimuli import TASKS
-from serving.export.registry import Selection, misfit
-from serving.runs.stimulus_lookup import Lookup
+from serving.export.registry import FileFormat, FormatOptions
+from serving.export.selection import Record, Row, Selection, Shown, misfit
 
 Type = Literal["text", "int", "float", "bool", "time", "json"]
 CHUNK = 10_000
@@ -68,17 +69,67 @@ class Column:
 
     name: str
     type: Type
-    value: Callable[[dict[str, Any], dict[str, Any]], Any]
+    value: Callable[[Record, Row], Any]
 
 
-def write_table(chosen: Selection, form: str, file: BinaryIO) -> dict[str, Any]:
-    """Write the selected records as ``form`` "csv" or "parquet". Returns notes for the side-car: the columns."""
+def write_jsonl(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+    """Write the selected records as they are, one line each."""
+    for record in chosen.everything():
+        files[0].write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+    return {}
+
+
+def write_csv(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+    """Write the selected records as CSV (RFC 4180, UTF-8). Returns notes for the side-car: the columns."""
     columns = _columns(chosen)
+    text = io.TextIOWrapper(files[0], encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
+    writer.writerow([column.name for column in columns])
+    truth = {True: "true", False: "false"}
+    for row in _rows(chosen, columns):
+        writer.writerow([truth[value] if isinstance(value, bool) else value for value in row])
+    text.detach()
+    return _told(columns)
+
+
+def write_parquet(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+    """Write the selected records as Parquet, :data:`CHUNK` rows at a time. Returns notes for the side-car: the
+    columns."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
+
+    arrow = {
+        "text": pa.string(),
+        "json": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "time": pa.timestamp("ms", tz="UTC"),
+    }
+    columns = _columns(chosen)
+    schema = pa.schema([(column.name, arrow[column.type]) for column in columns])
     rows = _rows(chosen, columns)
-    if form == "csv":
-        _write_csv(columns, rows, file)
-    else:
-        _write_parquet(columns, rows, file)
+    with pq.ParquetWriter(files[0], schema, compression="zstd") as writer:
+        while chunk := list(islice(rows, CHUNK)):
+            values = zip(*chunk, strict=True)
+            arrays = [
+                pa.array(_parsed(column, cells), type=arrow[column.type])
+                for column, cells in zip(columns, values, strict=True)
+            ]
+            writer.write_table(pa.table(arrays, schema=schema))
+    return _told(columns)
+
+
+def _parsed(column: Column, cells: tuple[Any, ...]) -> Sequence[Any]:
+    if column.type != "time":
+        return cells
+    return [None if cell is None else datetime.fromisoformat(cell) for cell in cells]
+
+
+def _told(columns: list[Column]) -> dict[str, Any]:
     return {"columns": {column.name: column.type for column in columns}}
 
 
@@ -100,7 +151,7 @@ def _columns(chosen: Selection) -> list[Column]:
     return columns
 
 
-def _part(*path: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+def _part(*path: str) -> Callable[[Record, Row], Any]:
     if path == ("rejected_attempts",):
         return lambda record, _: sum(
             any(verdict["rejected"] for verdict in attempt["verdicts"]) for attempt in record["attempts"]
@@ -110,15 +161,15 @@ def _part(*path: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
     return lambda record, _: None if record[path[0]] is None else record[path[0]].get(path[1])
 
 
-def _answer(name: str, task: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+def _answer(name: str, task: str) -> Callable[[Record, Row], Any]:
     return lambda record, _: record["answer"].get(name) if record["answer"] and record["task"] == task else None
 
 
-def _of_stimulus(name: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+def _of_stimulus(name: str) -> Callable[[Record, Row], Any]:
     return lambda _, stimulus: stimulus.get(name)
 
 
-def _of_meta(name: str) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
+def _of_meta(name: str) -> Callable[[Record, Row], Any]:
     return lambda _, stimulus: _meta(stimulus).get(name)
 
 
@@ -149,7 +200,7 @@ def _stimulus_fields(chosen: Selection) -> tuple[dict[str, Type], dict[str, Type
             for name, value in values.items():
                 if value is not None and (found is meta or name not in ("id", "task", "meta")):
                     found[name] = _common(found.get(name), value)
-    order = {name: place for place, name in enumerate(_FIRST)}
+    order = {name: number for number, name in enumerate(_FIRST)}
     return (
         dict(sorted(fields.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))),
         dict(sorted(meta.items())),
@@ -175,17 +226,15 @@ def _common(known: Type | None, value: Any) -> Type:
 def _rows(chosen: Selection, columns: list[Column]) -> Iterator[list[Any]]:
     known = {task: set(model.model_fields) for task, model in BY_TASK.items()}
     names = {column.name for column in columns}
-    with Lookup(chosen.folder) as by_id, Lookup(chosen.folder, "benchmark_id") as by_benchmark:
+    with Shown(chosen.folder) as shown:
         for record in chosen.everything():
             task, answer = record["task"], record["answer"]
             unknown = set(answer or ()) - known.get(task, set())
             if unknown or (answer and f"answer.{next(iter(answer))}" not in names):
                 raise misfit(record, "answer", f"an answer to {task} with {', '.join(sorted(answer))} was not expected")
-            stimulus = by_id.get(task, record["stimulus"])
-            if stimulus is None and record["kind"] in ("human", "published"):
-                stimulus = by_benchmark.get(task, record["stimulus"])
+            stimulus = shown.get(record) or {}
             try:
-                row = [_cell(column, record, stimulus or {}) for column in columns]
+                row = [_cell(column, record, stimulus) for column in columns]
             except (AttributeError, KeyError, TypeError) as error:
                 raise misfit(record, "record", f"a part of it has a wrong type: {error}") from None
             yield row
@@ -214,48 +263,6 @@ def _cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> A
     return float(value) if column.type == "float" else value
 
 
-def _write_csv(columns: list[Column], rows: Iterator[list[Any]], file: BinaryIO) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\r\n")  # RFC 4180; with "\n" a lone "\r" in a text would not be quoted
-    writer.writerow([column.name for column in columns])
-    truth = {True: "true", False: "false"}
-    for row in rows:
-        writer.writerow([truth[value] if isinstance(value, bool) else value for value in row])
-    text.detach()
-
-
-def _write_parquet(columns: list[Column], rows: Iterator[list[Any]], file: BinaryIO) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
-
-    arrow = {
-        "text": pa.string(),
-        "json": pa.string(),
-        "int": pa.int64(),
-        "float": pa.float64(),
-        "bool": pa.bool_(),
-        "time": pa.timestamp("ms", tz="UTC"),
-    }
-    schema = pa.schema([(column.name, arrow[column.type]) for column in columns])
-    times = [place for place, column in enumerate(columns) if column.type == "time"]
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for chunk in _chunks(rows):
-            for row in chunk:
-                for place in times:
-                    row[place] = None if row[place] is None else datetime.fromisoformat(row[place])
-            table = pa.table(
-                [
-                    pa.array(values, type=field.type)
-                    for values, field in zip(zip(*chunk, strict=True), schema, strict=True)
-                ],
-                schema=schema,
-            )
-            writer.write_table(table)
-
-
-def _chunks(rows: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
-    while chunk := list(islice(rows, CHUNK)):
-        yield chunk
+JSONL = FileFormat(write_jsonl, with_stimuli=True)
+CSV = FileFormat(write_csv)
+PARQUET = FileFormat(write_parquet)

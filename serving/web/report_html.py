@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from agents import catalogue
@@ -11,7 +12,6 @@ from agents.errors import InputError
 from serving.runs.display_text import as_json, code, count, details, esc, pairs, plain_fields, said, share, table
 from serving.web import report_alarms
 from serving.web.report_answers import Picture, chat, render
-from serving.web.report_style import STYLE
 
 TASK_NAMES = {
     "color_estimation": "Colour estimation",
@@ -54,6 +54,7 @@ PLAIN = {
     "bad_agent": "The agent broke its contract: it replied with something else than an answer to this task.",
 }
 # Nothing may be loaded from anywhere, and nothing runs: the page is a document.
+STYLE = resources.files("serving.web").joinpath("report.css").read_text("utf-8")
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 GENERATOR = '<meta name="generator" content="Turinglike">'  # by which a page of ours is known again

@@ -21,7 +21,6 @@ import serving.runs.atomic_files
 from agents.errors import InputError, StorageError
 from agents.stimuli import parse_row, sha256
 from serving.cli import main
-from serving.export.clips import Clips
 from serving.export.registry import export
 
 GAZE = "attention_prediction"
@@ -205,7 +204,7 @@ def test_the_target_is_shown_first(
     tmp_path: Path, name: str, colour: tuple[int, int, int], size: tuple[int, int], max_side: int
 ) -> None:
     out = tmp_path / "clips"
-    export(_run(tmp_path), "judges", out, clips=Clips(max_side=max_side))
+    export(_run(tmp_path), "judges", out, max_side=max_side)
     shown = [frames(out / row["clip"])[0] for row in read_key(out) if row["stimulus"] == name]
     part = min(1, max_side / 320)
     assert shown
@@ -269,9 +268,10 @@ def test_how_clips_look_can_be_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"ring_radius": 0}, {"ring_radius": float("nan")}, {"gap": "blue"}, {"shown": 0}, {"max_side": 15}]
 )
-def test_wrong_looks(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        Clips(**wrong)
+def test_wrong_looks(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    [name] = wrong
+    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} "):
+        export(_run(tmp_path), "judges", tmp_path / "clips", **wrong)
 
 
 def test_looks_are_for_clips_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from run_folders import agent_entry, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from serving.cli import main
-from serving.export.excerpts import Excerpts, _page, _text
+from serving.export.excerpts import as_page, as_text
 from serving.export.registry import export
 
 TALK = "conversation"
@@ -172,7 +172,7 @@ SAID = {
 @pytest.mark.parametrize(("step", "longest"), [(3, 24), (4, 48), (1, 3), (7, 7)])
 def test_every_excerpt_is_what_the_key_says(tmp_path: Path, step: int, longest: int) -> None:
     out = tmp_path / "new" / "judged"
-    export(mixed(tmp_path), "conversations", out, excerpts=Excerpts(step, longest))
+    export(mixed(tmp_path), "conversations", out, step=step, longest=longest)
     key = read_key(out)
     expected = {
         (name, length)
@@ -279,7 +279,7 @@ def test_a_is_who_speaks_first_whatever_the_pair(tmp_path: Path) -> None:
         stimulus("all given", TALK, history=[*history, *history]),
     ]
     out = tmp_path / "judged"
-    export(run(tmp_path, records, stimuli), "conversations", out, excerpts=Excerpts(1, 24))
+    export(run(tmp_path, records, stimuli), "conversations", out, step=1, longest=24)
     rows = {(row["stimulus"], int(row["exchanges"])): row for row in read_key(out)}
     assert set(rows) == {
         *(("continued", k) for k in range(3, 8)), *(("opened", k) for k in range(2, 5)), ("all given", 5),
@@ -300,7 +300,7 @@ def test_a_history_that_names_the_sides_has_the_same_two_speakers(tmp_path: Path
     stimuli = [stimulus("letters", TALK, history=history), stimulus("own", TALK, names=["B", "A"], history=history)]
     rows = [talk("letters", ("x", "y"), texts(4), ("Ann", "Bob")), talk("own", ("x", "y"), texts(4), ("B", "A"))]
     rows[0]["raw"]["names"] = ["Bob", "Ann"]
-    export(run(tmp_path, {"x~y": rows}, stimuli), "conversations", tmp_path / "judged", excerpts=Excerpts(6, 6))
+    export(run(tmp_path, {"x~y": rows}, stimuli), "conversations", tmp_path / "judged", step=6, longest=6)
     found = {
         row["stimulus"]: (row["a_name"], row["b_name"], row["a"], row["b"]) for row in read_key(tmp_path / "judged")
     }
@@ -330,7 +330,7 @@ def test_people_without_a_set_are_exported_the_same_way(tmp_path: Path) -> None:
 def test_text_stays_text_on_a_page(tmp_path: Path) -> None:
     out = tmp_path / "judged"
     folder = run(tmp_path, {"a~b": [talk("s", ("a", "b"), NASTY)]}, [stimulus("s", TALK)])
-    export(folder, "conversations", out, excerpts=Excerpts(8, 8))
+    export(folder, "conversations", out, step=8, longest=8)
     data = (out / "conv1_len8.html").read_bytes()
     # A parser of HTML reads every end of a line as \n.
     expected = [("AB"[k % 2], text.replace("\r\n", "\n")) for k, text in enumerate(NASTY)]
@@ -352,7 +352,7 @@ def test_text_stays_text_on_a_page(tmp_path: Path) -> None:
 def test_only_the_pages_own_script_and_style_may_work_and_nothing_is_requested() -> None:
     import base64
 
-    page = Page(_page([("A", "hi")]).encode())
+    page = Page(as_page([("A", "hi")]).encode())
     [policy] = [attributes["content"] for _, attributes in page.elements if "http-equiv" in attributes]
     assert policy is not None
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -372,22 +372,22 @@ ANY = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("AB"), ANY), max_size=5))
 def test_any_text_comes_back(messages: list[tuple[str, str]]) -> None:
-    assert read_page(_page(messages).encode()) == messages
+    assert read_page(as_page(messages).encode()) == messages
     if messages:
         plain = [(letter, re.sub("[\u2028\u2029]", "\n", text).removesuffix("\n")) for letter, text in messages]
-        assert read_text(_text(messages).encode()) == plain
+        assert read_text(as_text(messages).encode()) == plain
 
 
 @pytest.mark.parametrize("wrong", [{"step": 0}, {"step": -3}, {"step": 25}, {"longest": 0}])
-def test_wrong_lengths(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="at least 1 exchange"):
-        Excerpts(**wrong)
+def test_wrong_lengths(tmp_path: Path, wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=r"--(step|longest) |longer than the longest"):
+        export(mixed(tmp_path), "conversations", tmp_path / "judged", **wrong)
 
 
 def test_lengths_are_for_conversations_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = mixed(tmp_path)
     assert main(["export", str(folder), "--format", "csv", "--out", str(tmp_path / "out"), "--step", "3"]) == 2
-    assert "for the format conversations, not for csv" in capsys.readouterr().err
+    assert "--step is for the format conversations, not for csv" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

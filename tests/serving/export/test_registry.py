@@ -22,7 +22,7 @@ import serving.runs.atomic_files
 from agents.errors import InputError, StorageError
 from agents.stimuli import TASKS
 from serving.cli import build_parser
-from serving.export.registry import FORMATS, export
+from serving.export.registry import FORMATS, FileFormat, export, load
 from serving.runs.importing import import_files
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems
@@ -395,7 +395,7 @@ def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 # The clips of judges need pictures and have tests of their own, for these promises too.
-FILES = [form for form in FORMATS if form not in ("turingtest", "judges", "conversations")]
+FILES = [form for form in FORMATS if isinstance(load(form), FileFormat)]
 
 
 @pytest.mark.parametrize("form", FILES)
@@ -440,6 +440,11 @@ def test_no_folder_is_replaced_unasked(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "out", "photographs", "run"]
 
 
+def _gaps(form: str) -> dict[str, bool]:
+    """The option by which a run with gaps is exported, for the format that has it."""
+    return {"allow_missing": True} if form == "turingtest" else {}
+
+
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "lock", "import.json", "records/mmcq.jsonl", "records/new/x")
 
 
@@ -454,16 +459,16 @@ def test_the_runs_own_files_are_safe(tmp_path: Path, name: str, form: str) -> No
     (run / "records" / "_export.json").write_bytes(b"{}")  # even if it looks like an export
     before = _tree(run)
     with pytest.raises(InputError, match="where the run"):
-        export(run, form, run / name, force=True, allow_missing=True)
+        export(run, form, run / name, force=True)
     (tmp_path / "link").symlink_to(run / name)
     (tmp_path / "folder").symlink_to(run)
     for out in (tmp_path / "link", tmp_path / "folder" / name):
         with pytest.raises(InputError):
-            export(run, form, out, force=True, allow_missing=True)
+            export(run, form, out, force=True)
     other = write_run(tmp_path / "other", [stimulus("c1")], {"mmcq": [record("c1")]})
     if name not in (".", ".."):
         with pytest.raises(InputError, match="keeps its own files"):
-            export(other, form, run / name, force=True, allow_missing=True)
+            export(other, form, run / name, force=True)
     assert _tree(run) == before
 
 
@@ -502,7 +507,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run, out = _mixed(tmp_path), tmp_path / "place" / "out"
     monkeypatch.setattr(serving.runs.atomic_files.os, "fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
-        export(run, form, out, allow_missing=True)
+        export(run, form, out, **_gaps(form))
     assert list((tmp_path / "place").iterdir()) == []
 
 
@@ -518,7 +523,7 @@ def test_damage_leaves_nothing(tmp_path: Path, form: str) -> None:
     path = run / "records" / "all.jsonl"
     path.write_bytes(b"{]\n" + path.read_bytes())
     with pytest.raises(InputError, match=r"all\.jsonl:1"):
-        export(run, form, tmp_path / "out", allow_missing=True)
+        export(run, form, tmp_path / "out", **_gaps(form))
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
@@ -542,9 +547,16 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
 
 
-def test_the_command_offers_every_format() -> None:
+def test_the_command_offers_every_format_and_its_options() -> None:
     for form in FORMATS:
-        assert build_parser().parse_args(["export", "RUN", "--format", form, "--out", "OUT"]).format == form
+        parsed = build_parser(formats=True).parse_args(["export", "RUN", "--format", form, "--out", "OUT"])
+        assert parsed.format == form
+        assert set(load(form).options.model_fields) <= set(vars(parsed))
+
+
+def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--ring-radius is for the format judges, not for csv"):
+        export(_mixed(tmp_path), "csv", tmp_path / "out", ring_radius=3)
 
 
 def test_imports_alone_are_exported(tmp_path: Path) -> None:

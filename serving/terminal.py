@@ -1,0 +1,21 @@
+"""Tables on a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+PIPE = 10_000  # columns: what is piped into a file or another program is not wrapped
+
+
+def plain_table(*names: str) -> Table:
+    """A table without lines; without a head where there are no ``names``. Cells are text, not rich's markup."""
+    return Table(*names, box=None, pad_edge=False, show_header=bool(names))
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal allows."""
+    console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else PIPE)
+    console.print(table)

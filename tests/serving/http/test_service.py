@@ -171,7 +171,7 @@ def test_a_stream_that_nobody_reads_any_more_frees_its_places() -> None:
         found.leave.set()
         await gone
         assert found.service.waiting() == {"null-one": 0}
-        assert found.service.scheduler.dispatchers["null-one"].waiting == 0
+        assert found.service.scheduler.dispatchers["null-one"].queued == 0
 
     here(work, {"null-one": {"delay_s": 60}}, queue=4)
 

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -419,25 +418,3 @@ def test_what_is_no_conversation_is_named(tmp_path: Path, answer: dict[str, Any]
     with pytest.raises(InputError, match="a~b, stimulus 's': answer: not a conversation"):
         export(folder, "conversations", tmp_path / "judged")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
-    folder, out = mixed(tmp_path), tmp_path / "judged"
-    export(folder, "conversations", out)
-    before = tree(tmp_path)
-    with pytest.raises(InputError, match="already exists"):
-        export(folder, "conversations", out)
-    (out / "conv9_len9.html").write_text("stale")
-    export(folder, "conversations", out, force=True)
-    assert tree(tmp_path) == before
-    (out / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"holds notes\.txt, which is no excerpt"):
-        export(folder, "conversations", out, force=True)
-    assert (out / "notes.txt").read_text() == "mine"
-    shutil.rmtree(out)
-    with pytest.raises(InputError, match="where the run"):
-        export(folder, "conversations", folder / "records", force=True)

@@ -331,16 +331,6 @@ def test_pysaliency_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: py
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_pysaliency_replaces_no_file_unasked(tmp_path: Path) -> None:
-    run, images = _run(tmp_path), tmp_path / "out.stimuli.hdf5"
-    images.write_text("precious")
-    with pytest.raises(InputError, match="already exists"):
-        export(run, "pysaliency", tmp_path / "out")
-    assert images.read_text() == "precious"
-    export(run, "pysaliency", tmp_path / "out", force=True)
-    assert len(read_stimuli(images)) == 4
-
-
 @pytest.mark.parametrize(
     "answer",
     [

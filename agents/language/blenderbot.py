@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
 from agents.language.text_agent import TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Utterance
@@ -65,7 +65,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         )
         return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=TEMPLATE)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         name, _ = prompts.speakers(stimulus, draw.options)
         is_whole = len(history) == len(stimulus.history)
         greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
@@ -73,4 +73,4 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         sampling = Sampling(
             temperature=0, min_tokens=self.settings.min_tokens - 1, max_tokens=self.settings.max_tokens - 1
         )
-        return Asked(messages=prompts.chat(name, history, greeting), sampling=sampling)
+        return TextRequest(messages=prompts.chat(name, history, greeting), sampling=sampling)

@@ -12,25 +12,20 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Draw
-from agents.language import prompts, turns
-from agents.language.engines.request import Asked, Sampling
-from agents.language.engines.vllm import VLLMSettings
-from agents.language.prompted_agent import PromptedAgent, PromptedSettings
-from agents.language.truncation import TruncationSettings
+from agents.language import prompts
+from agents.language.engines.request import Sampling, TextRequest
+from agents.language.text_agent import PromptedSettings, TextAgent
+from agents.language.truncation import TruncationSettings, read_lengths, sent_message
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
 
-class ChatAgent(PromptedAgent["ChatAgent.Settings"]):
+class ChatAgent(TextAgent["ChatAgent.Settings"]):
     """The other's messages are the user's, its own the assistant's, and its part is the system message."""
 
     class Settings(PromptedSettings):
         """The papers' choices for GPT-4o and Claude."""
 
-        engine: Literal["transformers", "vllm"] = "transformers"
-        """What runs the model."""
-        vllm: VLLMSettings = VLLMSettings()
-        """How vLLM runs it, where that is the engine."""
         prompt: str = prompts.CHAT
         """The part, with {name}, {other}, {persona}, {age} and {topic}; a line with one that is not known goes."""
         plain: bool = False
@@ -58,6 +53,7 @@ class ChatAgent(PromptedAgent["ChatAgent.Settings"]):
         truncation: TruncationSettings | None = TruncationSettings()
         """How a message is cut to a drawn length; none: it is not."""
 
+    tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
     memory = 36 * GIB  # 8 thousand million weights in fp32
     device_memory = 24 * GIB
@@ -69,19 +65,19 @@ class ChatAgent(PromptedAgent["ChatAgent.Settings"]):
 
     def open(self) -> None:
         super().open()
-        self._lengths = turns.lengths(self.settings.truncation)
+        self._lengths = read_lengths(self.settings.truncation)
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         template = f"{self.settings.prompt}\n{prompts.PLAIN}" if self.settings.plain else self.settings.prompt
-        return turns.chat_part(stimulus, draw, template, self.settings.ages)
+        return prompts.chat_part(stimulus, draw, template, self.settings.ages)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         chosen = self.settings
-        share = turns.tried(draw, self.attempts)
+        share = self._share_of_attempts(draw)
         if chosen.rises_with == "turn":
-            said = int(draw.options.get("turn", len(stimulus.history)))
-            share = said / max(stimulus.exchanges - 1, 1)
-        return turns.chat(
+            turn = int(draw.options.get("turn", len(stimulus.history)))
+            share = turn / max(stimulus.exchanges - 1, 1)
+        return prompts.chat_request(
             stimulus,
             draw,
             history,
@@ -90,19 +86,17 @@ class ChatAgent(PromptedAgent["ChatAgent.Settings"]):
             greeting=prompts.greeting(stimulus, draw.sample, chosen.greetings),
         )
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        return turns.chat_word(stimulus, self._sampling(turns.tried(draw, self.attempts), self.settings.word_tokens))
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.chat_word(stimulus, self._sampling(self._share_of_attempts(draw), self.settings.word_tokens))
 
     def _message(self, text: str, draw: Draw) -> str:
-        return turns.message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
+        return sent_message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
+
+    def _share_of_attempts(self, draw: Draw) -> float:
+        return draw.attempt / max(self.attempts - 1, 1)
 
     def _sampling(self, share: float, most: int) -> Sampling:
+        """The temperature rises with ``share``, from 0 to 1."""
         chosen = self.settings
-        return Sampling(
-            temperature=chosen.temperature + (chosen.hottest - chosen.temperature) * min(max(share, 0.0), 1.0),
-            top_p=chosen.top_p,
-            top_k=chosen.top_k,
-            frequency_penalty=chosen.frequency_penalty,
-            presence_penalty=chosen.presence_penalty,
-            max_tokens=most,
-        )
+        rise = chosen.hottest - chosen.temperature
+        return chosen.sampling(chosen.temperature + rise * min(max(share, 0.0), 1.0), most)

@@ -11,17 +11,16 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Draw
-from agents.language import turns
-from agents.language.engines.request import Asked, Sampling
-from agents.language.engines.vllm import VLLMSettings
-from agents.language.prompted_agent import PromptedAgent, PromptedSettings
+from agents.language import prompts
+from agents.language.engines.request import Sampling, TextRequest
+from agents.language.text_agent import PromptedSettings, TextAgent
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
 PATIENCE = 3  # attempts at the first temperature
 
 
-class CompletionAgent(PromptedAgent["CompletionAgent.Settings"]):
+class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
     """The prompt tells of two people who greet each other, and grows with what they say; a message ends at a name.
 
     Where the model has no positions for all of it, the oldest messages are left out and the opening stays.
@@ -30,10 +29,6 @@ class CompletionAgent(PromptedAgent["CompletionAgent.Settings"]):
     class Settings(PromptedSettings):
         """The papers' choices for GPT-3."""
 
-        engine: Literal["transformers", "vllm"] = "transformers"
-        """What runs the model."""
-        vllm: VLLMSettings = VLLMSettings()
-        """How vLLM runs it, where that is the engine."""
         temperature: float = Field(0.8, ge=0, le=2)
         """Divides the logits of the first three attempts; 0 takes the likeliest token."""
         retry_temperature: float = Field(1.0, ge=0, le=2)
@@ -49,6 +44,7 @@ class CompletionAgent(PromptedAgent["CompletionAgent.Settings"]):
         separator: Literal[" ", "\n"] = " "
         """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
 
+    tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
     chats = False
     memory = 6 * GIB
@@ -61,22 +57,15 @@ class CompletionAgent(PromptedAgent["CompletionAgent.Settings"]):
     settings: Settings
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return turns.completion_opening(stimulus, draw)
+        return prompts.completion_opening(stimulus, draw)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         sampling = self._sampling(draw, self.settings.max_tokens)
-        return turns.completion(stimulus, draw, history, sampling, self.settings.separator)
+        return prompts.completion_request(stimulus, draw, history, sampling, self.settings.separator)
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        return turns.completion_word(stimulus, self._sampling(draw, self.settings.word_tokens))
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.completion_word(stimulus, self._sampling(draw, self.settings.word_tokens))
 
     def _sampling(self, draw: Draw, most: int) -> Sampling:
         chosen = self.settings
-        return Sampling(
-            temperature=chosen.temperature if draw.attempt < PATIENCE else chosen.retry_temperature,
-            top_p=chosen.top_p,
-            top_k=chosen.top_k,
-            frequency_penalty=chosen.frequency_penalty,
-            presence_penalty=chosen.presence_penalty,
-            max_tokens=most,
-        )
+        return chosen.sampling(chosen.temperature if draw.attempt < PATIENCE else chosen.retry_temperature, most)

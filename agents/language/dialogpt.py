@@ -7,13 +7,14 @@ from the ten likeliest tokens, as its authors drew theirs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from agents.contract import GIB, Draw
 from agents.language import prompts
-from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.request import TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.text_agent import DrawnSettings, TextAgent
 from agents.stimuli import ConversationStimulus, Utterance
@@ -41,18 +42,9 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
     def _make_engine(self) -> TransformersEngine:
         return TransformersEngine(self.folder(), precision=self.settings.precision, template=TEMPLATE)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         name, _ = prompts.speakers(stimulus, draw.options)
         is_whole = len(history) == len(stimulus.history)
         greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
-        chosen = self.settings
-        sampling = Sampling(
-            temperature=chosen.temperature,
-            top_p=chosen.top_p,
-            top_k=chosen.top_k,
-            frequency_penalty=chosen.frequency_penalty,
-            presence_penalty=chosen.presence_penalty,
-            max_tokens=chosen.max_tokens,
-            min_tokens=1,
-        )
-        return Asked(messages=prompts.chat(name, history, greeting), sampling=sampling)
+        sampling = self.settings.sampling(self.settings.temperature, self.settings.max_tokens)
+        return TextRequest(messages=prompts.chat(name, history, greeting), sampling=replace(sampling, min_tokens=1))

@@ -1,63 +1,223 @@
-"""The agent ``eliza``: conversation by keywords, in the manner of Weizenbaum 1966; no model, no weights."""
+"""The agent ``eliza``: conversation by keywords; no model, no weights.
+
+After J. Weizenbaum, "ELIZA: a computer program for the study of natural language communication between man and
+machine", CACM 9(1), 1966. Words are substituted before anything is matched ("my" becomes "your"), so that patterns are
+written in the answerer's words. Of a message the first clause with a keyword is read, and its keywords are ranked. The
+first decomposition rule of a keyword that fits takes the clause apart; one of the rule's reassemblies puts a reply
+together, each in its turn. What was said with "my" is remembered, and recalled where no keyword is found.
+
+The script has keywords with ``rank`` and ``rules``. In a decomposition "0" stands for any number of words, another
+numeral for just so many, "(a|b)" for one word of these, "/class" for one word of a class. Elements are numbered from 1;
+"(3)" in a reassembly is what the third one matched. "=word" goes on with another keyword's rules, "newkey" with the
+next keyword.
+
+Nothing is kept between two replies: whose turn a reassembly's is, is read from the history. The paper's program repeats
+itself once its rules are used up; this one goes on to other replies, and says no message and no sentence of four words
+or more that was said before.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, product
 from pathlib import Path
-from typing import Any, ClassVar, Literal
-
-from pydantic import ConfigDict, Field
+from typing import Any, ClassVar
 
 from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Settings
-from agents.language import eliza_past
-from agents.language.eliza_talk import Chat, Doctor, Scene, Talk
+from agents.language.prompts import SIDES, speakers
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 
-HERE = Path(__file__).parent
-SCRIPT = HERE / "eliza_script.json"
-TOPICS = HERE / "eliza_topics.json"
+SCRIPT = Path(__file__).parent / "eliza_script.json"
+READ = 2000  # characters of a message that are read
+CLAUSE_WORDS = 60  # of a clause
+QUOTED_WORDS = 10  # a longer component is not said again
+LINKS = 4  # "=word" in a row; a script that goes round in a circle ends
+MEMORY_TURN = 4  # without a keyword, every fourth reply comes from memory
+REPEATED = 4  # shorter sentences may be said again
+TOPIC = 30  # characters of a topic that is named
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_STOPS = re.compile(r"[.,;:!?…()\n—。、？！，]+|\bbut\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.!?…\n。！？]+")
+_ELEMENT = re.compile(r"\([^)]*\)|\S+")
+_SLOT = re.compile(r"\((\d)\)")
+
+Rule = tuple[re.Pattern[str], Sequence[str]]  # a decomposition and its reassemblies
 
 
-class ElizaSettings(Settings):
-    """How it talks."""
+class Script:
+    """A script, ready to be used."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    def __init__(self, script: Mapping[str, Any]) -> None:
+        self._script = script
+        self.keywords: dict[str, tuple[int, list[Rule]]] = {}  # (rank, rules) by word
+        for entry in script["keywords"]:
+            keyword = (entry["rank"], self._rules(entry["rules"]))
+            self.keywords.update(dict.fromkeys(entry["words"].split(), keyword))
+        self._memory_word: str = script["memory"]["word"]
+        self._memory_rules = self._rules(script["memory"]["rules"])
 
-    script: Literal["chat", "doctor"] = "chat"
-    """How it talks: "chat" also speaks for itself, about the topic; "doctor" only asks back, as in 1966."""
-    max_words: int = Field(30, ge=10, le=200)
-    """The longest message, in words; what does not fit is left out by whole sentences."""
+    def _rules(self, rules: Sequence[tuple[str, Sequence[str]]]) -> list[Rule]:
+        return [(self.decomposition(pattern), replies) for pattern, replies in rules]
+
+    def decomposition(self, pattern: str) -> re.Pattern[str]:
+        """The regular expression for words with a space after each; one group for each element."""
+        groups = []
+        for element in _ELEMENT.findall(pattern):
+            if element.isdigit():
+                groups.append(rf"((?:\S+ ){{{element}}})" if int(element) else r"((?:\S+ )*?)")
+            elif element.startswith("/"):
+                groups.append(rf"((?:{'|'.join(self._script['classes'][element[1:]].split())}) )")
+            else:
+                groups.append(rf"((?:{element.strip('()')}) )")
+        return re.compile("".join(groups), re.IGNORECASE)
+
+    def clauses(self, text: str) -> list[list[str]]:
+        """The words of each clause, contractions written out. "But" parts clauses as a comma does (page 37)."""
+        found = []
+        for clause in _STOPS.split(text[:READ].replace("’", "'")):
+            words = _WORD.findall(clause)[:CLAUSE_WORDS]
+            found.append(" ".join(self._script["substitutions"].get(word.casefold(), word) for word in words).split())
+        return [clause for clause in found if clause]
+
+    def turned(self, clause: Sequence[str]) -> str:
+        """The clause as the other speaker says it: "I am" becomes "you are"; a space follows each word."""
+        heard = [word.casefold() for word in clause]
+        words = list(clause)
+        for at, word in enumerate(heard):
+            near = (heard[at - 1] if at else None, heard[at + 1] if at + 1 < len(heard) else None)
+            if word == "you":
+                words[at] = "me" if near[0] in self._script["object_after"] or (at and near[1] is None) else "I"
+            elif word in self._script["agreement"]:
+                subject, form = self._script["agreement"][word]
+                words[at] = form if subject in near else word
+            else:
+                words[at] = self._script["reflections"].get(word, words[at] if at else word)
+        return "".join(f"{word} " for word in words)
+
+    def found(self, clause: Sequence[str]) -> list[str]:
+        """The clause's keywords as the paper stacks them: one that outranks the top goes on top, others to the
+        bottom."""
+        stack: list[str] = []
+        for word in dict.fromkeys(word.casefold() for word in clause):
+            if word in self.keywords:
+                above = not stack or self.keywords[word][0] > self.keywords[stack[0]][0]
+                stack.insert(0 if above else len(stack), word)
+        return stack
+
+    def replies(self, turned: str, rules: Sequence[Rule], own: str, links: int = LINKS) -> Iterator[str]:
+        """What the rules make of a clause. Of a rule's reassemblies the one goes first that is least used in ``own``,
+        the speaker's messages as :func:`plain` text."""
+        for pattern, texts in rules:
+            match = pattern.fullmatch(turned)
+            if match is None:
+                continue
+            for text in sorted(texts, key=lambda text: own.count(_fixed_part(text))):
+                if text == "newkey":
+                    return
+                if text.startswith("="):
+                    if links:
+                        yield from self.replies(turned, self.keywords[text[1:]][1], own, links - 1)
+                elif (filled := _filled(text, match)) is not None:
+                    yield filled
+
+    def remembered(self, texts: Sequence[str]) -> Iterator[str]:
+        """What was said with "my" in a partner's messages, the oldest first. A hash of the statement's words draws the
+        one reply to it, as in the paper, so that it is recalled once."""
+        for text in texts:
+            for clause in self.clauses(text):
+                if self.found(clause)[:1] == [self._memory_word]:
+                    turned = self.turned(clause)
+                    pattern, replies = next(rule for rule in self._memory_rules if rule[0].fullmatch(turned))
+                    yield from self.replies(turned, [(pattern, [random.Random(turned).choice(replies)])], "")
+
+    def candidates(self, own: Sequence[str], others: Sequence[str], topic: str | None, seed: int) -> Iterator[str]:
+        """What may be said next, the best first; the seed orders what the paper leaves open."""
+        said = "\n".join(map(plain, own))
+        if not own and not others:
+            named = bool(topic and topic.isprintable() and len(topic) <= TOPIC and _WORD.search(topic))
+            openings = [text for text in self._script["openings"] if ("{topic}" in text) == named]
+            yield from (text.replace("{topic}", topic or "") for text in _shuffled(openings, seed))
+        clauses = self.clauses(others[-1]) if others else []
+        clause = next((clause for clause in clauses if self.found(clause)), [])
+        for word in self.found(clause):
+            yield from self.replies(self.turned(clause), self.keywords[word][1], said)
+        if clause or len(own) % MEMORY_TURN == MEMORY_TURN - 1:
+            yield from self.remembered(others[:-1])
+        yield from sorted(self._script["none"], key=lambda text: said.count(plain(text)))
+        for begin, end in _shuffled(list(product(self._script["begin"], self._script["end"])), seed):
+            yield f"{begin}, and {end}?"
+        yield from (f"Matter {number}, then: please continue." for number in count(len(own) + 1))
 
 
-class ElizaAgent(Agent[ElizaSettings]):
-    """Weizenbaum, "ELIZA", CACM 9(1), 1966; see :mod:`agents.language.eliza_engine`.
-
-    A reply depends on the history, the speaker and the seed alone, and the seed decides only between rules that have
-    been used equally often. No message is said twice in a conversation, nor a sentence of four words or more.
-    """
+class ElizaAgent(Agent[Settings]):
+    """A reply depends on the history, the speaker and the seed alone."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
-    Settings = ElizaSettings
+    Settings = Settings
     memory = 128 * MIB
     batch_size = 64
     parallel = False
 
     def open(self) -> None:
-        shared = json.loads(SCRIPT.read_text("utf-8"))
-        words = self.settings.max_words
-        if self.settings.script == "doctor":
-            self._talk: Talk = Doctor(shared["doctor"], shared, words)
-        else:
-            self._talk = Chat(shared["chat"], shared, words, json.loads(TOPICS.read_text("utf-8")))
+        self._script = Script(json.loads(SCRIPT.read_text("utf-8")))
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
 
     def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply:
         assert isinstance(stimulus, ConversationStimulus)
-        side = draw.options.get("speaker") or eliza_past.next_side(stimulus)
-        partner = stimulus.names[1 - eliza_past.SIDES.index(side)] if stimulus.names else None
-        scene = Scene(side, partner, stimulus.topic)
-        return Reply(TurnAnswer(text=self._talk.say(eliza_past.past(stimulus, side), scene, draw.seed), finish="stop"))
+        messages = _messages(stimulus, draw.options)
+        said = {part for _, text in messages for part in _comparable(text)}
+        own = [text for is_own, text in messages if is_own]
+        others = [text for is_own, text in messages if not is_own]
+        candidates = self._script.candidates(own, others, stimulus.topic, draw.seed)
+        text = next(text for text in candidates if said.isdisjoint(_comparable(text)))
+        return Reply(TurnAnswer(text=text[0].upper() + text[1:], finish="stop"))
+
+
+def plain(text: str) -> str:
+    """A text as its words in small letters with one space around each: what is compared, and searched for."""
+    return f" {' '.join(_WORD.findall(text.replace('’', chr(39)).casefold()))} "
+
+
+def _messages(stimulus: ConversationStimulus, options: Mapping[str, Any]) -> list[tuple[bool, str]]:
+    """What was said, and whether by the one whose turn it is: under its name, or its letter where the names are others.
+
+    An opener that the history does not hold yet is the partner's, unless ``who_starts`` says otherwise.
+    """
+    name, other = speakers(stimulus, options)
+    side = SIDES[(stimulus.names or SIDES).index(name)]
+    own = {name, side} - {other}
+    said = [(utterance.speaker in own, utterance.text) for utterance in stimulus.history]
+    if stimulus.opener is not None and all(text != stimulus.opener for _, text in said):
+        said.insert(0, (stimulus.who_starts == side, stimulus.opener))
+    return said
+
+
+def _comparable(text: str) -> set[str]:
+    """The whole message, and those of its sentences that may not be said again."""
+    sentences = {plain(sentence) for sentence in _SENTENCE.findall(text)}
+    return {plain(text), *(one for one in sentences if len(one.split()) >= REPEATED)}
+
+
+def _filled(text: str, match: re.Match[str]) -> str | None:
+    """A reassembly with its components, or None if one of them is empty or too long to be said again."""
+    parts = [match[int(slot)].strip() for slot in _SLOT.findall(text)]
+    if not all(0 < len(part.split()) <= QUOTED_WORDS for part in parts):
+        return None
+    return _SLOT.sub(lambda _: parts.pop(0), text)
+
+
+def _fixed_part(text: str) -> str:
+    """A reassembly's longest piece between its slots: where that was said, the reassembly was used."""
+    return max((plain(piece).strip() for piece in _SLOT.split(text)), key=len)
+
+
+def _shuffled(items: Sequence[Any], seed: int) -> list[Any]:
+    """The items in an order that the seed alone decides."""
+    return random.Random(seed).sample(items, len(items))

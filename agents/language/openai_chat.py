@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from agents.answers import TurnAnswer, WordAnswer
+from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.language import prompts, turns
-from agents.language.engines.openai import OpenAIEngine, ServerSaid
+from agents.language import prompts
+from agents.language.engines.openai import OpenAIEngine, ServerText
 from agents.language.engines.openai_settings import ServerSettings
-from agents.language.engines.request import Asked, Sampling
-from agents.language.truncation import TruncationSettings
-from agents.language.words.replies import no_word, word_answer
+from agents.language.engines.request import Sampling, TextRequest
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.tasks import Family
@@ -111,32 +111,26 @@ class TalkingAgent(ServerAgent[T]):
         self.filters = (self._says_too_little,)
 
     def open(self) -> None:
-        self._lengths = turns.lengths(self.settings.truncation)
+        self._lengths = read_lengths(self.settings.truncation)
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         if isinstance(prepared, WordStimulus):
-            said = await self._say(self._word(prepared, draw), draw)
-            return Reply(word_answer(prepared, said.text, self.settings.word_rules), said.record())
+            text = await self._complete(self._word(prepared, draw), draw)
+            return Reply(word_answer(prepared, text.text, self.settings.word_rules), text.record())
         assert isinstance(prepared, ConversationStimulus)
-        said = await self._say(self._turn(prepared, draw), draw)
-        answer = TurnAnswer(text=self._message(said.text, draw), raw=said.raw, finish=said.finish)
-        return Reply(answer, {**said.record(), "attempt": draw.attempt})
-
-    # what is asked
+        text = await self._complete(self._turn(prepared, draw), draw)
+        chosen = self.settings
+        message = sent_message(text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
+        answer = TurnAnswer(text=message, raw=text.raw, finish=text.finish)
+        return Reply(answer, {**text.record(), "attempt": draw.attempt})
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return turns.chat_part(stimulus, draw, self.settings.prompt, self.settings.ages)
+        return prompts.chat_part(stimulus, draw, self.settings.prompt, self.settings.ages)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> Asked:
-        chosen = self.settings
-        return turns.chat(
-            stimulus,
-            draw,
-            stimulus.history,
-            self._turn_sampling(draw),
-            part=self.instructions(stimulus, draw),
-            greeting=chosen.greeting,
-        )
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
+        sampling = self._turn_sampling(draw)
+        part, greeting = self.instructions(stimulus, draw), self.settings.greeting
+        return prompts.chat_request(stimulus, draw, stimulus.history, sampling, part=part, greeting=greeting)
 
     def _turn_sampling(self, draw: Draw) -> Sampling:
         chosen = self.settings
@@ -147,36 +141,28 @@ class TalkingAgent(ServerAgent[T]):
             max_tokens=chosen.turn_tokens,
         )
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        return turns.chat_word(stimulus, self._word_sampling(draw))
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.chat_word(stimulus, self._word_sampling(draw))
 
     def _word_sampling(self, draw: Draw) -> Sampling:
         return Sampling(self._temperature(draw), max_tokens=self.settings.word_tokens)
 
     def _temperature(self, draw: Draw) -> float:
         chosen = self.settings
-        rise = chosen.turn_hottest - chosen.turn_temperature
-        return round(chosen.turn_temperature + rise * turns.tried(draw, self.attempts), 6)
+        share = min(draw.attempt / max(self.attempts - 1, 1), 1.0)
+        return round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6)
 
-    # what becomes of what is said
-
-    async def _say(self, asked: Asked, draw: Draw) -> ServerSaid:
-        """What the server says. Raises AnswerError, ``filtered`` if its own filter left nothing of it."""
-        said = await self._engine.complete(asked, draw.seed)
-        if said.finish == "filtered" and not said.text.strip():
+    async def _complete(self, request: TextRequest, draw: Draw) -> ServerText:
+        """The server's text. Raises AnswerError, ``filtered`` if its own filter left nothing of it."""
+        text = await self._engine.complete(request, draw.seed)
+        if text.finish == "filtered" and not text.text.strip():
             raise AnswerError("filtered", "the server's own filter withheld the reply")
-        return said
-
-    def _message(self, text: str, draw: Draw) -> str:
-        return turns.message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
+        return text
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        """The filter of messages with too few words; the last attempt's is kept if it has any."""
-        if isinstance(reply.answer, WordAnswer):
-            return no_word(reply.answer, reply.raw["text"])
-        if not isinstance(reply.answer, TurnAnswer):
+        if not isinstance(stimulus, WordStimulus | ConversationStimulus):
             return None
-        return turns.too_few_words(reply, self.settings.min_words, self.attempts)
+        return says_too_little(reply, self.settings.min_words, self.attempts)
 
 
 class OpenAIChatAgent(TalkingAgent[TalkSettings]):
@@ -210,11 +196,11 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
     settings: Settings
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return turns.completion_opening(stimulus, draw)
+        return prompts.completion_opening(stimulus, draw)
 
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> Asked:
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         sampling = self._turn_sampling(draw)
-        return turns.completion(stimulus, draw, stimulus.history, sampling, self.settings.separator)
+        return prompts.completion_request(stimulus, draw, stimulus.history, sampling, self.settings.separator)
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> Asked:
-        return turns.completion_word(stimulus, self._word_sampling(draw))
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.completion_word(stimulus, self._word_sampling(draw))

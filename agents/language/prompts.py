@@ -10,9 +10,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from agents.language.engines.request import ChatMessage
+from agents.contract import Draw
+from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")
@@ -76,34 +78,67 @@ def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]
     return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
 
 
-def completion(
-    speakers: tuple[str, str],
-    topic: str | None,
-    history: Sequence[Utterance],
-    separator: str = " ",
-    starter: str | None = None,
-) -> str:
-    """The papers' prompt for completion models, what was said, and the name of ``speakers[0]``, whose turn it is.
+def completion_opening(stimulus: ConversationStimulus, draw: Draw) -> str:
+    """What the papers' prompt for completion models tells of the two speakers before either speaks."""
+    greeter, starter = _first_two(stimulus, draw)
+    return filled(COMPLETION, greeter=greeter, starter=starter, topic=stimulus.topic or "something")
+
+
+def completion_request(
+    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, separator: str = " "
+) -> TextRequest:
+    """The next message after ``history``, of a model that continues a text: the papers' prompt, what was said, and the
+    name of the one whose turn it is. A message ends where a speaker's name begins.
 
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:". The one who
-    greets is not the ``starter``, who says the first message.
+    greets is not the one who says the first message.
     """
-    asked, other = speakers
-    starter = starter or first_speaker(speakers, history)
-    greeter = other if starter == asked else asked
+    name, _ = speakers(stimulus, draw.options)
+    greeter, _ = _first_two(stimulus, draw)
     said = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
-    return separator.join([opening(speakers, topic, starter), f"{greeter}: {GREETING}", *said, f"{asked}:"])
+    text = separator.join([completion_opening(stimulus, draw), f"{greeter}: {GREETING}", *said, f"{name}:"])
+    return TextRequest(text, sampling=replace(sampling, stops=_names_begin(stimulus, draw)))
 
 
-def opening(speakers: tuple[str, str], topic: str | None, starter: str) -> str:
-    """What that prompt tells of the two ``speakers`` before either speaks."""
-    greeter = speakers[1] if starter == speakers[0] else speakers[0]
-    return filled(COMPLETION, greeter=greeter, starter=starter, topic=topic or "something")
+def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
+    """Who greets, and who says the first message after it: the one who did, or who is asked now."""
+    name, other = speakers(stimulus, draw.options)
+    other_starts = bool(stimulus.history) and stimulus.history[0].speaker == other
+    return (name, other) if other_starts else (other, name)
 
 
-def first_speaker(speakers: tuple[str, str], history: Sequence[Utterance]) -> str:
-    """Who says the first message: the one who did, or who is asked now."""
-    return history[0].speaker if history and history[0].speaker in speakers else speakers[0]
+def _names_begin(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
+    return tuple(f"{name}:" for name in speakers(stimulus, draw.options))
+
+
+def chat_part(stimulus: ConversationStimulus, draw: Draw, template: str, has_ages: bool) -> str:
+    """The part that a chat model plays. ``template`` has {name}, {other}, {persona}, {age} and {topic}."""
+    name, other = speakers(stimulus, draw.options)
+    side = (stimulus.names or SIDES).index(name)
+    return filled(
+        template,
+        name=name,
+        other=other,
+        topic=stimulus.topic,
+        persona=stimulus.personas[side] if stimulus.personas else None,
+        age=ages(stimulus, draw.sample)[side] if has_ages else None,
+    )
+
+
+def chat_request(
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    sampling: Sampling,
+    *,
+    part: str,
+    greeting: str,
+) -> TextRequest:
+    """The next message after ``history``, of a chat model in its ``part`` (:func:`chat_part`). A message ends where a
+    speaker's name begins."""
+    name, _ = speakers(stimulus, draw.options)
+    messages = chat(name, history, greeting, part)
+    return TextRequest(messages=messages, sampling=replace(sampling, stops=_names_begin(stimulus, draw)))
 
 
 def chat(
@@ -126,11 +161,6 @@ def chat(
     return (*([ChatMessage("system", system)] if system else []), *turns)
 
 
-def word_question(stimulus: WordStimulus) -> str:
-    """The question of the free version."""
-    return filled(WORD_QUESTION, cue=stimulus.cue)
-
-
 def word_examples(stimulus: WordStimulus) -> str:
     """The prompt of the prompted version, as the papers' table has it: the example pairs, and the cue without its pair.
 
@@ -138,3 +168,18 @@ def word_examples(stimulus: WordStimulus) -> str:
     """
     pairs = [f"Cue: {cue}; Guess: {guess}" for cue, guess in stimulus.examples]
     return " ".join([*pairs, f"Cue: {stimulus.cue}; Guess:"])
+
+
+def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """A word, of a chat model."""
+    text = filled(WORD_QUESTION, cue=stimulus.cue)
+    if stimulus.version == "prompted":
+        text = f"{WORD_EXAMPLES}\n{word_examples(stimulus)}"
+    return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)
+
+
+def completion_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
+    """A word, of a model that continues a text: what follows the question, or the example pairs up to the next one."""
+    if stimulus.version == "free":
+        return TextRequest(filled(WORD_QUESTION, cue=stimulus.cue), sampling=sampling)
+    return TextRequest(word_examples(stimulus), sampling=replace(sampling, stops=("Cue:",)))

@@ -1,7 +1,9 @@
-"""What agents that say text have in common: a request is made, an engine is asked, what it said becomes a reply.
+"""What agents have in common that run a language model here: a stimulus becomes a request, an engine generates a text,
+the text becomes a reply.
 
-``_request`` turns a stimulus and a draw into what an engine is asked, ``_reply`` what it said into a reply. An engine
-in batches is asked in ``respond``; vLLM, which batches by itself, in ``respond_one`` with the same two.
+A family's file says which request is made of a conversation (:meth:`TextAgent._turn`) and of a cue word
+(:meth:`TextAgent._word`). transformers is asked in batches (``respond``); vLLM, which batches by itself, one at a time
+(``respond_one``).
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ from agents import checkpoints
 from agents.answers import TurnAnswer
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AnswerError
-from agents.language import turns
 from agents.language.engines.local import LocalEngine
-from agents.language.engines.request import Asked, Said
+from agents.language.engines.request import GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.engines.vllm import missing as missing_vllm
+from agents.language.truncation import says_too_little
+from agents.language.words.replies import word_answer
+from agents.language.words.rules import RuleSettings
 from agents.pretrained import PretrainedAgent, PretrainedSettings
-from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance
+from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
 
 
 class TextSettings(PretrainedSettings):
@@ -61,34 +65,58 @@ class DrawnSettings(TextSettings):
             raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
         return self
 
+    def sampling(self, temperature: float, max_tokens: int) -> Sampling:
+        """These settings for one text, with a temperature and a limit of its own."""
+        return Sampling(
+            temperature=temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            max_tokens=max_tokens,
+        )
+
+
+class PromptedSettings(DrawnSettings):
+    """What runs a model that is told what to do, how it is asked for words, and which words may be answers."""
+
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What runs the model."""
+    vllm: VLLMSettings = VLLMSettings()
+    """How vLLM runs it, where that is the engine."""
+    word_tokens: int = Field(10, ge=1, le=4096)
+    """The most tokens of a reply in word association."""
+    word_rules: RuleSettings = RuleSettings()
+    """Which words of a reply may be the answer."""
+
 
 T = TypeVar("T", bound=TextSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What an engine is asked. ``left_out``: so many of the oldest messages, for which the model has no positions;
-    ``cut``: so many tokens of the prompt's beginning, if even the newest message alone is too long."""
+class FittedRequest:
+    """A request for which the model has positions. ``left_out``: so many of the oldest messages are not in it;
+    ``cut``: so many tokens of its beginning are dropped, if even the newest message alone is too long."""
 
-    asked: Asked
+    request: TextRequest
     left_out: int = 0
     cut: int = 0
 
 
 class TextAgent(PretrainedAgent[T]):
-    """Base of the agents that converse. One gives :meth:`_turn`."""
+    """Base of the agents that converse. A family gives :meth:`_turn`, and :meth:`_word` if it answers cue words."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation",)
     extra = "language"
     packages = ("torch", "transformers")
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
-    chats: ClassVar[bool] = True  # whether what is asked are messages, for the template, or a text to be continued
+    chats: ClassVar[bool] = True  # whether a request is messages, for the template, or a text to be continued
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
-            self.filters = (self._too_few_words,)
+            self.filters = (self._says_too_little,)
         vllm = self._vllm()
         if vllm is not None:
             self.max_in_flight = vllm.sequences
@@ -98,11 +126,11 @@ class TextAgent(PretrainedAgent[T]):
             self.device_memory += vllm.cache() - weights + weights // vllm.tensor_parallel  # of each GPU
 
     def _vllm(self) -> VLLMSettings | None:
-        """How vLLM is to run the model; None where it does not, or the agent has no such choice."""
-        chosen: VLLMSettings | None = getattr(self.settings, "vllm", None)
-        if chosen is None or getattr(self.settings, "engine", None) != "vllm":
+        """How vLLM is to run the model; None where it does not."""
+        settings = self.settings
+        if not isinstance(settings, PromptedSettings) or settings.engine != "vllm":
             return None
-        return chosen.model_copy(update={"load_format": "dummy"}) if self.random else chosen
+        return settings.vllm.model_copy(update={"load_format": "dummy"}) if self.random else settings.vllm
 
     def continuous(self) -> bool:
         return self._vllm() is not None
@@ -112,8 +140,6 @@ class TextAgent(PretrainedAgent[T]):
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
-
-    # what runs, in the order of the contract
 
     def open(self) -> None:
         self._engine = self._make_engine()
@@ -125,24 +151,26 @@ class TextAgent(PretrainedAgent[T]):
 
     def respond(self, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         replies: dict[int, Reply | Exception] = {}
-        requests: dict[int, Request] = {}
-        for place, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
+        requests: dict[int, FittedRequest] = {}
+        for index, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
             try:
-                requests[place] = self._asked(stimulus, draw)
+                requests[index] = self.fitted_request(stimulus, draw)
             except AnswerError as error:
-                replies[place] = error
-        asked = [request.asked for request in requests.values()]
+                replies[index] = error
         assert isinstance(self._engine, TransformersEngine)
-        said = self._engine.generate(asked, [draws[place].seed for place in requests])
-        for (place, request), one in zip(requests.items(), said, strict=True):
-            replies[place] = self._reply(batch[place], draws[place], request, one) if isinstance(one, Said) else one
-        return [replies[place] for place in range(len(batch))]
+        texts = self._engine.generate(
+            [fitted.request for fitted in requests.values()], [draws[index].seed for index in requests]
+        )
+        for (index, fitted), text in zip(requests.items(), texts, strict=True):
+            replies[index] = (
+                self._reply(batch[index], draws[index], fitted, text) if isinstance(text, GeneratedText) else text
+            )
+        return [replies[index] for index in range(len(batch))]
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        request = self._asked(prepared, draw)
+        fitted = self.fitted_request(prepared, draw)
         assert isinstance(self._engine, VLLMEngine)
-        said = await self._engine.generate(request.asked, draw.seed)
-        return self._reply(prepared, draw, request, said)
+        return self._reply(prepared, draw, fitted, await self._engine.generate(fitted.request, draw.seed))
 
     def provenance(self) -> dict[str, Any]:
         return {**super().provenance(), **self._engine.provenance()}
@@ -160,8 +188,12 @@ class TextAgent(PretrainedAgent[T]):
         return TransformersEngine(self.folder(), precision=self.settings.precision)
 
     @abstractmethod
-    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> Asked:
-        """What is asked for the next message after ``history``, the newest part of the stimulus's."""
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        """The request for the next message after ``history``, the newest part of the stimulus's."""
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        """The request for a word."""
+        raise TypeError(f"{type(self).__name__} answers no cue words")
 
     def _message(self, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
@@ -169,46 +201,51 @@ class TextAgent(PretrainedAgent[T]):
 
     # requests and replies
 
-    def _asked(self, stimulus: Stimulus, draw: Draw) -> Request:
-        """The request as it is put to the engine: of random weights all texts have the most tokens."""
-        request = self._request(stimulus, draw)
-        if not self.random:
-            return request
-        sampling = request.asked.sampling
-        fixed = replace(sampling, min_tokens=sampling.max_tokens, stops=())
-        return replace(request, asked=replace(request.asked, sampling=fixed))
-
-    def _request(self, stimulus: Stimulus, draw: Draw) -> Request:
-        """What is asked, without the oldest messages if the model has no room for all. Raises AnswerError."""
+    def fitted_request(self, stimulus: Stimulus, draw: Draw) -> FittedRequest:
+        """The request, without the oldest messages if the model has no room for all. Raises AnswerError."""
+        if isinstance(stimulus, WordStimulus):
+            return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
         history = stimulus.history
 
+        def request(left_out: int) -> TextRequest:
+            return self._fixed_length(self._turn(stimulus, draw, history[left_out:]))
+
         def fits(left_out: int) -> bool:
-            return self._engine.excess(self._turn(stimulus, draw, history[left_out:])) == 0
+            return self._engine.excess(request(left_out)) == 0
 
         most = max(len(history) - 1, 0)
         left_out = 0 if fits(0) else bisect_left(range(most), True, key=fits)
-        asked = self._turn(stimulus, draw, history[left_out:])
-        return Request(asked, left_out, self._engine.excess(asked) if left_out == most else 0)
+        fitted = request(left_out)
+        return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
 
-    def _reply(self, stimulus: Stimulus, draw: Draw, request: Request, said: Said) -> Reply:
-        is_cut = bool(request.left_out or request.cut)
+    def _fixed_length(self, request: TextRequest) -> TextRequest:
+        """Of random weights all texts have the most tokens, so that speed can be measured."""
+        if not self.random:
+            return request
+        sampling = replace(request.sampling, min_tokens=request.sampling.max_tokens, stops=())
+        return replace(request, sampling=sampling)
+
+    def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+        if isinstance(stimulus, WordStimulus):
+            assert isinstance(self.settings, PromptedSettings)
+            return Reply(word_answer(stimulus, text.text, self.settings.word_rules), text.text)
+        is_cut = bool(fitted.left_out or fitted.cut)
         answer = TurnAnswer(
-            text=self._message(said.text, draw),
-            raw=said.raw,
-            finish=f"{said.finish}; prompt cut" if is_cut else said.finish,
+            text=self._message(text.text, draw),
+            raw=text.raw,
+            finish=f"{text.finish}; prompt cut" if is_cut else text.finish,
         )
         about = {
-            "text": said.text,
+            "text": text.text,
             "attempt": draw.attempt,
-            "temperature": round(request.asked.sampling.temperature, 4),
-            "prompt_tokens": said.prompt_tokens,
-            "tokens": said.tokens,
-            "messages_left_out": request.left_out,
-            "tokens_cut": request.cut,
+            "temperature": round(fitted.request.sampling.temperature, 4),
+            "prompt_tokens": text.prompt_tokens,
+            "tokens": text.tokens,
+            "messages_left_out": fitted.left_out,
+            "tokens_cut": fitted.cut,
         }
         return Reply(answer, about)
 
-    def _too_few_words(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        """The filter of replies that say too little; how many words a message has counts before it is cut."""
-        return turns.too_few_words(reply, self.settings.min_words, self.attempts)
+    def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        return says_too_little(reply, self.settings.min_words, self.attempts)

@@ -1,4 +1,4 @@
-"""Replies cut to the lengths of people's messages.
+"""What becomes of a generated message: it is cut to the lengths of people's, put in small letters, or too short.
 
 The 2025 paper draws a length in words for each reply and cuts a longer reply "at the most appropriate punctuation
 mark". Here that is the last full stop, exclamation or question mark within the length; what follows if there is none is
@@ -16,9 +16,11 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from agents.contract import Settings
+from agents.answers import WordAnswer
+from agents.contract import Draw, Reply, Settings, Verdict
 from agents.errors import InputError, Problem
-from agents.language.filters.texts import WORD, sentence_ends
+from agents.language.filters.texts import WORD, sentence_ends, words
+from agents.language.words.replies import no_word
 
 Fallback = Literal["sentence", "clause", "words"]
 
@@ -51,8 +53,14 @@ def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] 
     return max(settings.least, drawn)
 
 
-def read_lengths(path: Path) -> tuple[int, ...]:
-    """The lengths in a file, one whole number from 0 a line; empty lines do not count. Raises InputError."""
+def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
+    """The lengths in the file that ``settings`` name, one whole number from 0 a line; none if they name no file.
+
+    Empty lines do not count. Raises InputError.
+    """
+    path = None if settings is None else settings.lengths
+    if path is None:
+        return ()
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -72,6 +80,32 @@ def read_lengths(path: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
+def sent_message(
+    text: str, draw: Draw, truncation: TruncationSettings | None, lengths: Sequence[int], lower_case: float
+) -> str:
+    """The message that is sent: on one line, cut to a length that is drawn by ``truncation`` or from ``lengths``.
+
+    ``lower_case`` is the share of messages that are put in small letters.
+    """
+    text = " ".join(text.split())
+    if truncation is not None:
+        text = truncate(text, draw_length(draw.seed, truncation, lengths), truncation.fallback)
+    return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
+
+
+def says_too_little(reply: Reply, least: int, attempts: int) -> Verdict | None:
+    """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words before they are
+    cut. The last of the ``attempts`` at a message is kept if it has any word."""
+    if isinstance(reply.answer, WordAnswer):
+        return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
+    text = reply.raw["text"]
+    count = len(words(text))
+    if count >= max(least, 1):
+        return None
+    is_last = reply.raw["attempt"] + 1 >= attempts
+    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {text[:200]}")
+
+
 def truncate(text: str, words: int, fallback: Fallback = "sentence") -> str:
     """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last sentence end within them.
 
@@ -81,8 +115,6 @@ def truncate(text: str, words: int, fallback: Fallback = "sentence") -> str:
     the length, and where there is none up to the length. "words": up to the length. Nothing is kept but a beginning of
     the text, and a result is never empty unless the text is.
     """
-    if words < 1:
-        raise ValueError(f"a length is at least 1 word, not {words}")
     found = list(WORD.finditer(text))
     if len(found) <= words:
         return text

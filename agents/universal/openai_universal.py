@@ -19,8 +19,8 @@ from pydantic import ConfigDict, Field
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.images import Image
-from agents.language.engines.openai import ServerSaid
-from agents.language.engines.request import Asked, ChatMessage, Sampling
+from agents.language.engines.openai import ServerText
+from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.openai_chat import TalkingAgent, TalkSettings
 from agents.stimuli import (
     TASKS,
@@ -139,12 +139,12 @@ class UniversalAgent(TalkingAgent[UniversalSettings]):
         )
         return _reply(answer, said, picture, wanted=wanted, named=len(found), durations=len(spans))
 
-    async def _look(self, picture: Picture, prompt: str, tokens: int, draw: Draw) -> ServerSaid:
-        asked = Asked(
+    async def _look(self, picture: Picture, prompt: str, tokens: int, draw: Draw) -> ServerText:
+        request = TextRequest(
             messages=(ChatMessage("user", prompt, picture.data),),
             sampling=Sampling(self.settings.temperature, max_tokens=tokens),
         )
-        return await self._say(asked, draw)
+        return await self._complete(request, draw)
 
 
 def sendable(image: Image) -> tuple[bytes, str, tuple[int, int]]:
@@ -165,7 +165,7 @@ def sendable(image: Image) -> tuple[bytes, str, tuple[int, int]]:
     return buffer.getvalue(), "png", (width, height)
 
 
-def _reply(answer: Any, said: ServerSaid, picture: Picture, **about: Any) -> Reply:
+def _reply(answer: Any, said: ServerText, picture: Picture, **about: Any) -> Reply:
     return Reply(answer, {**said.record(), "image": picture.image, **about})
 
 

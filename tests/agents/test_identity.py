@@ -21,9 +21,7 @@ def described(name: str, **chosen: Any) -> str:
     return str(digest([(entry, entry.make(chosen))])["digest"])
 
 
-@pytest.mark.parametrize(
-    "field", ["concurrency", "timeout_s", "patience_s", "retries", "wait_s", "longest_wait_s", "key_variable"]
-)
+@pytest.mark.parametrize("field", ["concurrency", "timeout_s", "patience_s", "retries", "key_variable"])
 def test_patience_is_no_part_of_a_run(field: str) -> None:
     value = "OTHER" if field == "key_variable" else 7
     assert described("openai-chat", model="m") == described("openai-chat", model="m", **{field: value})

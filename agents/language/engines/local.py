@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines.request import Asked, Sampling
+from agents.language.engines.request import Sampling, TextRequest
 from agents.loading import load_part
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ class LocalEngine(ABC):
         self.folder = folder
         self._template = template
         self._most = positions
-        self._newest: tuple[Asked, list[int]] | None = None  # what :meth:`_tokens` was asked last, and its answer
 
     def open(self, *, chat: bool = False) -> None:
         """Load the tokenizer. Raises UnavailableError; for ``chat`` also if nothing says how a chat is written."""
@@ -67,9 +66,31 @@ class LocalEngine(ABC):
     def close(self) -> None:
         """Release the model."""
 
-    def excess(self, asked: Asked) -> int:
+    def excess(self, request: TextRequest) -> int:
         """How many tokens the prompt has that the model has no position for (0: it fits), beside ``max_tokens``."""
-        return max(0, len(self._tokens(asked)) - self._room(asked.sampling))
+        return max(0, len(self.tokens(request)) - self._room(request.sampling))
+
+    def fitted_tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's newest tokens that the model has positions for. Raises AnswerError."""
+        tokens = self.tokens(request)
+        if max(tokens) >= self._size:
+            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
+        most, room = request.sampling.max_tokens, self._room(request.sampling)
+        if room < 1 or (self._encodes and self._positions and most > self._positions):
+            raise AnswerError("no_room", f"the model has {self._positions} positions, too few for {most} tokens")
+        return tokens[max(0, len(tokens) - room) :]
+
+    def tokens(self, request: TextRequest) -> list[int]:
+        """The prompt's tokens, at least one. Special ones are the template's and the tokenizer's own: what looks like
+        one in the text is taken out, as it could end a message or begin another speaker's. Raises AnswerError."""
+        is_chat = request.prompt is None
+        text = self._written(request) if is_chat else self._plain(request.prompt or "")
+        adds = not is_chat and not self._encodes
+        found: list[int] = self._tokenizer(text, add_special_tokens=adds, verbose=False)["input_ids"]
+        if not is_chat and self._encodes:
+            found = [*found, self._tokenizer.eos_token_id]
+        start = self._tokenizer.bos_token_id
+        return found or [self._tokenizer.eos_token_id if start is None else start]
 
     def _end_tokens(self, own: int | Sequence[int] | None) -> list[int]:
         """The tokens that end a text: the tokenizer's and the model's ``own``. Raises UnavailableError."""
@@ -79,52 +100,17 @@ class LocalEngine(ABC):
             raise UnavailableError(f"{self.folder}: neither the tokenizer nor the model names an end token")
         return sorted(ends)
 
-    # prompts
-
-    def _fitted(self, asked: Asked) -> list[int]:
-        """The prompt's tokens, the newest that the model has positions for. Raises AnswerError."""
-        tokens = self._tokens(asked)
-        if max(tokens) >= self._size:
-            raise AnswerError("bad_prompt", "the tokenizer has tokens that the model has no embedding for")
-        room = self._room(asked.sampling)
-        if room < 1 or (self._encodes and self._positions and asked.sampling.max_tokens > self._positions):
-            raise AnswerError(
-                "no_room", f"the model has {self._positions} positions, too few for {asked.sampling.max_tokens} tokens"
-            )
-        return tokens[max(0, len(tokens) - room) :]
-
     def _room(self, sampling: Sampling) -> int:
         """How many tokens a prompt may have."""
         if not self._positions:
             return 1 << 31
         return self._positions if self._encodes else self._positions - sampling.max_tokens
 
-    def _tokens(self, asked: Asked) -> list[int]:
-        """The prompt's tokens, at least one. Special ones are the template's and the tokenizer's own: what looks like
-        one in the text is taken out, as it could end a message or begin another speaker's."""
-        newest = self._newest
-        if newest is None or newest[0] != asked:
-            newest = self._newest = (asked, self._tokenized(asked))
-        return newest[1]
-
-    def _tokenized(self, asked: Asked) -> list[int]:
-        if asked.prompt is not None:
-            text = self._plain(asked.prompt)
-            tokens: list[int] = self._tokenizer(text, add_special_tokens=not self._encodes, verbose=False)["input_ids"]
-            if self._encodes:
-                tokens = [*tokens, self._tokenizer.eos_token_id]
-        else:
-            tokens = self._tokenizer(self._written(asked), add_special_tokens=False, verbose=False)["input_ids"]
-        if tokens:
-            return tokens
-        start = self._tokenizer.bos_token_id
-        return [self._tokenizer.eos_token_id if start is None else start]
-
-    def _written(self, asked: Asked) -> str:
+    def _written(self, request: TextRequest) -> str:
         """A chat as the template writes it, up to where the model begins."""
-        if any(message.image is not None for message in asked.messages):
+        if any(message.image is not None for message in request.messages):
             raise AnswerError("no_images", "this engine reads no images")
-        messages = [{"role": one.role, "content": self._plain(one.text)} for one in asked.messages]
+        messages = [{"role": one.role, "content": self._plain(one.text)} for one in request.messages]
         if not self._takes_system and len(messages) > 1 and messages[0]["role"] == "system":
             system, first, *others = messages
             messages = [{"role": first["role"], "content": f"{system['content']}\n\n{first['content']}"}, *others]
@@ -164,11 +150,9 @@ class LocalEngine(ABC):
                 text = text.replace(mark, "")
         return text
 
-    # texts
-
     def _decode(self, tokens: Sequence[int]) -> str:
         """What is said: without special tokens."""
-        return self._raw([token for token in tokens if token not in self._special])
+        return self._decode_all([token for token in tokens if token not in self._special])
 
-    def _raw(self, tokens: Sequence[int]) -> str:
+    def _decode_all(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False))

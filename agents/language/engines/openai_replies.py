@@ -1,89 +1,76 @@
-"""What a server with OpenAI's interface sends back, read without trust: pure functions of bodies and headers."""
+"""What a server with OpenAI's interface sends back, read without trust: the fields that are used, and their types."""
 
 from __future__ import annotations
 
 import json
-import math
-import time
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Annotated, Any
 
-from agents.errors import AnswerError
-
-MEDIA = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 
-class BadReply(Exception):
-    """The reply is not what was asked for; ``again`` says whether another try may bring a better one."""
-
-    def __init__(self, message: str, again: bool = False) -> None:
-        super().__init__(message)
-        self.again = again
+class _Reply(BaseModel):
+    model_config = ConfigDict(strict=True)
 
 
-def read_json(content: bytes) -> Any:
-    """The JSON of a body. Raises BadReply; another try may help, as such bodies are mostly pages of what stands
-    between."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        raise BadReply("the reply is no JSON", again=True) from None
+class _Part(_Reply):
+    text: str | None = None
 
 
-def chat_text(choice: Mapping[str, Any]) -> str | None:
-    """What the assistant said; "" where it said nothing (it thought until its limit, or used a tool)."""
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        return None
-    content = message.get("content")
-    if isinstance(content, list):
-        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    if not content and isinstance(message.get("refusal"), str):
-        content = message["refusal"]
-    return "" if content is None else content if isinstance(content, str) else None
+class _Message(_Reply):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
 
 
-def refuses(choice: Mapping[str, Any]) -> bool:
-    """Whether the model declined, where a server tells that apart."""
-    message = choice.get("message")
-    return isinstance(message, dict) and bool(message.get("refusal"))
+class Choice(_Reply):
+    """One text: a completion's ``text`` or a chat's ``message``."""
+
+    text: str | None = None
+    message: _Message | None = None
+    finish_reason: str | None = None
+
+    def said(self) -> str | None:
+        """The text; "" where an assistant said nothing (it reasoned up to its limit, or used a tool), None where the
+        reply has no text at all."""
+        if self.message is None:
+            return self.text
+        content = self.message.content
+        if isinstance(content, list):
+            content = "".join(part.text or "" for part in content)
+        return content or self.message.refusal or ""
+
+    def is_filtered(self) -> bool:
+        """Whether the server's filter or the model itself declined, where a server tells that apart."""
+        return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
 
 
-def count(value: Any) -> int | None:
-    """A number of tokens, or None if it is none."""
-    return value if isinstance(value, int) and value >= 0 else None
+class TextReply(_Reply):
+    """The body of a completion or a chat. Counts and names may be anything: a text is none the worse for them."""
+
+    choices: Annotated[list[Choice], Field(min_length=1)]
+    usage: Any = None
+    model: Any = None
+    system_fingerprint: Any = None
+
+    def count(self, name: str) -> int | None:
+        """A number of tokens, or None if the server tells none."""
+        value = self.usage.get(name) if isinstance(self.usage, dict) else None
+        return value if isinstance(value, int) and value >= 0 else None
 
 
-def vectors(body: Any, count: int) -> list[list[float]]:
-    """The vectors of an embeddings reply by their ``index``, checked."""
-    data = body.get("data") if isinstance(body, dict) else None
-    if not isinstance(data, list) or len(data) != count or not all(isinstance(one, dict) for one in data):
-        raise BadReply(f"not one vector for each of {count} texts")
-    places = [one.get("index", place) for place, one in enumerate(data)]
-    if sorted(place for place in places if isinstance(place, int)) != list(range(count)):
-        raise BadReply("vectors whose numbers are not those of the texts")
-    found: list[list[float]] = [[]] * count
-    for place, one in zip(places, data, strict=True):
-        vector = one.get("embedding")
-        if not isinstance(vector, list) or not vector or not all(_is_number(value) for value in vector):
-            raise BadReply("a vector that is no list of numbers")
-        found[place] = [float(value) for value in vector]
-    return found
+class _Vector(_Reply):
+    index: int | None = None
+    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+class VectorReply(_Reply):
+    """The body of an embeddings reply."""
 
+    data: list[_Vector]
 
-def media(image: bytes) -> str:
-    """The kind of an image, by its first bytes."""
-    if image.startswith(b"RIFF") and image[8:12] == b"WEBP":
-        return "webp"
-    for start, kind in MEDIA:
-        if image.startswith(start):
-            return kind
-    raise AnswerError("bad_image", "servers take PNG, JPEG, WEBP and GIF only")
+    def vectors(self, count: int) -> list[list[float]] | None:
+        """The vectors by their ``index``; None unless there is one for each of ``count`` texts."""
+        by_index = {place if one.index is None else one.index: one.embedding for place, one in enumerate(self.data)}
+        return [by_index[place] for place in range(count)] if sorted(by_index) == list(range(count)) else None
 
 
 def reason(body: Any) -> str:
@@ -94,18 +81,3 @@ def reason(body: Any) -> str:
             inner = inner.get("message") or inner.get("detail") or inner
         body = inner
     return body if isinstance(body, str) else json.dumps(body) if body else ""
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a server asks to be waited: ``retry-after-ms``, or ``retry-after`` as seconds or as a date."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) * unit
-        except ValueError:
-            continue
-        if seconds >= 0:
-            return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None

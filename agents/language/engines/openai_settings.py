@@ -38,15 +38,11 @@ class ServerSettings(Settings):
     concurrency: int = Field(16, ge=1, le=1000, json_schema_extra=NO_ANSWER)
     """How many requests one worker has under way at once."""
     timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
-    """The longest that one try may take, in seconds."""
+    """How long the server may be silent in one try, in seconds."""
     patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
     """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
     retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
-    """How often a request is tried again."""
-    wait_s: float = Field(1.0, ge=0, le=3600, json_schema_extra=NO_ANSWER)
-    """The wait before the second try, in seconds; each further one is twice as long."""
-    longest_wait_s: float = Field(60.0, ge=0, le=3600, json_schema_extra=NO_ANSWER)
-    """No wait is longer, in seconds; a server that asks for a longer one is not asked again."""
+    """How often a request is tried again; the waits between tries are those of the package openai."""
     seed_bits: int = Field(53, ge=0, le=53)
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

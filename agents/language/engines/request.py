@@ -1,7 +1,8 @@
-"""What a text engine is asked, and what it says: the same for every engine.
+"""What a text engine is asked for and what it generates: the same for every engine.
 
-An engine knows nothing of tasks. An agent turns a stimulus and a draw into an :class:`Asked`; its engine (a setting)
-turns that into :class:`Said`. Engines that batch by themselves are asked one at a time, the others in batches.
+An engine knows nothing of tasks. An agent turns a stimulus and a draw into a :class:`TextRequest`; its engine (a
+setting) turns that into a :class:`GeneratedText`. Engines that batch by themselves take one request at a time, the
+others a batch of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Sampling:
     """How one text is drawn, in the words of OpenAI and vLLM.
 
     ``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. The penalties are taken from the
-    logits of tokens that this reply already has: ``presence`` once, ``frequency`` for each time. A text ends before the
+    logits of tokens that this text already has: ``presence`` once, ``frequency`` for each time. A text ends before the
     first of ``stops`` that it would hold, at the model's own end, or with ``max_tokens``; it has at least
     ``min_tokens``.
     """
@@ -43,7 +44,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TextRequest:
     """One request: a ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both."""
 
     prompt: str | None = None
@@ -52,7 +53,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GeneratedText:
     """What came back: ``text`` without the stop and special tokens, ``raw`` with them where the engine gives it.
 
     ``finish`` says whether it ended by itself or by a stop, or at its limit, or was withheld by a server's own filter.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import LocalEngine
-from agents.language.engines.request import Asked, Said, Sampling
+from agents.language.engines.request import Finish, GeneratedText, Sampling, TextRequest
 from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
     from transformers import GenerationConfig
-
-    from agents.language.engines.stopping import Ending
 
 CHUNK = 64  # rows of one call, beams not counted
 
@@ -44,10 +42,10 @@ class Beams:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One text to generate: its place in the batch, its seed, and the prompt's tokens, which fit the model."""
+class PromptRow:
+    """One text to generate: its index in the batch, its seed, and the prompt's tokens, which fit the model."""
 
-    place: int
+    index: int
     seed: int
     sampling: Sampling
     prompt: list[int]
@@ -93,22 +91,22 @@ class TransformersEngine(LocalEngine):
         )
         self._model = model
 
-    def generate(self, batch: Sequence[Asked], seeds: Sequence[int]) -> list[Said | Exception]:
+    def generate(self, batch: Sequence[TextRequest], seeds: Sequence[int]) -> list[GeneratedText | Exception]:
         """One text for each; an AnswerError in its place for one that the model cannot be asked or has no answer to."""
         import torch
 
-        found: dict[int, Said | Exception] = {}
-        rows: list[Row] = []
-        for place, (asked, seed) in enumerate(zip(batch, seeds, strict=True)):
+        found: dict[int, GeneratedText | Exception] = {}
+        rows: list[PromptRow] = []
+        for index, (request, seed) in enumerate(zip(batch, seeds, strict=True)):
             try:
-                rows.append(self._row(place, asked, seed))
+                rows.append(PromptRow(index, seed, request.sampling, self.fitted_tokens(request)))
             except AnswerError as error:
-                found[place] = error
+                found[index] = error
         with torch.inference_mode():
             for alike in self._grouped(rows):
-                said = self._search(alike) if self._beams is not None else self._draw(alike)
-                found.update({row.place: one for row, one in zip(alike, said, strict=True)})
-        return [found[place] for place in range(len(batch))]
+                texts = self._generate_together(alike)
+                found.update({row.index: text for row, text in zip(alike, texts, strict=True)})
+        return [found[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
         """What ran."""
@@ -125,21 +123,18 @@ class TransformersEngine(LocalEngine):
 
     # batches
 
-    def _row(self, place: int, asked: Asked, seed: int) -> Row:
-        return Row(place, seed, asked.sampling, self._fitted(asked))
-
-    def _grouped(self, rows: Iterable[Row]) -> list[list[Row]]:
+    def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
         """Rows that go through the model together: of similar length, at most :data:`CHUNK`, sorted so that little is
         padded; in beam search of the same limits, which there are the search's own."""
-        alike: dict[tuple[int, ...], list[Row]] = {}
-        for row in sorted(rows, key=lambda row: (len(row.prompt), row.place)):
+        alike: dict[tuple[int, ...], list[PromptRow]] = {}
+        for row in sorted(rows, key=lambda row: (len(row.prompt), row.index)):
             limits = () if self._beams is None else (row.sampling.min_tokens, row.sampling.max_tokens)
             alike.setdefault((int(math.log(len(row.prompt), 1.25)), *limits), []).append(row)
         return [
             group[start : start + CHUNK] for _, group in sorted(alike.items()) for start in range(0, len(group), CHUNK)
         ]
 
-    def _inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+    def _inputs(self, rows: Sequence[PromptRow]) -> dict[str, Tensor]:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
@@ -155,62 +150,58 @@ class TransformersEngine(LocalEngine):
             inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
         return inputs
 
-    def _draw(self, rows: Sequence[Row]) -> list[Said | Exception]:
-        """Texts drawn by their rows' seeds; the likeliest tokens where the temperature is 0."""
+    def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
+        """Texts drawn by their rows' seeds (the likeliest tokens at temperature 0), or each row's best beam."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        from agents.language.engines.stopping import AtLeast, Ending
+        from agents.language.engines.stopping import MinTokens, RowEnds
         from agents.sampling import Finite, Sampler
 
         inputs = self._inputs(rows)
         start = 1 if self._encodes else inputs["input_ids"].shape[1]
-        finite = Finite(len(rows), normalised=False)
-        least = AtLeast([row.sampling.min_tokens for row in rows], self._ends, start)
-        sampler = Sampler([row.seed for row in rows], [_warp(row.sampling) for row in rows])
-        ending = Ending([row.sampling for row in rows], self._ends, start, self._decode)
-        done = self._model.generate(
+        samplings = [row.sampling for row in rows]
+        row_ends = RowEnds(samplings, self._ends, start, self._decode)
+        finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
+        if self._beams is None:
+            sampler = Sampler([row.seed for row in rows], [_warp(sampling) for sampling in samplings])
+            chain: list[Any] = [finite, MinTokens(samplings, self._ends, start), sampler]
+        else:
+            chain = [finite, *self._no_repeats(rows)]
+        generated = self._model.generate(
             **inputs,
-            generation_config=self._config(max(row.sampling.max_tokens for row in rows)),
-            logits_processor=LogitsProcessorList([finite, least, sampler]),
-            stopping_criteria=StoppingCriteriaList([ending]),
+            generation_config=self._config(samplings),
+            logits_processor=LogitsProcessorList(chain),
+            stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
         )
-        return self._said(rows, done[:, start:].tolist(), finite.bad.tolist(), ending)
+        return [
+            AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
+            if bad
+            else self._text(row, tokens[:length])
+            for row, tokens, length, bad in zip(
+                rows, generated[:, start:].tolist(), row_ends.lengths, finite.bad.tolist(), strict=True
+            )
+        ]
 
-    def _search(self, rows: Sequence[Row]) -> list[Said | Exception]:
-        """The best beam of each row; all have the same limits."""
+    def _no_repeats(self, rows: Sequence[PromptRow]) -> list[Any]:
+        """What keeps a beam from repeating its prompt, where the settings ask for it."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
-        from transformers import EncoderNoRepeatNGramLogitsProcessor, LogitsProcessorList
-
-        from agents.language.engines.stopping import Ending
-        from agents.sampling import Finite
+        from transformers import EncoderNoRepeatNGramLogitsProcessor
 
         assert self._beams is not None
-        inputs = self._inputs(rows)
-        start = 1 if self._encodes else inputs["input_ids"].shape[1]
-        finite = Finite(len(rows), normalised=self._beams.width > 1)
-        chain: list[Any] = [finite]
-        if self._beams.no_repeat_ngram:
-            # Padding is no part of the prompt: -1 is no token.
-            prompts: Any = pad_sequence([torch.tensor(row.prompt) for row in rows], batch_first=True, padding_value=-1)
-            chain.append(EncoderNoRepeatNGramLogitsProcessor(self._beams.no_repeat_ngram, prompts))
-        sampling = rows[0].sampling
-        done = self._model.generate(
-            **inputs,
-            generation_config=self._config(sampling.max_tokens, sampling.min_tokens, self._beams),
-            logits_processor=LogitsProcessorList(chain),
-        )
-        tokens = done[:, start:].tolist()
-        ending = Ending([row.sampling for row in rows], self._ends, 0, self._decode)
-        ending.read(tokens)
-        return self._said(rows, tokens, finite.bad.tolist(), ending)
+        if not self._beams.no_repeat_ngram:
+            return []
+        # Padding is no part of the prompt: -1 is no token.
+        prompts: Any = pad_sequence([torch.tensor(row.prompt) for row in rows], batch_first=True, padding_value=-1)
+        return [EncoderNoRepeatNGramLogitsProcessor(self._beams.no_repeat_ngram, prompts)]
 
-    def _config(self, most: int, least: int = 0, beams: Beams | None = None) -> GenerationConfig:
+    def _config(self, samplings: Sequence[Sampling]) -> GenerationConfig:
         from transformers import GenerationConfig
 
+        beams, most = self._beams, max(sampling.max_tokens for sampling in samplings)
         if beams is None:
             return GenerationConfig(do_sample=False, num_beams=1, max_new_tokens=most)
-        wide = beams.width > 1
+        wide, least = beams.width > 1, samplings[0].min_tokens
         return GenerationConfig(
             do_sample=False,
             num_beams=beams.width,
@@ -222,29 +213,19 @@ class TransformersEngine(LocalEngine):
             **({"min_new_tokens": least} if least else {}),
         )
 
-    # texts
-
-    def _said(
-        self, rows: Sequence[Row], tokens: list[list[int]], bad: Sequence[bool], ending: Ending
-    ) -> list[Said | Exception]:
-        return [
-            AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
-            if bad[index]
-            else self._text(row, tokens[index], ending, index)
-            for index, row in enumerate(rows)
-        ]
-
-    def _text(self, row: Row, tokens: list[int], ending: Ending, index: int) -> Said:
+    def _text(self, row: PromptRow, tokens: list[int]) -> GeneratedText:
+        """The text of a row's tokens, up to its end token or its first stop."""
         from agents.language.engines.stopping import first_stop
 
-        length, finish = ending.lengths[index], ending.finishes[index]
-        text = self._decode(tokens[:length])
-        cut = first_stop(text, row.sampling.stops, ending.floor(index, tokens))
-        if cut is not None:
-            text, finish = text[:cut], "stop"
-        else:
-            text = text.rstrip("\ufffd")  # a character whose last bytes were not said
-        return Said(text, finish, self._raw(tokens[:length]), len(row.prompt), length)
+        end = next((index for index, token in enumerate(tokens) if token in self._ends), None)
+        tokens = tokens[:end]
+        text = self._decode(tokens)
+        stop = first_stop(tokens, row.sampling, self._decode)
+        # Without a stop, a character whose last bytes were not said is left out.
+        text = text.rstrip("\ufffd") if stop is None else text[:stop]
+        is_over = end is not None or stop is not None
+        finish: Finish = "stop" if is_over else "length"
+        return GeneratedText(text, finish, self._decode_all(tokens), len(row.prompt), len(tokens))
 
 
 def _warp(sampling: Sampling) -> Any:

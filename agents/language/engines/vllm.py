@@ -22,7 +22,7 @@ from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
 from agents.language.engines.local import LocalEngine
-from agents.language.engines.request import Asked, Finish, Said
+from agents.language.engines.request import Finish, GeneratedText, TextRequest
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
@@ -129,12 +129,12 @@ class VLLMEngine(LocalEngine):
             if device not in ("cpu", "cuda", "cuda:0"):
                 raise UnavailableError(f"vLLM takes the first GPU that it sees, not {device}: set CUDA_VISIBLE_DEVICES")
             try:
-                return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**self._arguments(device)))
+                return AsyncLLM.from_engine_args(vllm.AsyncEngineArgs(**self.engine_arguments(device)))
             except Exception as error:  # of a hundred kinds; what failed in the engine's own process stands in its log
                 text = " ".join(str(error).split()) or type(error).__name__
                 raise UnavailableError(f"vLLM cannot load {self.folder}: {text[:300]}") from None
 
-    def _arguments(self, device: str) -> dict[str, Any]:
+    def engine_arguments(self, device: str) -> dict[str, Any]:
         """What vLLM is told; every choice that can change a text is among them."""
         import torch
 
@@ -151,7 +151,7 @@ class VLLMEngine(LocalEngine):
                 "max_num_batched_tokens": max(self._positions, CPU_TOKENS),
             }
         else:
-            special = {"gpu_memory_utilization": self._share()}
+            special = {"gpu_memory_utilization": self._memory_share()}
         return {
             "model": str(self.folder),
             "dtype": self._dtype,
@@ -170,7 +170,7 @@ class VLLMEngine(LocalEngine):
             **special,
         }
 
-    def _share(self) -> float:
+    def _memory_share(self) -> float:
         """The declared memory as a share of the GPU's."""
         from vllm.platforms import current_platform
 
@@ -182,7 +182,7 @@ class VLLMEngine(LocalEngine):
             )
         return self._device_memory / total
 
-    async def generate(self, asked: Asked, seed: int) -> Said:
+    async def generate(self, request: TextRequest, seed: int) -> GeneratedText:
         """The text for one request. Raises AnswerError if the model cannot be asked this; vLLM's EngineDeadError once
         its process has died, after which there will be no text."""
         from vllm.exceptions import VLLMClientError
@@ -190,8 +190,8 @@ class VLLMEngine(LocalEngine):
 
         from agents.language.engines.vllm_sampling import sampling_params
 
-        prompt = self._fitted(asked)
-        parameters = sampling_params(asked.sampling, seed, self._ends)
+        prompt = self.fitted_tokens(request)
+        parameters = sampling_params(request.sampling, seed, self._ends)
         texts = self._llm.generate(
             {"type": "token", "prompt_token_ids": prompt}, parameters, f"text-{next(self._numbers)}"
         )
@@ -205,7 +205,7 @@ class VLLMEngine(LocalEngine):
             raise
         return self._said(done.outputs[0], len(prompt))
 
-    def _said(self, said: Any, prompt_tokens: int) -> Said:
+    def _said(self, said: Any, prompt_tokens: int) -> GeneratedText:
         if said.finish_reason not in ("stop", "length"):
             raise AnswerError("no_text", f"vLLM ended the text early: {said.finish_reason}")
         finish: Finish = said.finish_reason
@@ -214,7 +214,7 @@ class VLLMEngine(LocalEngine):
             tokens.pop()
         # A character whose last bytes were not said is left out, as in the transformers engine.
         text = said.text if isinstance(said.stop_reason, str) else said.text.rstrip("\ufffd")
-        return Said(text, finish, self._raw(tokens), prompt_tokens, len(tokens))
+        return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens))
 
     def provenance(self) -> dict[str, Any]:
         """What ran."""

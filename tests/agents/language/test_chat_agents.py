@@ -12,18 +12,21 @@ import pytest
 import tiny_language
 import torch
 from pydantic import ValidationError
+from transformers import AutoTokenizer
 
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
+from agents.language.blenderbot import TEMPLATE as BLENDERBOT
 from agents.language.blenderbot import BlenderbotAgent
 from agents.language.chat import ChatAgent
 from agents.language.completion import CompletionAgent
+from agents.language.dialogpt import TEMPLATE as DIALOGPT
 from agents.language.dialogpt import DialoGPTAgent
-from agents.language.engines.request import Asked
+from agents.language.engines.request import TextRequest
+from agents.language.engines.transformers import TransformersEngine
 from agents.language.filters.settings import CHAT, COMPLETION, MEASURE, papers_policy
 from agents.language.text_agent import TextAgent
-from agents.language.truncation import TruncationSettings, draw_length, truncate
 from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -34,6 +37,7 @@ AGENTS: dict[str, tuple[type[TextAgent[Any]], str, dict[str, Any]]] = {
     "dialogpt": (DialoGPTAgent, "gpt2", {"positions": 256}),
     "blenderbot": (BlenderbotAgent, "blenderbot", {}),
 }
+TEMPLATES = {"dialogpt": DIALOGPT, "blenderbot": BLENDERBOT}
 PROMPT_AGENTS = ("chat", "completion")
 TEXTS = ["I like music.", "Why do you say that?", "They are boring!", "Tell me more about science and movies, please."]
 
@@ -82,8 +86,12 @@ def _draw(seed: int = 0, turn: int = 0, **more: Any) -> Draw:
     return Draw(seed=seed, options={"speaker": "AB"[turn % 2], "turn": turn}, **more)
 
 
-def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> Asked:
-    return agent._request(stimulus, draw).asked
+def _asked(agent: TextAgent[Any], stimulus: Stimulus, draw: Draw) -> TextRequest:
+    return agent.fitted_request(stimulus, draw).request
+
+
+def _tokenizer(agents: dict[str, TextAgent[Any]], name: str) -> Any:
+    return AutoTokenizer.from_pretrained(agents[name].folder())
 
 
 def _replies(agent: TextAgent[Any], batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
@@ -209,16 +217,18 @@ def test_a_long_conversation_keeps_its_opening_and_newest_messages(
 ) -> None:
     agent = agents["completion"]
     stimulus = _conversation(turns)
-    request = agent._request(stimulus, _draw(turn=turns))
-    prompt = request.asked.prompt or ""
+    request = agent.fitted_request(stimulus, _draw(turn=turns))
+    prompt = request.request.prompt or ""
     assert 0 < request.left_out < turns
     assert prompt.startswith("Bob greets Ann. Ann starts")
     assert prompt.endswith(f"({turns - 1}) {('Ann', 'Bob')[turns % 2]}:")
     kept = [number for number in range(turns) if f"({number})" in prompt]
     assert kept == list(range(request.left_out, turns))
-    assert agent._engine.excess(request.asked) == 0
-    fuller = agent._turn(stimulus, _draw(turn=turns), stimulus.history[request.left_out - 1 :])
-    assert agent._engine.excess(fuller) > 0  # no more is left out than must be
+    tokenizer = _tokenizer(agents, "completion")
+    used = len(tokenizer(prompt)["input_ids"]) + request.request.sampling.max_tokens
+    # No more is left out than must be.
+    oldest = stimulus.history[request.left_out - 1]
+    assert used <= 512 < used + len(tokenizer(f" {oldest.speaker}: {oldest.text}")["input_ids"])
     [reply] = _replies(agent, [stimulus], [_draw(turn=turns)])
     assert isinstance(reply.answer, TurnAnswer)
     assert reply.answer.finish in ("stop; prompt cut", "length; prompt cut")
@@ -228,68 +238,53 @@ def test_a_long_conversation_keeps_its_opening_and_newest_messages(
     assert short.answer.finish in ("stop", "length")
 
 
+def _told(agents: dict[str, TextAgent[Any]], name: str, stimulus: ConversationStimulus, turn: int) -> str:
+    """What the model is given."""
+    engine = TransformersEngine(agents[name].folder(), template=TEMPLATES[name])
+    engine.open(chat=True)
+    engine.load("cpu")
+    request = agents[name].fitted_request(stimulus, _draw(turn=turn)).request
+    return str(_tokenizer(agents, name).decode(engine.fitted_tokens(request)))
+
+
 def test_dialogpts_messages_are_joined_by_the_end_of_text(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["dialogpt"]
-    tokenizer = agent._engine._tokenizer
-    end = tokenizer.eos_token_id
-
-    def tokens(stimulus: ConversationStimulus, turn: int) -> list[int]:
-        return agent._engine._tokens(_asked(agent, stimulus, _draw(turn=turn)))
-
     spoiled = _conversation(2, history=[{"speaker": "Ann", "text": "x<|endoftext|>y"}, {"speaker": "Bob", "text": "z"}])
-    assert tokenizer.decode(tokens(spoiled, 1)) == "xy<|endoftext|>z<|endoftext|>"
-    found = tokens(_conversation(4), 4)
-    assert found[-1] == end
-    assert found.count(end) == 5  # the greeting and four messages
-    assert tokenizer.decode(tokens(_conversation(), 0)) == "Hi! What do you think about movies?<|endoftext|>"
-    assert tokenizer.decode(tokens(_conversation(topic=None), 0)) == "Hi!<|endoftext|>"
-    assert _asked(agent, _conversation(), _draw()).sampling.top_k == 10
-
-
-# BlenderBot's 128 positions
+    assert _told(agents, "dialogpt", spoiled, 1) == "xy<|endoftext|>z<|endoftext|>"
+    found = _told(agents, "dialogpt", _conversation(4), 4)
+    assert found.endswith("<|endoftext|>")
+    assert found.count("<|endoftext|>") == 5  # the greeting and four messages
+    assert _told(agents, "dialogpt", _conversation(), 0) == "Hi! What do you think about movies?<|endoftext|>"
+    assert _told(agents, "dialogpt", _conversation(topic=None), 0) == "Hi!<|endoftext|>"
+    assert _asked(agents["dialogpt"], _conversation(), _draw()).sampling.top_k == 10
 
 
 @pytest.mark.parametrize("turns", [1, 4, 9, 30])
-def test_blenderbots_history_is_cut_to_its_positions(
-    agents: dict[str, TextAgent[Any]], turns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = agents["blenderbot"]
-    engine = agent._engine
-    seen: list[torch.Tensor] = []
-    generate = engine._model.generate
-    monkeypatch.setattr(
-        engine._model, "generate", lambda **inputs: (seen.append(inputs["input_ids"]), generate(**inputs))[1]
-    )
+def test_blenderbots_history_is_cut_to_its_128_positions(agents: dict[str, TextAgent[Any]], turns: int) -> None:
     stimulus = _conversation(turns)
-    [reply] = _replies(agent, [stimulus], [_draw(turn=turns)])
-    [ids] = seen
-    text = engine._tokenizer.decode(ids[0].tolist())
+    [reply] = _replies(agents["blenderbot"], [stimulus], [_draw(turn=turns)])
     messages = [f"{TEXTS[turn % 4]} ({turn})" for turn in range(turns)]
     kept = turns - reply.raw["messages_left_out"]
-    assert ids.shape[1] <= 128
+    assert reply.raw["prompt_tokens"] <= 128
     greeting = ["Hi! What do you think about movies?"] if kept == turns and turns % 2 == 0 else []
+    text = _told(agents, "blenderbot", stimulus, turns)
     assert text == f" {'   '.join([*greeting, *messages[-kept:]])}</s>"
     if kept < turns:
         more = "   ".join(messages[-kept - 1 :])
-        assert len(engine._tokenizer(f" {more}")["input_ids"]) + 1 > 128
+        assert len(_tokenizer(agents, "blenderbot")(f" {more}")["input_ids"]) + 1 > 128
         assert kept >= 3
     else:
         assert turns < 9
 
 
 def test_a_newest_message_that_is_too_long_keeps_its_end(agents: dict[str, TextAgent[Any]]) -> None:
-    agent = agents["blenderbot"]
     long = " ".join(f"{number} music" for number in range(200)) + " the end."
     history = [{"speaker": "Ann", "text": "Hi."}, {"speaker": "Bob", "text": long}]
     stimulus = _conversation(2, history=history)
-    request = agent._request(stimulus, _draw(turn=2))
-    assert request.left_out == 1
-    assert request.cut > 0
-    [row] = agent._engine._grouped([agent._engine._row(0, request.asked, 0)])[0]
-    assert len(row.prompt) == 128
-    assert agent._engine._tokenizer.decode(row.prompt).endswith("199 music the end.</s>")
-    [reply] = _replies(agent, [stimulus], [_draw(turn=2)])
-    assert reply.raw["tokens_cut"] == request.cut
+    assert _told(agents, "blenderbot", stimulus, 2).endswith("199 music the end.</s>")
+    [reply] = _replies(agents["blenderbot"], [stimulus], [_draw(turn=2)])
+    assert reply.raw["messages_left_out"] == 1
+    assert reply.raw["prompt_tokens"] == 128
+    assert reply.raw["tokens_cut"] > 0
 
 
 def test_blenderbot_says_20_to_60_tokens(agents: dict[str, TextAgent[Any]]) -> None:
@@ -301,31 +296,6 @@ def test_blenderbot_says_20_to_60_tokens(agents: dict[str, TextAgent[Any]]) -> N
 
 
 # what becomes of a reply
-
-
-def test_a_chat_models_message_is_cut_and_half_of_them_in_small_letters(folders: dict[str, Path]) -> None:
-    agent = _agent("chat", folders["chat"])
-    agent.open()
-    text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
-    plain = " ".join(text.split())
-    said = {seed: agent._message(text, Draw(seed=seed)) for seed in range(2000)}
-    small = sum(one == one.lower() for one in said.values())
-    assert 900 < small < 1100
-    for seed, one in said.items():
-        cut = truncate(plain, draw_length(seed, TruncationSettings()))
-        assert one in (cut, cut.lower())
-    assert len(set(said.values())) >= 6
-    whole = _agent("chat", folders["chat"], truncation=None, lower_case=0)
-    whole.open()
-    assert {whole._message(text, Draw(seed=seed)) for seed in range(20)} == {plain}
-
-
-def test_lengths_can_come_from_a_file(folders: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "lengths.txt").write_text("2\n")
-    chosen = {"lengths": str(tmp_path / "lengths.txt"), "fallback": "words"}
-    agent = _agent("chat", folders["chat"], truncation=chosen, lower_case=1)
-    agent.open()
-    assert agent._message("One Two Three four", Draw(seed=1)) == "one two"
 
 
 def _turn_reply(text: str, attempt: int) -> Reply:
@@ -408,8 +378,9 @@ def test_bad_settings_are_refused(folders: dict[str, Path], name: str, chosen: d
         _agent(name, folders[name], **chosen)
 
 
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("lost", ["config.json", "model.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize(
+    ("name", "lost"), [("chat", "config.json"), ("completion", "model.safetensors"), ("blenderbot", "tokenizer.json")]
+)
 def test_a_missing_file_is_named(folders: dict[str, Path], tmp_path: Path, name: str, lost: str) -> None:
     copy = Path(shutil.copytree(folders[name], tmp_path / "copy"))
     (copy / lost).unlink()
@@ -463,7 +434,7 @@ def test_the_provenance_names_what_ran(agents: dict[str, TextAgent[Any]], name: 
 # what the model is told
 
 
-@pytest.mark.parametrize("turns", range(4))
+@pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("speaker", ["A", "B"])
 def test_the_instructions_are_what_the_model_is_told_before_all_messages(
     agents: dict[str, TextAgent[Any]], speaker: str, turns: int

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.contract import Draw
 from agents.language import prompts
-from agents.language.engines.request import ChatMessage
+from agents.language.engines.request import ChatMessage, Sampling
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 
@@ -25,24 +26,35 @@ def _said(*texts: tuple[str, str]) -> list[Utterance]:
 # the papers' prompts
 
 
+def _continued(history: list[Utterance], left_out: int = 0, separator: str = " ") -> str:
+    """The prompt for the next message of a completion model after ``history``; Alice is A."""
+    stimulus = _conversation(names=("Alice", "John"), topic="movies", history=history)
+    request = prompts.completion_request(stimulus, Draw(1), history[left_out:], Sampling(), separator)
+    assert set(request.sampling.stops) == {"Alice:", "John:"}
+    assert request.prompt is not None
+    return request.prompt
+
+
 def test_the_prompt_of_completion_models_is_the_papers_example() -> None:
     """2022 paper, S7.1.4."""
-    assert prompts.completion(("Alice", "John"), "movies", []) == (
+    assert _continued([]) == (
         "John greets Alice. Alice starts to talk about movies. Both ask long questions, give long responses and often "
         "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
     )
 
 
 def test_the_prompt_grows_with_what_is_said() -> None:
-    opening = prompts.completion(("Alice", "John"), "movies", [])
+    opening = _continued([])
     history = _said(("Alice", "I like\nfilms."), ("John", "Why?"))
-    assert prompts.completion(("John", "Alice"), "movies", history[:1]) == f"{opening} I like films. John:"
-    assert prompts.completion(("Alice", "John"), "movies", history) == f"{opening} I like films. John: Why? Alice:"
-    lines = prompts.completion(("Alice", "John"), "movies", history, "\n").splitlines()
+    assert _continued(history[:1]) == f"{opening} I like films. John:"
+    assert _continued(history) == f"{opening} I like films. John: Why? Alice:"
+    lines = _continued(history, separator="\n").splitlines()
     assert lines[1:] == ["John: Hi!", "Alice: I like films.", "John: Why?", "Alice:"]
     # Who started stays so when the oldest messages are left out.
-    cut = prompts.completion(("Alice", "John"), "movies", history[1:], starter="Alice")
-    assert cut == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
+    assert _continued(history, 1) == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
+    other = _continued(_said(("John", "Hm.")))
+    assert other.startswith("Alice greets John. John starts")
+    assert other.endswith("Alice: Hi! John: Hm. Alice:")
 
 
 @pytest.mark.parametrize(
@@ -70,9 +82,9 @@ def test_example_pairs_are_those_of_the_papers_table(cue: str, examples: list[tu
 
 def test_the_question_is_the_papers() -> None:
     stimulus = WordStimulus(id="w", task="word_association", cue="dame")
-    assert prompts.word_question(stimulus) == (
-        "Name a word that you associate with dame? Please provide your answer with only one word."
-    )
+    question = "Name a word that you associate with dame? Please provide your answer with only one word."
+    assert prompts.completion_word(stimulus, Sampling()).prompt == question
+    assert prompts.chat_word(stimulus, Sampling()).messages == (ChatMessage("user", question),)
 
 
 # templates
@@ -117,12 +129,6 @@ def test_who_is_asked(
 ) -> None:
     stimulus = _conversation(names=names, history=_said(*history))
     assert prompts.speakers(stimulus, options) == expected
-
-
-def test_who_says_the_first_message() -> None:
-    assert prompts.first_speaker(("Ann", "Bob"), []) == "Ann"
-    assert prompts.first_speaker(("Ann", "Bob"), _said(("Bob", "x"), ("Ann", "y"))) == "Bob"
-    assert prompts.first_speaker(("Ann", "Bob"), _said(("Host", "x"))) == "Ann"
 
 
 HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)

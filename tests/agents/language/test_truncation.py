@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from agents.contract import Draw
 from agents.errors import InputError
 from agents.language.filters.texts import WORD, words
-from agents.language.truncation import Fallback, TruncationSettings, draw_length, read_lengths, truncate
+from agents.language.truncation import Fallback, TruncationSettings, draw_length, read_lengths, sent_message, truncate
 
 FALLBACKS: list[Fallback] = ["sentence", "clause", "words"]
 # Two, four (six) and nine words.
@@ -99,12 +99,6 @@ def plain_words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-@pytest.mark.parametrize("length", [0, -1])
-def test_a_length_has_a_word(length: int) -> None:
-    with pytest.raises(ValueError, match="at least 1 word"):
-        truncate("yes no", length)
-
-
 def test_drawn_lengths_have_the_mean_and_the_spread_of_people() -> None:
     drawn = [draw_length(seed * 7_919 + 2**40, TruncationSettings()) for seed in range(20_000)]
     mean = sum(drawn) / len(drawn)
@@ -151,10 +145,24 @@ def test_lengths_of_a_file_are_drawn_alike() -> None:
     assert abs(counts[1] - counts[50]) < 250
 
 
+def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
+    text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
+    plain = " ".join(text.split())
+    sent = {seed: sent_message(text, Draw(seed), TruncationSettings(), (), 0.5) for seed in range(2000)}
+    assert 900 < sum(one == one.lower() for one in sent.values()) < 1100
+    for seed, one in sent.items():
+        cut = truncate(plain, draw_length(seed, TruncationSettings()))
+        assert one in (cut, cut.lower())
+    assert len(set(sent.values())) >= 6
+    assert {sent_message(text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
+    assert sent_message("One Two Three", Draw(1), TruncationSettings(fallback="words"), (2,), 1) == "one two"
+
+
 def test_read_lengths(tmp_path: Path) -> None:
     path = tmp_path / "lengths.txt"
     path.write_bytes(b"\xef\xbb\xbf3\r\n 14 \n\n100000\n0\n")
-    assert read_lengths(path) == (3, 14, 100_000, 0)
+    assert read_lengths(TruncationSettings(lengths=path)) == (3, 14, 100_000, 0)
+    assert read_lengths(TruncationSettings()) == read_lengths(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +173,7 @@ def test_lines_that_hold_no_length_are_named(content: bytes, lines: list[int], t
     path = tmp_path / "lengths.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match="hold no length") as caught:
-        read_lengths(path)
+        read_lengths(TruncationSettings(lengths=path))
     assert [problem.line for problem in caught.value.problems] == lines
 
 
@@ -175,18 +183,7 @@ def test_files_without_lengths(content: bytes | None, tmp_path: Path) -> None:
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=r"lengths\.txt"):
-        read_lengths(path)
-
-
-@pytest.mark.parametrize("wrong", [{"shape": 0}, {"scale": 0}, {"least": 0}, {"fallback": "letters"}, {"scale": 1e308}])
-def test_settings_that_cannot_be_drawn_from(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        TruncationSettings.model_validate(wrong)
-
-
-def test_settings_are_described_on_one_line() -> None:
-    said = {name: field.description or "" for name, field in TruncationSettings.model_fields.items()}
-    assert [name for name, text in said.items() if not text.endswith(".") or "\n" in text] == []
+        read_lengths(TruncationSettings(lengths=path))
 
 
 def test_a_hundred_thousand_characters() -> None:

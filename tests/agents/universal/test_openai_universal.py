@@ -668,7 +668,7 @@ from agents.stimuli import TASKS
 universal = Entry("", "agents.universal.openai_universal:UniversalAgent", TASKS, "", "", settings={"model": "m"})
 refused = Entry("", "agents.universal.openai_universal:UniversalAgent", TASKS, "", "", settings={"model": "m"})
 """
-SHORT = {"timeout_s": 4.0, "wait_s": 0.01, "retries": 1, "attempts": 2}
+SHORT = {"timeout_s": 4.0, "patience_s": 10.0, "retries": 1, "attempts": 2}
 
 
 def by_id(request: bad.Request) -> bad.Act:

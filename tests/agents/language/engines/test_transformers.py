@@ -17,10 +17,12 @@ import tiny_language
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import TODAY
-from agents.language.engines.request import Asked, ChatMessage, Said, Sampling
+from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.stopping import first_stop
 from agents.language.engines.transformers import Beams, TransformersEngine
 
@@ -70,15 +72,17 @@ def _loaded(folder: Path, *, chat: bool = False, **options: Any) -> Transformers
     return engine
 
 
-def _say(engine: TransformersEngine, asked: Sequence[Asked], seeds: Sequence[int] | None = None) -> list[Said]:
+def _say(
+    engine: TransformersEngine, asked: Sequence[TextRequest], seeds: Sequence[int] | None = None
+) -> list[GeneratedText]:
     said = engine.generate(asked, list(range(len(asked))) if seeds is None else seeds)
     for one in said:
-        assert isinstance(one, Said), one
-    return [one for one in said if isinstance(one, Said)]
+        assert isinstance(one, GeneratedText), one
+    return [one for one in said if isinstance(one, GeneratedText)]
 
 
-def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> Said:
-    return _say(engine, [Asked(prompt, sampling=sampling)], [seed])[0]
+def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int = 0) -> GeneratedText:
+    return _say(engine, [TextRequest(prompt, sampling=sampling)], [seed])[0]
 
 
 # a batch and its rows
@@ -86,7 +90,7 @@ def _one(engine: TransformersEngine, prompt: str, sampling: Sampling, seed: int 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_row_says_what_it_says_alone(engines: dict[str, TransformersEngine], family: str) -> None:
-    asked = [Asked(PROMPTS[i % 8], sampling=DRAWN[(i + i // 8) % 8]) for i in range(24)]
+    asked = [TextRequest(PROMPTS[i % 8], sampling=DRAWN[(i + i // 8) % 8]) for i in range(24)]
     seeds = [1000 + index for index in range(24)]
     engine = engines[family]
     together = _say(engine, asked, seeds)
@@ -101,9 +105,9 @@ def test_a_row_says_what_it_says_alone(engines: dict[str, TransformersEngine], f
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_seeds_and_temperatures_matter(engines: dict[str, TransformersEngine], family: str) -> None:
-    hot = Asked(PROMPTS[0], sampling=Sampling(temperature=1.0, max_tokens=12))
+    hot = TextRequest(PROMPTS[0], sampling=Sampling(temperature=1.0, max_tokens=12))
     assert len({one.text for one in _say(engines[family], [hot] * 6, range(6))}) > 4
-    cold = Asked(PROMPTS[0], sampling=GREEDY)
+    cold = TextRequest(PROMPTS[0], sampling=GREEDY)
     assert len({one.text for one in _say(engines[family], [cold] * 6, range(6))}) == 1
 
 
@@ -114,7 +118,7 @@ def test_beams_of_a_row_are_those_it_has_alone(folders: dict[str, Path], family:
     engine = _loaded(folders[family], beams=Beams(width, 0.65, forced_end=True, **rules))
     limits = [(5, 16), (0, 16), (5, 9)]
     asked = [
-        Asked(
+        TextRequest(
             prompt, sampling=Sampling(min_tokens=limits[i % 3][0], max_tokens=limits[i % 3][1], stops=("q",) * (i % 2))
         )
         for i, prompt in enumerate(PROMPTS * 2)
@@ -124,16 +128,23 @@ def test_beams_of_a_row_are_those_it_has_alone(folders: dict[str, Path], family:
     assert len({one.text for one in together}) > 5
 
 
-def test_padding_is_no_part_of_a_prompt_that_may_not_be_repeated(folders: dict[str, Path]) -> None:
+def test_padding_is_no_part_of_a_prompt_that_may_not_be_repeated(folders: dict[str, Path], tmp_path: Path) -> None:
     """A model that likes to say the padding token may say it three times, however much the prompt is padded."""
-    engine = _loaded(folders["blenderbot"], beams=Beams(3, no_repeat_ngram=3))
-    engine._model.final_logits_bias[0, engine._pad] = 20
+    weights = load_file(folders["blenderbot"] / "model.safetensors")
+    weights["final_logits_bias"][0, 0] = 20
+    engine = _loaded(_changed(folders["blenderbot"], tmp_path, weights), beams=Beams(3, no_repeat_ngram=3))
     sampling = Sampling(min_tokens=8, max_tokens=8)
-    asked = [Asked(" ".join(["x"] * count), sampling=sampling) for count in (24, 26)]
-    assert len(engine._grouped([engine._row(place, one, 0) for place, one in enumerate(asked)])) == 1
+    asked = [TextRequest(" ".join(["x"] * count), sampling=sampling) for count in (24, 26)]
     together = _say(engine, asked)
     assert [_say(engine, [one])[0] for one in asked] == together
     assert all("<pad><pad><pad>" in (one.raw or "") for one in together)
+
+
+def _changed(folder: Path, to: Path, weights: dict[str, torch.Tensor]) -> Path:
+    """A copy of a checkpoint with other weights."""
+    copy = Path(shutil.copytree(folder, to / "changed"))
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    return copy
 
 
 # transformers' own generation
@@ -144,7 +155,7 @@ def test_greedy_texts_are_those_of_transformers_generate(
     folders: dict[str, Path], engines: dict[str, TransformersEngine], family: str
 ) -> None:
     plain = Plain(folders[family])
-    said = _say(engines[family], [Asked(prompt, sampling=GREEDY) for prompt in PROMPTS])
+    said = _say(engines[family], [TextRequest(prompt, sampling=GREEDY) for prompt in PROMPTS])
     expected = [plain.said(prompt, num_beams=1, max_new_tokens=24) for prompt in PROMPTS]
     assert [(one.raw, one.tokens, one.finish) for one in said] == expected
 
@@ -155,7 +166,7 @@ def test_beams_are_those_of_transformers_generate(folders: dict[str, Path], fami
     plain = Plain(folders[family])
     engine = _loaded(folders[family], beams=Beams(4, 0.65, early))
     sampling = Sampling(min_tokens=3, max_tokens=14)
-    said = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     options = {"num_beams": 4, "length_penalty": 0.65, "early_stopping": early}
     expected = [plain.said(prompt, min_new_tokens=3, max_new_tokens=14, **options) for prompt in PROMPTS]
     assert [(one.raw, one.tokens, one.finish) for one in said] == expected
@@ -166,7 +177,7 @@ def test_blenderbots_beams_are_those_of_its_own_generation_config(folders: dict[
     plain = Plain(folders["blenderbot"])
     engine = _loaded(folders["blenderbot"], beams=Beams(10, 0.65, no_repeat_ngram=3, forced_end=True))
     sampling = Sampling(min_tokens=19, max_tokens=59)
-    said = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    said = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     assert [(one.raw, one.tokens, one.finish) for one in said] == [plain.said(prompt, own=True) for prompt in PROMPTS]
 
 
@@ -235,12 +246,14 @@ def test_penalties_are_taken_from_tokens_that_the_reply_has(
     sampling = Sampling(
         temperature=0, frequency_penalty=frequency, presence_penalty=presence, max_tokens=20, min_tokens=20
     )
-    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS[:4]]
+    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS[:4]]
     said = _say(engines[family], asked)
     expected = [_penalised(plain, plain.ids(prompt), 20, frequency, presence) for prompt in PROMPTS[:4]]
     assert [one.raw for one in said] == expected
     unpenalised = Sampling(temperature=0, max_tokens=20, min_tokens=20)
-    assert [one.raw for one in _say(engines[family], [Asked(p, sampling=unpenalised) for p in PROMPTS[:4]])] != expected
+    assert [
+        one.raw for one in _say(engines[family], [TextRequest(p, sampling=unpenalised) for p in PROMPTS[:4]])
+    ] != expected
 
 
 def _penalised(plain: Plain, prompt: list[int], count: int, frequency: float = 0, presence: float = 0) -> str:
@@ -264,7 +277,7 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
     """Whatever part of the text is its stop, within tokens or across them."""
     engine = engines[family]
     sampling = Sampling(temperature=1.0, max_tokens=24, min_tokens=1)
-    whole = _say(engine, [Asked(prompt, sampling=sampling) for prompt in PROMPTS])
+    whole = _say(engine, [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS])
     asked, expected = [], []
     for prompt, one in zip(PROMPTS, whole, strict=True):
         for start in range(0, len(one.text) - 3, 3):
@@ -272,7 +285,7 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
             if not stop.isascii():
                 continue
             stops = ("never said", stop)
-            asked.append(Asked(prompt, sampling=Sampling(temperature=1.0, max_tokens=24, stops=stops)))
+            asked.append(TextRequest(prompt, sampling=Sampling(temperature=1.0, max_tokens=24, stops=stops)))
             expected.append((one.text.partition(stop)[0], PROMPTS.index(prompt)))
     said = _say(engine, asked, [seed for _, seed in expected])
     assert [one.text for one in said] == [text for text, _ in expected]
@@ -280,7 +293,7 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
     assert len(asked) > 20
     # A row that has come to its stop says nothing more: one token less does not hold it.
     shorter = [
-        Asked(one.prompt, sampling=Sampling(temperature=1.0, max_tokens=max((found.tokens or 0) - 1, 1)))
+        TextRequest(one.prompt, sampling=Sampling(temperature=1.0, max_tokens=max((found.tokens or 0) - 1, 1)))
         for one, found in zip(asked, said, strict=True)
     ]
     for one, found, before in zip(asked, said, _say(engine, shorter, [seed for _, seed in expected]), strict=True):
@@ -291,13 +304,16 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
 @settings(max_examples=60, deadline=None)
 @given(st.text("abc", max_size=12), st.lists(st.text("abc", max_size=3), max_size=3), st.integers(0, 12))
 def test_the_first_stop_is_the_earliest_that_ends_late_enough(text: str, stops: list[str], floor: int) -> None:
+    """Each letter is a token."""
     ends = [
         at
         for at in range(len(text))
         for stop in stops
         if stop and text[at : at + len(stop)] == stop and at + len(stop) > floor
     ]
-    assert first_stop(text, stops, floor) == min(ends, default=None)
+    letters = [ord(letter) for letter in text]
+    sampling = Sampling(min_tokens=floor, stops=tuple(stops))
+    assert first_stop(letters, sampling, lambda some: "".join(map(chr, some))) == min(ends, default=None)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -316,18 +332,17 @@ def test_stops_within_the_least_length_are_passed_over(engines: dict[str, Transf
 @pytest.mark.parametrize("family", FAMILIES)
 def test_limits_are_a_rows_own(engines: dict[str, TransformersEngine], family: str) -> None:
     engine = engines[family]
-    drawn = [Asked(PROMPTS[0], sampling=Sampling(temperature=1.2, max_tokens=most)) for most in range(1, 40)]
+    drawn = [TextRequest(PROMPTS[0], sampling=Sampling(temperature=1.2, max_tokens=most)) for most in range(1, 40)]
     said = _say(engine, drawn, [7] * len(drawn))
     lengths = [one.tokens or 0 for one in said]
     full = lengths[-1]
     assert lengths == [min(most, full) for most in range(1, 40)]
-    held = [Asked(PROMPTS[0], sampling=Sampling(temperature=1.2, min_tokens=i, max_tokens=40)) for i in range(40)]
+    held = [TextRequest(PROMPTS[0], sampling=Sampling(temperature=1.2, min_tokens=i, max_tokens=40)) for i in range(40)]
     for least, one in enumerate(_say(engine, held * 3, [seed for seed in range(3) for _ in held])):
         assert (one.tokens or 0) >= least % 40
     early = _say(engine, [held[0]] * 40)
     assert any(one.finish == "stop" and (one.tokens or 0) < 40 for one in early)
-    specials = engine._marks
-    assert not any(mark in one.text for one in early for mark in specials)
+    assert not any(tokenizer(engine).eos_token in one.text for one in early)
 
 
 # prompts
@@ -336,52 +351,57 @@ def test_limits_are_a_rows_own(engines: dict[str, TransformersEngine], family: s
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_looks_like_a_special_token_in_a_text_is_none(engines: dict[str, TransformersEngine], family: str) -> None:
     engine = engines[family]
-    mark = engine._marks[0]
+    mark = tokenizer(engine).eos_token
     nested = mark[:2] + mark + mark[2:]
     for spoiled in (f"Hi! {mark}How are you", f"Hi! {nested}How are you", f"{mark}Hi! How are you{mark}{mark}"):
-        assert engine._tokens(Asked(spoiled)) == engine._tokens(Asked("Hi! How are you"))
+        assert engine.tokens(TextRequest(spoiled)) == engine.tokens(TextRequest("Hi! How are you"))
+
+
+def tokenizer(engine: TransformersEngine) -> Any:
+    return AutoTokenizer.from_pretrained(engine.folder)
+
+
+def written(engine: TransformersEngine, *chat: ChatMessage) -> str:
+    return str(tokenizer(engine).decode(engine.tokens(TextRequest(messages=chat))))
 
 
 def test_a_chat_is_written_by_the_template(folders: dict[str, Path]) -> None:
     engine = _loaded(folders["llama"], chat=True)
     chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yo<|eot|>"))
-    tokens = engine._tokens(Asked(messages=chat))
-    assert engine._tokenizer.decode(tokens) == (
+    tokens, own = engine.tokens(TextRequest(messages=chat)), tokenizer(engine)
+    assert written(engine, *chat) == (
         "<|begin|><|start|>system<|end|>\nBe short.<|eot|><|start|>user<|end|>\nHi<|eot|>"
         "<|start|>assistant<|end|>\nYo<|eot|><|start|>assistant<|end|>\n"
     )
-    assert tokens.count(engine._tokenizer.bos_token_id) == 1  # the template's, none of the tokenizer's own
-    assert engine._tokens(Asked("Hi"))[0] == engine._tokenizer.bos_token_id
+    assert tokens.count(own.bos_token_id) == 1  # the template's, none of the tokenizer's own
+    assert engine.tokens(TextRequest("Hi"))[0] == own.bos_token_id
     # Marks are tokens, not letters.
-    assert tokens[:2] == engine._tokenizer.convert_tokens_to_ids(["<|begin|>", "<|start|>"])
-    said = _say(engine, [Asked(messages=chat, sampling=GREEDY)])[0]
+    assert tokens[:2] == own.convert_tokens_to_ids(["<|begin|>", "<|start|>"])
+    said = _say(engine, [TextRequest(messages=chat, sampling=GREEDY)])[0]
     assert said.prompt_tokens == len(tokens)
 
 
 def test_a_template_without_a_system_role_has_it_in_the_first_message(tmp_path: Path) -> None:
     engine = _loaded(tiny_language.llama(tmp_path, template=tiny_language.STRICT_TEMPLATE), chat=True)
     chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yo"))
-    written = engine._tokenizer.decode(engine._tokens(Asked(messages=(*chat, ChatMessage("user", "Why?")))))
-    assert written == (
+    assert written(engine, *chat, ChatMessage("user", "Why?")) == (
         "<|begin|><|start|>user<|end|>Be short.\n\nHi<|eot|><|start|>assistant<|end|>Yo<|eot|>"
         "<|start|>user<|end|>Why?<|eot|><|start|>assistant<|end|>"
     )
-    alone = engine._tokenizer.decode(engine._tokens(Asked(messages=chat[:1])))
-    assert alone == "<|begin|><|start|>user<|end|>Be short.<|eot|><|start|>assistant<|end|>"
+    assert written(engine, chat[0]) == "<|begin|><|start|>user<|end|>Be short.<|eot|><|start|>assistant<|end|>"
 
 
 def test_a_template_that_drops_the_system_message_has_it_in_the_first_message(tmp_path: Path) -> None:
     drops = "{% for m in messages %}{% if m['role'] != 'system' %}[{{ m['content'] }}]{% endif %}{% endfor %}"
     engine = _loaded(tiny_language.llama(tmp_path, template=drops), chat=True)
-    chat = (ChatMessage("system", "Be short."), ChatMessage("user", "Hi"))
-    assert engine._tokenizer.decode(engine._tokens(Asked(messages=chat))) == "[Be short.\n\nHi]"
+    assert written(engine, ChatMessage("system", "Be short."), ChatMessage("user", "Hi")) == "[Be short.\n\nHi]"
 
 
 def test_a_chat_that_the_template_refuses_fails_alone(tmp_path: Path) -> None:
     engine = _loaded(tiny_language.llama(tmp_path, template=tiny_language.STRICT_TEMPLATE), chat=True)
-    fine = Asked(messages=(ChatMessage("user", "Hi"),), sampling=GREEDY)
-    wrong = Asked(messages=(ChatMessage("assistant", "Hi"),), sampling=GREEDY)
-    seen = Asked(messages=(ChatMessage("user", "Hi", b"picture"),), sampling=GREEDY)
+    fine = TextRequest(messages=(ChatMessage("user", "Hi"),), sampling=GREEDY)
+    wrong = TextRequest(messages=(ChatMessage("assistant", "Hi"),), sampling=GREEDY)
+    seen = TextRequest(messages=(ChatMessage("user", "Hi", b"picture"),), sampling=GREEDY)
     replies = engine.generate([fine, wrong, seen, fine], [0, 1, 2, 3])
     assert [getattr(one, "code", "said") for one in replies] == ["said", "bad_prompt", "no_images", "said"]
     assert "Roles must alternate" in str(replies[1])
@@ -397,8 +417,7 @@ def test_a_model_that_was_not_trained_to_chat_is_refused_for_chats(folders: dict
 def test_a_template_is_told_one_day(tmp_path: Path) -> None:
     template = "{{ date_string }}: {{ messages[-1]['content'] }}"
     engine = _loaded(tiny_language.llama(tmp_path, template=template), chat=True)
-    written = engine._tokenizer.decode(engine._tokens(Asked(messages=(ChatMessage("user", "Hi"),))))
-    assert written == f"{TODAY}: Hi"
+    assert written(engine, ChatMessage("user", "Hi")) == f"{TODAY}: Hi"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -410,12 +429,12 @@ def test_a_prompt_too_long_loses_its_beginning(tmp_path: Path, family: str) -> N
     for words in (1, 8, 9, 10, 30, 60):
         prompt = " ".join(["music", "books", "dog"][i % 3] for i in range(words))
         ids = plain.ids(prompt)
-        asked = Asked(prompt, sampling=sampling)
+        asked = TextRequest(prompt, sampling=sampling)
         assert engine.excess(asked) == max(0, len(ids) - room)
         said = _one(engine, prompt, sampling)
         assert said.prompt_tokens == min(len(ids), room)
         assert said.raw == _penalised(plain, ids[-room:], 10)
-    [full] = engine.generate([Asked("Hi", sampling=Sampling(max_tokens=41))], [0])
+    [full] = engine.generate([TextRequest("Hi", sampling=Sampling(max_tokens=41))], [0])
     assert isinstance(full, AnswerError)
     assert full.code == "no_room"
 
@@ -434,16 +453,13 @@ def test_a_character_that_was_not_finished_is_left_out(engines: dict[str, Transf
 
 def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folders["gpt2"], tmp_path / "copy"))
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(copy)
-    tokenizer.add_tokens(["zebra"])
-    tokenizer.add_special_tokens({"pad_token": "[PAD]"})  # as many do, which is fine: nothing reads padding
-    tokenizer.save_pretrained(copy)
+    changed = AutoTokenizer.from_pretrained(copy)
+    changed.add_tokens(["zebra"])
+    changed.add_special_tokens({"pad_token": "[PAD]"})  # as many do, which is fine: nothing reads padding
+    changed.save_pretrained(copy)
     engine = _loaded(copy)
     prompts = [" ".join(["x"] * count) for count in (24, 26)]
-    asked = [Asked(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
-    assert len(engine._grouped([engine._row(place, one, 0) for place, one in enumerate(asked[:2])])) == 1
+    asked = [TextRequest(prompt, sampling=GREEDY) for prompt in (*prompts, "Hi zebra")]
     replies = engine.generate(asked, [0, 1, 2])
     assert replies[:2] == _say(_loaded(folders["gpt2"]), asked[:2])
     assert isinstance(replies[2], AnswerError)
@@ -451,16 +467,17 @@ def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tm
 
 
 @pytest.mark.parametrize("beams", [None, Beams(3)], ids=["drawn", "beams"])
-def test_logits_that_are_no_numbers_fail_their_own_row_only(folders: dict[str, Path], beams: Beams | None) -> None:
+def test_logits_that_are_no_numbers_fail_their_own_row_only(
+    folders: dict[str, Path], tmp_path: Path, beams: Beams | None
+) -> None:
     engine = _loaded(folders["llama"], beams=beams)
     sampling = Sampling(temperature=1.0, max_tokens=10)
-    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS]
+    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS]
     whole = _say(engine, asked)
-    (token,) = engine._tokens(Asked("q"))[-1:]
-    with torch.no_grad():
-        engine._model.get_input_embeddings().weight[token] = torch.nan
-    asked[2] = Asked("xq", sampling=sampling)
-    replies = engine.generate(asked, list(range(8)))
+    weights = load_file(folders["llama"] / "model.safetensors")
+    weights["model.embed_tokens.weight"][engine.tokens(TextRequest("q"))[-1]] = torch.nan
+    asked[2] = TextRequest("xq", sampling=sampling)
+    replies = _loaded(_changed(folders["llama"], tmp_path, weights), beams=beams).generate(asked, list(range(8)))
     assert isinstance(replies[2], AnswerError)
     assert replies[2].code == "bad_logits"
     kept = [index for index in range(8) if index != 2 and "q" not in (whole[index].raw or "")]
@@ -482,8 +499,8 @@ def test_a_tokenizer_of_the_older_form_is_read_the_same(folders: dict[str, Path]
     (copy / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 128}))
     older, newer = _loaded(copy), _loaded(folders[family])
     for prompt in PROMPTS:
-        assert older._tokens(Asked(prompt)) == newer._tokens(Asked(prompt))
-    asked = [Asked(prompt, sampling=GREEDY) for prompt in PROMPTS]
+        assert older.tokens(TextRequest(prompt)) == newer.tokens(TextRequest(prompt))
+    asked = [TextRequest(prompt, sampling=GREEDY) for prompt in PROMPTS]
     assert _say(older, asked) == _say(newer, asked)
 
 

@@ -31,7 +31,7 @@ from agents.language.completion import CompletionAgent
 from agents.language.dialogpt import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
-from agents.language.engines.request import Asked, ChatMessage, Said, Sampling
+from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.stimuli import ConversationStimulus, WordStimulus
@@ -120,10 +120,12 @@ def _engine(folder: Path, *, chat: bool = False, **chosen: Any) -> VLLMEngine:
     return engine
 
 
-def _say(loop: asyncio.Runner, engine: VLLMEngine, asked: Sequence[Asked], seeds: Sequence[int]) -> list[Said]:
+def _say(
+    loop: asyncio.Runner, engine: VLLMEngine, asked: Sequence[TextRequest], seeds: Sequence[int]
+) -> list[GeneratedText]:
     """All at once."""
 
-    async def ask() -> list[Said]:
+    async def ask() -> list[GeneratedText]:
         return await asyncio.gather(*(engine.generate(one, seed) for one, seed in zip(asked, seeds, strict=True)))
 
     return loop.run(ask())
@@ -138,8 +140,8 @@ def test_the_likeliest_texts_are_those_of_the_transformers_engine(
 ) -> None:
     """Each request has its own stops, penalties and limits, and hot ones are drawn beside them. The checkpoint's
     generation_config.json, which asks for a repetition penalty, changes nothing."""
-    asked = [Asked(prompt, sampling=sampling) for prompt in PROMPTS for sampling in GREEDY]
-    hot = [Asked(prompt, sampling=DRAWN[0]) for prompt in PROMPTS]
+    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS for sampling in GREEDY]
+    hot = [TextRequest(prompt, sampling=DRAWN[0]) for prompt in PROMPTS]
     said = _say(loop, engines[model], [*asked, *hot], range(len(asked) + len(hot)))[: len(asked)]
     assert said == plain[model].generate(asked, [0] * len(asked))
     assert {one.finish for one in said} == {"stop", "length"}
@@ -154,10 +156,10 @@ def test_a_seed_draws_the_same_text_in_any_company(
 ) -> None:
     """Also where the prompts, 22 long ones among them, are too much for one step."""
     prompts = [*PROMPTS, *(f"{number}: " + "I like long books. " * 60 for number in range(22))]
-    asked = [Asked(prompt, sampling=DRAWN[(i + i // 8) % 6]) for i, prompt in enumerate(prompts)]
+    asked = [TextRequest(prompt, sampling=DRAWN[(i + i // 8) % 6]) for i, prompt in enumerate(prompts)]
     seeds = [(1 << 53) - 1 - 1000 * index for index in range(30)]
     engine = engines[model]
-    assert model == "gpt2" or sum(len(engine._fitted(one)) for one in asked) > vllm_engine.CPU_TOKENS
+    assert model == "gpt2" or sum(len(engine.fitted_tokens(one)) for one in asked) > vllm_engine.CPU_TOKENS
     together = _say(loop, engine, asked, seeds)
     assert [_say(loop, engine, [one], [seed])[0] for one, seed in zip(asked, seeds, strict=True)] == together
     assert _say(loop, engine, asked[::-1], seeds[::-1])[::-1] == together
@@ -177,7 +179,7 @@ def test_tokens_are_drawn_as_often_as_the_model_says(
 ) -> None:
     """Beside probabilities worked out from the logits of transformers' model."""
     engine, draws = plain["gpt2"], 600
-    prompt = torch.tensor([engine._tokens(Asked(PROMPTS[0]))])
+    prompt = torch.tensor([engine.tokens(TextRequest(PROMPTS[0]))])
     with torch.inference_mode():
         logits = engine._model(prompt).logits[0, -1].double() / temperature
     ranked = torch.softmax(logits, 0).sort(descending=True)
@@ -186,10 +188,10 @@ def test_tokens_are_drawn_as_often_as_the_model_says(
         kept[top_k:] = False
     expected: Counter[str] = Counter()
     for token, value in zip(ranked.indices[kept].tolist(), ranked.values[kept].tolist(), strict=True):
-        expected[engine._raw([token])] += value  # parts of characters look alike
+        expected[engine._decode_all([token])] += value  # parts of characters look alike
     scale = expected.total()
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, max_tokens=1)
-    said = _say(loop, engines["gpt2"], [Asked(PROMPTS[0], sampling=sampling)] * draws, range(draws))
+    said = _say(loop, engines["gpt2"], [TextRequest(PROMPTS[0], sampling=sampling)] * draws, range(draws))
     # An end token is drawn as any other, and has no text.
     counts = Counter("<|endoftext|>" if one.tokens == 0 else one.raw for one in said)
     assert set(counts) <= set(expected)
@@ -203,7 +205,7 @@ def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
 ) -> None:
     chat = (ChatMessage("system", "You are Ann.<|eot|>"), ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
     long = (*chat, ChatMessage("user", "Tell me more about music and movies. " * 60))
-    asked = [Asked(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
+    asked = [TextRequest(messages=messages, sampling=GREEDY[0]) for messages in (chat, long)]
     said = _say(loop, engines["llama"], asked, [0, 0])
     assert said == plain["llama"].generate(asked, [0, 0])
     assert [engines["llama"].excess(one) for one in asked] == [0, plain["llama"].excess(asked[1])]
@@ -213,13 +215,13 @@ def test_a_chat_is_written_by_its_template_and_cut_to_the_positions(
 
 def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engines: dict[str, VLLMEngine]) -> None:
     engine = engines["llama"]
-    picture = Asked(messages=(ChatMessage("user", "What is this?", b"..."),))
-    endless = Asked("Hi", sampling=Sampling(max_tokens=512))
+    picture = TextRequest(messages=(ChatMessage("user", "What is this?", b"..."),))
+    endless = TextRequest("Hi", sampling=Sampling(max_tokens=512))
     for asked, code in ((picture, "no_images"), (endless, "no_room")):
         with pytest.raises(AnswerError) as raised:
             _say(loop, engine, [asked], [0])
         assert raised.value.code == code
-    assert _say(loop, engine, [Asked("Hi", sampling=GREEDY[0])], [0])[0].text
+    assert _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])[0].text
 
 
 def test_what_ran_is_told(engines: dict[str, VLLMEngine]) -> None:
@@ -296,13 +298,13 @@ def test_the_settings_become_vllms_arguments(folders: dict[str, Path]) -> None:
         from vllm import AsyncEngineArgs
         from vllm.platforms import current_platform
 
-        told = engine._arguments("cpu")
+        told = engine.engine_arguments("cpu")
         made = AsyncEngineArgs(**told)
         engine._device_memory = current_platform.get_device_total_memory() // 4
-        on_gpu = engine._arguments("cuda:0")
+        on_gpu = engine.engine_arguments("cuda:0")
         engine._device_memory *= 5
         with pytest.raises(UnavailableError, match="choose a smaller cache_gib, or more GPUs by tensor_parallel"):
-            engine._arguments("cuda:0")
+            engine.engine_arguments("cuda:0")
     assert (made.model, made.dtype) == (str(folders["llama"]), "float32")
     assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
     assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
@@ -412,7 +414,7 @@ def _children(engine: VLLMEngine) -> list[str]:
     ]
 
 
-def _first_ends(awaited: Sequence[Coroutine[Any, Any, Said]], act: Any) -> Coroutine[Any, Any, list[Any]]:
+def _first_ends(awaited: Sequence[Coroutine[Any, Any, GeneratedText]], act: Any) -> Coroutine[Any, Any, list[Any]]:
     async def run() -> list[Any]:
         tasks = [asyncio.create_task(one) for one in awaited]
         await asyncio.sleep(0.2)
@@ -429,7 +431,7 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engines: dic
     [process] = _children(engine)
     assert engine._processes == {process}
     others = set(_children(engines["gpt2"]))
-    asked = Asked(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
+    asked = TextRequest(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
     died = loop.run(
         _first_ends(
             [engine.generate(asked, seed) for seed in range(8)],
@@ -439,7 +441,7 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engines: dic
     assert {type(one) for one in died} == {EngineDeadError}
     assert all(is_fatal(one) for one in died)
     with pytest.raises(EngineDeadError):
-        _say(loop, engine, [Asked("Hi", sampling=GREEDY[0])], [0])
+        _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])
     engine.close()
     assert set(vllm_processes.owned(str(vllm_processes.identity(os.getpid())))) == others  # they are not its own
 

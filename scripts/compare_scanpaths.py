@@ -5,8 +5,8 @@
 A set is a run folder, records as JSON lines, COCO-Search18's JSON, the published fv.json, or a list of grid cells;
 SET:WHO takes one agent or person of it, or all "humans", "machines" or "published" machines. See docs/scanpaths.md.
 
-FOLDER gets comparison.json and four plots. Tables go to stdout, and one JSON line last. The exit code is 2 for wrong
-usage or input or a missing package, and 4 if FOLDER cannot be written.
+FOLDER gets comparison.json and plots. Tables go to stdout, and one JSON line last. The exit code is 2 for wrong usage
+or input or a missing package, and 4 if FOLDER cannot be written.
 """
 
 from __future__ import annotations
@@ -14,61 +14,61 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
-from scanpath_plots import draw, figure
+from rich.console import Console
+from rich.table import Table
 
 from agents import __version__
-from agents.attention.scanpath_comparison import SCORES, Comparison, Options
-from agents.attention.scanpath_metrics import load_multimatch
-from agents.attention.scanpath_sets import Read, Size
-from agents.errors import InputError, TuringlikeError
+from agents.attention import scanpath_metrics as metrics
+from agents.attention.scanpath_comparison import SCORES, Comparison, Options, Size
+from agents.errors import InputError, TuringlikeError, UnavailableError
 from serving.runs.display_text import count
 from serving.runs.output_paths import new_folder, refuse_own_files
-from serving.runs.scanpath_files import about, read_set, split
+from serving.runs.scanpath_files import ReadSet, read_set, split
 
 RESULT = "comparison.json"
 SCHEMA = "turinglike.scanpaths/1"
 SHOWN = 20  # problems on a terminal
-HEADS = {**{score: score for score in SCORES}, "scanmatch": "ScanMatch", "scanmatch_durations": "ScanMatch, timed"}
-MULTIMATCH = ("shape", "direction", "length", "position")
-
-Figures = Mapping[str, Mapping[str, Any]]
-Rows = Sequence[Mapping[str, Any]]
+COLOURS = {"first": "#0072b2", "second": "#d55e00", "random": "#999999"}  # told apart by the colour-blind too
+WARNING = """\
+WARNING: similarity scores rank models poorly. Do not choose a model by them.
+- Any two paths score high in MultiMatch: on COCO-Search18 random scanpaths scored 0.87/0.56/0.85/0.85 where people
+  scored 0.90/0.74/0.88/0.91 (Yang et al. 2020, table 2). Read a score between its floor and its ceiling above.
+- A path in the middle of everybody's, which nobody makes, may score above a person's ("averaged").
+- Whole paths are compared: whether a model knows where the next fixation goes is not asked (Kümmerer and Bethge 2021,
+  arXiv 2102.12239). Read scores beside counts, amplitudes, directions and returns."""
 
 
 def number(text: str) -> float:
     """A finite number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = float(text)
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+        raise ValueError
     return value
 
 
 def sides(text: str) -> tuple[int, int]:
     """ "1280x1024" as two whole numbers above 0."""
-    across, _, down = text.partition("x")
-    if not (across.isdecimal() and down.isdecimal() and 0 < int(across) < 10**6 and 0 < int(down) < 10**6):
-        raise argparse.ArgumentTypeError(f"must be of the form 1280x1024, not {text!r}")
-    return int(across), int(down)
+    across, down = map(whole(1, 10**6), text.split("x"))
+    return across, down
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
     """A reader of whole numbers from ``least`` to ``most``."""
 
-    def read(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most}, not {text!r}")
+    def whole_number(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise ValueError
         return int(text)
 
-    return read
+    return whole_number
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -81,229 +81,181 @@ def arguments() -> argparse.ArgumentParser:
     add("--force", action="store_true", help="replace an earlier comparison in FOLDER")
     add("--frame", action="append", default=[], type=sides, metavar="WxH",
         help="the frame of files that do not say it and have no side-car; once for all sets, or for each")  # fmt: skip
-    add("--pairs", type=whole(1, 100_000), default=default.pairs, metavar="N",
-        help=f"most pairs of paths per stimulus (default {default.pairs})")  # fmt: skip
-    add("--grid", type=sides, default=default.grid, metavar="CxR", help="ScanMatch's grid (default 12x8)")
+    add("--pairs", type=whole(1, 100_000), metavar="N", help="most pairs of paths per stimulus (default 10)")
+    add("--grid", type=sides, metavar="CxR", help="ScanMatch's grid (default 12x8)")
     add("--threshold", type=number, metavar="CELLS",
         help="ScanMatch's threshold (default: twice the standard deviation of the reference's amplitudes)")  # fmt: skip
-    add("--bin-ms", type=number, default=default.bin_ms, metavar="MS", help="ScanMatch's temporal bin (default 50)")
-    add("--return-radius", type=number, default=default.return_radius, metavar="PX",
-        help="of return fixations, in a frame 1280 wide (default 43)")  # fmt: skip
+    add("--bin-ms", type=number, metavar="MS", help="ScanMatch's temporal bin (default 50)")
+    add("--return-radius", type=number, metavar="PX", help="of return fixations, in a frame 1280 wide (default 43)")
     add("--count-first", action="store_true", help="a return to the first fixation counts too")
-    add("--window", type=number, default=default.window, metavar="PX",
+    add("--window", type=number, metavar="PX",
         help="of edge share where a path states none, in a frame 1280 wide (default 200)")  # fmt: skip
     add("--pixels-per-degree", type=number, metavar="PX", help="of the common frame, for amplitudes in degrees")
-    add("--seed", type=whole(0, 2**53 - 1), default=default.seed, metavar="S", help="of every draw (default 0)")
-    add("--resamples", type=whole(100, 100_000), default=default.resamples, metavar="N", help="bootstrap resamples")
+    add("--seed", type=whole(0, 2**53 - 1), metavar="S", help="of every draw (default 0)")
+    add("--resamples", type=whole(100, 100_000), metavar="N", help="bootstrap resamples (default 1000)")
+    parser.set_defaults(**asdict(default))
     return parser
 
 
-def chosen_options(options: argparse.Namespace) -> Options:
-    """What the command line says about how to compare."""
-    if options.grid[0] * options.grid[1] > 10_000:
-        raise InputError(f"--grid: {options.grid[0]} x {options.grid[1]} are more than 10,000 cells")
-    return Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
-
-
-def read_sets(texts: Sequence[str], frames: Sequence[Size]) -> list[Read]:
+def read_sets(texts: Sequence[str], frames: Sequence[Size]) -> list[ReadSet]:
     """The sets; if something is wrong with both, all of it is in one error."""
     if len(texts) > 2:
         raise InputError(f"give one set or two, not {len(texts)}")
     if len(frames) > 1 and len(frames) != len(texts):
         raise InputError(f"--frame is given {len(frames)} times for {count(len(texts), 'set')}; give it once for each")
-    found: list[Read] = []
+    found: list[ReadSet] = []
     errors: list[InputError] = []
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
+        frame = frames[index % len(frames)] if frames else None
         try:
-            found.append(read_set(text, frames[place % len(frames)] if frames else None))
+            found.append(read_set(text, frame))
         except InputError as error:
             errors.append(error)
+            continue
+        if frame and (stated := sum(path.frame != frame for path in found[-1].paths)):
+            paths = f"{text}: {count(stated, 'path')} stay in the frame that the set or its side-car states"
+            print(f"{paths}; --frame {frame[0]}x{frame[1]} is for paths without one", file=sys.stderr)
     if errors:
         raise InputError("; ".join(map(str, errors)), [problem for error in errors for problem in error.problems])
     return found
 
 
-def overruled(texts: Sequence[str], sets: Sequence[Read], frames: Sequence[Size]) -> list[str]:
-    """Of each set that states other frames than ``--frame`` does, a line that says so."""
+def notes(comparison: Comparison, sets: Sequence[ReadSet], texts: Sequence[str]) -> list[str]:
+    """What was read, and what of it is compared."""
     lines = []
-    for place, (text, read) in enumerate(zip(texts, sets, strict=True)):
-        frame = frames[place % len(frames)] if frames else None
-        stated = sum(path.frame != frame for path in read.paths) if frame else 0
-        if frame and stated:
-            lines.append(
-                f"{text}: {count(stated, 'path')} stay in the frame that the set or its side-car states; "
-                f"--frame {frame[0]}x{frame[1]} is for paths without one"
-            )
+    for side, text, read in zip(("first", "second"), texts, sets, strict=False):
+        makers = Counter(path.agent for path in read.paths if path.agent)
+        who = ", ".join(f"{name} {paths:,}" for name, paths in makers.most_common(8))
+        passed = "".join(f"; passed over: {paths:,} {why}" for why, paths in read.passed_over.items())
+        lines.append(f"{side}: {text}, {count(len(read.paths), 'path')} ({who or 'of nobody named'}){passed}")
+    if not comparison.alone:
+        first, second = comparison.left_out
+        stimuli = count(len(comparison.shown), "stimulus", "stimuli")
+        left_out = f"left out: {first:,} of the first and {second:,} of the second"
+        lines.append(f"compared: {stimuli} that both sets have; {left_out}")
+    if comparison.ambiguous:
+        lines.append(f"left out because their names fit several: {', '.join(comparison.ambiguous[:5])}")
     return lines
 
 
-def called(texts: Sequence[str]) -> dict[str, str]:
-    """Short names of the sets for tables and plots, by "first", "second" and "random"."""
-    short = [who or path.stem or str(path) for path, who in map(split, texts)]
-    if len(set(short)) < len(short):
-        short = [f"{name} ({place})" for place, name in enumerate(short, 1)]
-    return {**dict(zip(("first", "second"), short, strict=False)), "random": "random"}
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text; the first to the left, the others to the right."""
-    widths = [max(len(line[place]) for line in (head, *rows)) for place in range(len(head))]
-    lines = []
-    for line in (head, *rows):
-        cells = [
-            cell.ljust(width) if not at else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+def interval(found: Mapping[str, Any] | None, value: str, form: str) -> str:
+    """A value with its interval."""
+    if found is None:
+        return "-"
+    bounds = "" if found["low"] is None else f" [{found['low']:{form}}, {found['high']:{form}}]"
+    return f"{found[value]:{form}}{bounds}"
 
 
 def spread(found: Mapping[str, float] | None, digits: int) -> str:
     """A mean and the range from the 5th to the 95th percentile."""
-    if found is None:
-        return "-"
-    return f"{found['mean']:.{digits}f} ({found['p5']:.{digits}f} to {found['p95']:.{digits}f})"
+    return f"{found['mean']:.{digits}f} ({found['p5']:.{digits}f} to {found['p95']:.{digits}f})" if found else "-"
 
 
-def rate(found: Mapping[str, Any] | None) -> str:
-    """A rate in per cent with its interval."""
-    if found is None:
-        return "-"
-    bounds = "" if found["low"] is None else f" [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
-    return f"{100 * found['rate']:.1f} %{bounds}"
-
-
-def figure_table(figures: Figures, options: Options) -> str:
+def figure_table(figures: Mapping[str, Mapping[str, Any]], radius: float) -> Table:
     """What the sets are like."""
-    kept = "counted" if options.count_first else "left out"
-    lines: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
-        ("paths", lambda own: f"{own['paths']:,}"),
-        ("subjects", lambda own: "not named" if own["subjects"] is None else f"{own['subjects']:,}"),
-        ("fixations per path", lambda own: spread(own["fixations"], 1)),
-        ("fixations off the frame", lambda own: f"{own['fixations_off_the_frame']:,}"),
-        ("amplitude, px", lambda own: spread(own["amplitude_px"], 0)),
-        ("amplitude, of the width", lambda own: spread(own["amplitude_share_of_width"], 2)),
-        ("amplitude, degrees", lambda own: spread(own["amplitude_degrees"], 1)),
-        ("horizontal saccades", lambda own: f"{100 * own['horizontal']:.1f} %"),
-        ("vertical saccades", lambda own: f"{100 * own['vertical']:.1f} %"),
-        (f"returns, {options.return_radius:g} px, first {kept}", lambda own: rate(own["return_rate"])),
-        ("edge share", lambda own: rate(own["edge_share"])),
-    ]
-    rows = [[label, *(cell(own) for own in figures.values())] for label, cell in lines]
-    return table(["", *figures], rows)
+    cells: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "paths": lambda own: f"{own['paths']:,}",
+        "subjects": lambda own: "not named" if own["subjects"] is None else f"{own['subjects']:,}",
+        "fixations per path": lambda own: spread(own["fixations"], 1),
+        "fixations off the frame": lambda own: f"{own['fixations_off_the_frame']:,}",
+        "amplitude, px": lambda own: spread(own["amplitude_px"], 0),
+        "amplitude, of the width": lambda own: spread(own["amplitude_share_of_width"], 2),
+        "amplitude, degrees": lambda own: spread(own["amplitude_degrees"], 1),
+        "horizontal saccades": lambda own: f"{own['horizontal']:.1%}",
+        "vertical saccades": lambda own: f"{own['vertical']:.1%}",
+        f"returns, {radius:g} px": lambda own: interval(own["return_rate"], "rate", ".1%"),
+        "edge share": lambda own: interval(own["edge_share"], "rate", ".1%"),
+    }
+    table = Table("", *figures, box=None)
+    for label, cell in cells.items():
+        table.add_row(label, *(cell(own) for own in figures.values()))
+    return table
 
 
-def similarity_table(rows: Rows) -> str:
-    """The scores of every condition with their intervals."""
-    if not rows:
-        return "no similarity: no stimulus has paths of two subjects"
+def similarity_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The scores of every condition with their 95 % bootstrap intervals over stimuli."""
     scores = [score for score in SCORES if any(score in row["scores"] for row in rows)]
-    lines = []
+    table = Table("", "pairs", *scores, box=None, caption="mean of the stimuli's means, 95 % bootstrap interval")
     for row in rows:
-        cells = []
-        for score in scores:
-            own = row["scores"].get(score)
-            bounds = "" if not own or own["low"] is None else f" [{own['low']:.3f}, {own['high']:.3f}]"
-            cells.append(f"{own['mean']:.3f}{bounds}" if own else "-")
-        lines.append([row["condition"], f"{row['pairs']:,}", *cells])
-    what = "(mean of the stimuli's means, with its 95 % bootstrap interval over stimuli)"
-    return f"{table(['', 'pairs', *(HEADS[score] for score in scores)], lines)}\n{what}"
+        cells = (interval(row["scores"].get(score), "mean", ".3f") for score in scores)
+        table.add_row(row["condition"], f"{row['pairs']:,}", *cells)
+    return table
 
 
-def warning(rows: Rows) -> str:
-    """Why a similarity score is no ranking, with what this comparison itself shows of it."""
-    shown = [f"    {row['condition']:<34}{_brief(row)}" for row in rows if row["scores"]]
-    return "\n".join(
-        [
-            "WARNING: similarity scores rank models poorly. Do not choose a model by them.",
-            "- MultiMatch is 1 minus a median difference over the largest there could be (the diagonal, half a turn):",
-            "  any two paths score high." + (" Here (shape/direction/length/position; ScanMatch):" if shown else ""),
-            *shown,
-            "  On COCO-Search18 random scanpaths scored 0.87/0.56/0.85/0.85 where people scored 0.90/0.74/0.88/0.91",
-            "  (Yang et al. 2020, table 2).",
-            "- People differ from one another, so a path in the middle of everybody's, which nobody makes, may score",
-            '  above a person\'s ("averaged"), and a model that varies as people do is punished for it.',
-            "- Whole paths are compared: whether a model knows where the next fixation goes is not asked. Rate models",
-            "  by how well they predict each fixation from those before it: log-likelihood, AUC, NSS (Kümmerer and",
-            "  Bethge 2021, arXiv 2102.12239).",
-            "Read a score between its floor and its ceiling, and beside counts, amplitudes, directions and returns.",
-        ]
-    )
+def draw(
+    folder: Path, comparison: Comparison, names: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Write the plots and return their names: how sets differ in counts and amplitudes, and the scores, if any."""
+    from matplotlib.figure import Figure
 
-
-def _brief(row: Mapping[str, Any]) -> str:
-    means = {score: own["mean"] for score, own in row["scores"].items()}
-    multimatch = "/".join(f"{means[score]:.2f}" for score in MULTIMATCH) if "shape" in means else "no MultiMatch"
-    return multimatch + (f"; {means['scanmatch']:.2f}" if "scanmatch" in means else "")
-
-
-def matched(comparison: Comparison, sets: Sequence[Read], texts: Sequence[str]) -> list[str]:
-    """What was read, and what of it is compared."""
-    lines = []
-    for side, text, read in zip(("first", "second"), texts, sets, strict=False):
-        people = about(read.paths)
-        who = ", ".join(f"{name} {paths:,}" for name, paths in list(people.items())[:8])
-        more = f" and {len(people) - 8:,} more" if len(people) > 8 else ""
-        stimuli = len({path.stimulus for path in read.paths})
-        passed = "".join(f"; passed over: {paths:,} {why}" for why, paths in read.passed_over.items())
-        lines.append(
-            f"{side}: {text}, {count(len(read.paths), 'path')} on {count(stimuli, 'stimulus', 'stimuli')}"
-            + (f" ({who}{more})" if who else "")
-            + passed
+    plots = {"figures.png": Figure(figsize=(9, 3.6), layout="constrained", dpi=120)}
+    panels = plots["figures.png"].subplots(1, 2)
+    for side, name in names.items():
+        made = list(comparison.each(side))
+        lengths = np.concatenate([metrics.amplitudes(path.scaled(frame)) / frame[0] for path, frame in made])
+        counts = np.array([len(path.fixations) for path, _ in made])
+        for axes, values, bins in zip(panels, (counts, lengths), (counts.max(), np.linspace(0, 1.3, 27)), strict=True):
+            weights = np.full(len(values), 1 / max(1, len(values)))
+            axes.hist(values, bins, weights=weights, histtype="step", color=COLOURS[side], label=f"{side}: {name}")
+    panels[0].set(xlabel="fixations per path", ylabel="share of paths")
+    panels[1].set(xlabel="saccade amplitude, as a share of the frame's width", ylabel="share of saccades")
+    panels[1].legend(frameon=False)
+    scores = [score for score in SCORES if any(score in row["scores"] for row in rows)]
+    if scores:
+        plots["similarity.png"] = Figure(
+            figsize=(2 + 2 * len(scores), 1 + 0.3 * len(rows)), layout="constrained", dpi=120
         )
-    if not comparison.alone:
-        first, second = comparison.left_out
-        lines.append(
-            f"compared: {count(len(comparison.shown), 'stimulus', 'stimuli')} that both sets have; left out: "
-            f"{first:,} of the first and {second:,} of the second"
-        )
-        if comparison.ambiguous:
-            some = ", ".join(comparison.ambiguous[:5])
-            lines.append(f"left out because their names fit several: {len(comparison.ambiguous):,}, such as {some}")
-    if comparison.stretched:
-        lines.append(
-            f"{count(comparison.stretched, 'path')} of a frame of another shape: stretched to the reference's frame"
-        )
-    widths = {shown.frame[0] for shown in comparison.shown}
-    if len(widths) > 1:
-        lines.append(f"frames are of {len(widths):,} widths: amplitudes in px mix them, shares of the width do not")
-    return lines
+        grid = plots["similarity.png"].subplots(1, len(scores), sharey=True, squeeze=False)[0]
+        for score, axes in zip(scores, grid, strict=True):
+            for index, row in enumerate(rows):
+                if found := row["scores"].get(score):
+                    bounds = [found["mean"] if found[end] is None else found[end] for end in ("low", "high")]
+                    axes.plot(bounds, (index, index), color=COLOURS["first"], linewidth=2)
+                    axes.plot(found["mean"], index, "o", color=COLOURS["first"])
+            axes.set(title=score, ylim=(len(rows) - 0.5, -0.5))
+            axes.set_yticks(range(len(rows)), [row["condition"] for row in rows])
+    for name, plot in plots.items():
+        plot.savefig(folder / name, metadata={"Software": None})
+    return list(plots)
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Read, compare, print, and fill the folder. Returns what the last line says."""
-    load_multimatch()
-    figure(1, 1)
-    choices = chosen_options(options)
-    names = called(options.sets)
+    try:
+        import matplotlib
+        import multimatch_gaze
+        import scipy.stats  # noqa: F401
+    except ImportError as error:
+        raise UnavailableError(f"a comparison needs more ({error}): pip install 'turinglike[compare]'") from None
+    del matplotlib, multimatch_gaze
+    choices = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
+    if choices.grid[0] * choices.grid[1] > 10_000:
+        raise InputError(f"--grid: {choices.grid[0]} x {choices.grid[1]} are more than 10,000 cells")
     for text in options.sets:
         refuse_own_files([options.out], split(text)[0])
+    console = Console(width=200, color_system=None)
     with new_folder(options.out, marker=RESULT, force=options.force) as folder:
         sets = read_sets(options.sets, options.frame)
-        for line in overruled(options.sets, sets, options.frame):
-            print(line, file=sys.stderr)
         comparison = Comparison(sets[0].paths, sets[1].paths if len(sets) > 1 else None, choices)
-        notes = matched(comparison, sets, options.sets)
-        print("\n".join(notes), end="\n\n", flush=True)
-        figures = comparison.figures()
-        print(figure_table(figures, choices), end="\n\n", flush=True)
-        rows = comparison.similarity(lambda name: print(f"scoring {name} …", file=sys.stderr, flush=True))
-        advice = warning(rows)
-        print(similarity_table(rows), end="\n\n")
-        print(advice, end="\n\n")
-        plots = draw(folder, comparison, names, figures, rows)
+        read = notes(comparison, sets, options.sets)
+        print("\n".join(read), flush=True)
+        figures, rows = comparison.figures(), comparison.similarity()
+        console.print(figure_table(figures, choices.return_radius))
+        console.print(similarity_table(rows) if rows else "no similarity: no stimulus has paths of two subjects")
+        print(WARNING)
+        names = {**dict(zip(("first", "second"), options.sets, strict=False)), "random": "random"}
         result = {
             "schema": SCHEMA,
             "turinglike": __version__,
-            "sets": dict(zip(names, options.sets, strict=False)),
-            "notes": notes,
+            "sets": options.sets,
+            "notes": read,
             "options": asdict(choices),
             "scanmatch_threshold": comparison.threshold,
             "stimuli": [shown.name for shown in comparison.shown],
             "figures": figures,
             "similarity": rows,
-            "warning": advice,
-            "plots": plots,
+            "warning": WARNING,
+            "plots": draw(folder, comparison, names, rows),
         }
         (folder / RESULT).write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return {

@@ -9,12 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image as PILImage
-from run_folders import agent_entry, line, record, stimulus, write_run
+from run_folders import agent_entry, record, stimulus, write_run
 
-from agents.attention.scanpath_sets import by_stimulus
-from agents.errors import InputError
 from serving.export.registry import export
-from serving.runs.scanpath_files import about, read_set, split
 
 ROOT = Path(__file__).resolve().parent.parent
 TASK = "attention_prediction"
@@ -86,7 +83,7 @@ def people(tmp_path):
 def test_from_files_to_files(script, run, people, tmp_path, capsys):
     out = tmp_path / "out"
     code = script.main([f"{run}:gbvs", str(people), "--frame", "320x240", "--out", str(out), "--resamples", "100"])
-    text, progress = capsys.readouterr()
+    text = capsys.readouterr().out
     assert code == 0
     last = json.loads(text.splitlines()[-1])
     result = json.loads((out / "comparison.json").read_bytes())
@@ -107,19 +104,15 @@ def test_from_files_to_files(script, run, people, tmp_path, capsys):
     assert conditions["first : second"]["pairs"] == 6
     for condition, row in conditions.items():
         assert condition in text
-        assert f"scoring {condition}" in progress
         assert last["similarity"][condition] == {score: round(own["mean"], 4) for score, own in row["scores"].items()}
     assert result["figures"].keys() == {"first", "second", "random"}
     assert last["return_rate"]["first"] == result["figures"]["first"]["return_rate"]["rate"]
-    # The warning is in both, says why, and gives this comparison's own floor.
+    # The warning is in both, and says why.
     assert result["warning"] in text
     for words in ("rank models poorly", "2102.12239", "Yang et al. 2020", "0.87/0.56/0.85/0.85", "0.90/0.74/0.88/0.91"):
         assert words in result["warning"]
-    floor = conditions["random : second"]["scores"]["shape"]["mean"]
-    (shown,) = [row for row in result["warning"].splitlines() if row.strip().startswith("random : second")]
-    assert shown.split()[3].startswith(f"{floor:.2f}/")
     assert last["similarity_ranks_models"] is False
-    assert result["plots"] == ["fixation_counts.png", "amplitudes.png", "directions.png", "similarity.png"]
+    assert result["plots"] == ["figures.png", "similarity.png"]
     for name in result["plots"]:
         with PILImage.open(io.BytesIO((out / name).read_bytes())) as picture:
             assert picture.format == "PNG"
@@ -182,7 +175,7 @@ def test_an_earlier_comparison_is_replaced_only_with_force(script, run, tmp_path
     assert not (run / "records" / "x").exists()
 
 
-@pytest.mark.parametrize("package", ["multimatch_gaze", "matplotlib.figure"])
+@pytest.mark.parametrize("package", ["multimatch_gaze", "matplotlib"])
 def test_a_missing_package_is_one_sentence(script, run, tmp_path, capsys, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     assert script.main([f"{run}:gbvs", "--out", str(tmp_path / "out")]) == 2
@@ -197,9 +190,9 @@ def test_every_problem_of_both_sets_is_told_up_to_twenty(script, tmp_path, capsy
     other.write_text("[")
     assert script.main([str(one), str(other), "--out", str(tmp_path / "out")]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == f"{one}: [0].subject: must be a number or text, is missing"
-    assert lines[20] == "… and 10 more"
-    assert "30 problems" in lines[21]
+    assert lines[0] == f"{one}: 0.subject: Field required"
+    assert lines[20] == "… and 70 more"
+    assert "90 problems" in lines[21]
     assert f"{other} is not JSON" in lines[21]
     assert len(lines) == 22
 
@@ -248,131 +241,3 @@ def test_a_frame_that_is_not_used_is_said(script, run, people, tmp_path, capsys)
         assert script.main([*sets, *out, *frames]) == 0
         lines = capsys.readouterr().err.splitlines()
         assert [line[: len(said)] for line in lines if "--frame" in line] == expected
-
-
-# Sets
-
-
-def names(read):
-    return [(path.agent, path.stimulus) for path in read.paths]
-
-
-def test_a_run_folder(run):
-    read = read_set(str(run))
-    assert about(read.paths) == {"gbvs": 3, "ivsn": 3}
-    assert read.passed_over == {"failed answers": 1, "answers to other tasks": 1, "paths of controls": 1}
-    first, *_, third = read_set(f"{run}:gbvs").paths
-    assert (first.target, first.names[-1], first.window) == ("", "a", 100)
-    assert (third.target, third.pixels_per_degree, third.names) == ("cup", 20.0, ("c", "img003", "c"))
-    assert names(read_set(f"{run}:catch")) == [("catch", "set/a.png")]
-    assert about(read_set(f"{run}:machines").paths) == {"gbvs": 3, "ivsn": 3}
-    with pytest.raises(InputError, match=r"holds no scanpaths of 'nobody'; it has those of gbvs, ivsn, catch"):
-        read_set(f"{run}:nobody")
-
-
-def test_exports_are_the_run_again(run, tmp_path):
-    made = {(path.agent, path.stimulus): path for path in read_set(str(run)).paths}
-    export(run, "jsonl", tmp_path / "all.jsonl")
-    again = read_set(str(tmp_path / "all.jsonl"))
-    assert {(path.agent, path.stimulus): path for path in again.paths} == made
-    export(run, "coco-search18", tmp_path / "scan.json")
-    listed = read_set(f"{tmp_path / 'scan.json'}:ivsn").paths
-    assert len(listed) == 3
-    for path, name in zip(listed, "abc", strict=True):
-        same = made["ivsn", f"set/{name}.png"]
-        assert (path.fixations, path.frame, path.subject, path.target) == (
-            same.fixations,
-            same.frame,
-            same.subject,
-            same.target,
-        )
-
-
-def test_the_last_line_of_a_key_counts_and_a_bad_line_is_named(tmp_path):
-    path = tmp_path / "records.jsonl"
-    path.write_bytes(b"".join(map(line, [scan("a", seed=1), scan("a", seed=2)])))
-    (found,) = read_set(str(path)).paths
-    assert [list(point) for point in found.fixations] == points(2)
-    wrong = record("b", TASK, "gbvs", answer={**answer(points(1)), "fixations": [[1, "2"]]})
-    path.write_bytes(line(scan("a")) + b"{\n" + line([]) + line({"schema": "x"}) + line(wrong))
-    with pytest.raises(InputError) as error:
-        read_set(str(path))
-    assert [problem.line for problem in error.value.problems] == [2, 3, 4, 5]
-
-
-def test_the_published_form(tmp_path):
-    path = tmp_path / "fv.json"
-    said = {"response": [[1, 2], [3, 4]], "groundtruth": "human", "machine_groundtruth": ""}
-    rows = [{**said, "human_groundtruth": who} for who in ("05", "", "")]
-    rows.append(
-        {"response": [[5, 6]], "groundtruth": "machine", "human_groundtruth": "", "machine_groundtruth": "ivsn"}
-    )
-    path.write_text(json.dumps({"img001": rows}))
-    with pytest.raises(InputError, match=rf"several kinds; give one of {path}:humans, {path}:published"):
-        read_set(str(path))
-    people = read_set(f"{path}:humans").paths
-    assert [one.subject for one in people] == ["human:05", "human:unknown#0", "human:unknown#1"]
-    assert {(one.frame, one.target) for one in people} == {((1280, 1024), "")}
-    assert names(read_set(f"{path}:human:05")) == [("human:05", "img001")]
-    assert names(read_set(f"{path}:published:ivsn")) == [("published:ivsn", "img001")]
-    path.write_text(json.dumps({"img001": [[1, 2]], "img002": [[3, 4], [5, 6]]}))
-    assert names(read_set(str(path))) == [("published:fv", "img001"), ("published:fv", "img002")]
-    path.write_text(json.dumps({"img001": [{**said, "response": "left"}]}))
-    with pytest.raises(InputError) as error:
-        read_set(str(path))
-    assert "img001[0].response" in str(error.value.problems[0])
-
-
-def test_imports_find_their_stimulus_by_the_benchmarks_id(run, tmp_path):
-    human = scan("img003", "human:05", kind="human", seed=4)
-    (run / "records" / "humans.jsonl").write_bytes(line(human))
-    (found,) = read_set(f"{run}:humans").paths
-    assert (found.target, found.pixels_per_degree) == ("cup", 20.0)
-    export(run, "jsonl", tmp_path / "all.jsonl")
-    assert read_set(f"{tmp_path / 'all.jsonl'}:human:05").paths == [found]
-    with pytest.raises(InputError, match="several kinds"):
-        read_set(str(run))
-
-
-def test_grid_cells(tmp_path):
-    path = tmp_path / "cells.json"
-    path.write_text(json.dumps({"source": "x", "scanpaths": [{"image": "a.jpg", "grid64": [2016, 1]}] * 2}))
-    read = read_set(str(path))
-    assert list(by_stimulus(read.paths)) == ["a.jpg"]
-    assert {one.fixations for one in read.paths} == {((630.0, 504.0), (10.0, 8.0))}
-    assert about(read.paths) == {}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "is not JSON"),
-        ("5", "must be a JSON list or object"),
-        ("{}", "holds no answers"),
-        ("[]", "holds no scanpaths"),
-    ],
-)
-def test_files_that_are_no_set(tmp_path, content, words):
-    path = tmp_path / "odd.json"
-    path.write_text(content)
-    with pytest.raises(InputError) as error:
-        read_set(str(path), (10, 10))
-    assert words in " ".join(map(str, [error.value, *error.value.problems]))
-
-
-def test_a_damaged_side_car_is_named(tmp_path):
-    path = tmp_path / "scan.json"
-    path.write_text("[]")
-    (tmp_path / "scan.json.export.json").write_text('{"frames": {"a": 5}}')
-    with pytest.raises(InputError, match=r"scan.json.export.json is not the side-car"):
-        read_set(str(path))
-
-
-def test_who_is_what_follows_a_path_that_exists(tmp_path):
-    path = tmp_path / "a:b.json"
-    path.write_text("[]")
-    assert split(str(path)) == (path, None)
-    assert split(f"{path}:human:05") == (path, "human:05")
-    assert split(f"{path}:") == (path, None)
-    with pytest.raises(InputError, match="no such file or folder"):
-        split(str(tmp_path / "b.json:x"))

@@ -10,11 +10,12 @@ import random
 from abc import abstractmethod
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from agents.attention import scanpath
+from agents.attention.models.fixations import Paths, Pixel, Plan
 from agents.contract import MIB, Agent, Draw, Reply
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 
@@ -29,32 +30,21 @@ class _Drawn(Agent[P]):
     selection: ClassVar[str]
 
     @abstractmethod
-    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+    def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
         """One pixel (x, y) of a frame of (width, height)."""
 
-    def prepare(self, stimulus: Stimulus) -> scanpath.Plan:
+    def prepare(self, stimulus: Stimulus) -> Plan:
         assert isinstance(stimulus, AttentionStimulus)
         height, width, _ = stimulus.image.decode().shape
         return scanpath.plan(stimulus, (width, height), self.settings)
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        return [
-            Reply(self._path(task, random.Random(draw.seed)).answer(self.selection))
-            for task, draw in zip(batch, draws, strict=True)
-        ]
-
-    def _path(self, task: scanpath.Plan, noise: random.Random) -> scanpath.Scanpath:
-        path = [(task.frame[0] // 2, task.frame[1] // 2)]
-        while not (found := task.finds(*path[-1])) and len(path) < task.maximum:
-            path.append(self.place(task.frame, noise))
-        return scanpath.Scanpath(
-            path,
-            task.frame,
-            task.window,
-            "target" if found else "maximum",
-            found if task.searching else None,
-            len(path) - 1 if found else None,
-        )
+    def respond(self, batch: Sequence[Plan], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        paths = Paths(batch)
+        noises = [random.Random(draw.seed) for draw in draws]
+        while going := paths.going():
+            for index in going:
+                paths.fixations[index].append(self.pixel(batch[index].frame, noises[index]))
+        return [scanpath.reply(path, self.selection) for path in paths.results()]
 
 
 class RandomAgent(_Drawn["RandomAgent.Settings"]):
@@ -65,7 +55,7 @@ class RandomAgent(_Drawn["RandomAgent.Settings"]):
 
     selection = "drawn, uniform"
 
-    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+    def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
         return noise.randrange(frame[0]), noise.randrange(frame[1])
 
 
@@ -88,7 +78,7 @@ class CenterAgent(_Drawn["CenterAgent.Settings"]):
 
     selection = "drawn, Gaussian about the centre"
 
-    def place(self, frame: tuple[int, int], noise: random.Random) -> tuple[int, int]:
+    def pixel(self, frame: Pixel, noise: random.Random) -> Pixel:
         width, height = frame
         across = (self.settings.variance**0.5) * width / 2
         return _normal(width, across, noise), _normal(height, across * self.settings.ratio**0.5, noise)

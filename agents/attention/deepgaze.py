@@ -11,16 +11,14 @@ from pydantic import ConfigDict, Field
 
 from agents import checkpoints
 from agents.attention import scanpath
-from agents.attention.changing_maps import ChangingMaps
+from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
-    from numpy.typing import NDArray
 
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
 WEIGHTS, BIAS = "v1.1.0/deepgaze3.pth", "v1.0.0/centerbias_mit1003.npy"
@@ -31,7 +29,7 @@ INSTALL = (
 )
 TRAINED = 35.0  # pixels per degree of visual angle
 SMALLEST, LARGEST = 64, 4096  # DenseNet halves a picture five times, after it was halved once
-Prepared = tuple["torch.Tensor", scanpath.Plan, dict[str, Any]]
+Prepared = tuple["torch.Tensor", Plan, dict[str, Any]]
 
 
 class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
@@ -105,8 +103,10 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return super().fetch()
 
     def open(self) -> None:
+        from agents.attention.models import deepgaze
+
         bias = self.bias_path()
-        self._bias = None if bias is None or not bias.is_file() else _read_bias(bias)
+        self._bias = None if bias is None or not bias.is_file() else deepgaze.read_bias(bias)
 
     def load(self, device: str) -> None:
         if (lacking := self.missing()) is not None:
@@ -120,8 +120,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         self._device = torch.device(device)
         if self._device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
-        self._model = model.eval().requires_grad_(False).to(self._device)
-        self._looking, self._remembers = deepgaze.Looking, deepgaze.HISTORY
+        self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         """The picture as the model takes it, [3, height, width] in 0..255. Raises AnswerError ``image_too_narrow``."""
@@ -131,7 +130,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        task = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan(stimulus, (width, height), self.settings)
         known = stimulus.pixels_per_degree
         scale = self.settings.longer_side / max(width, height) if known is None else TRAINED / known
         size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -142,72 +141,51 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
             )
         way = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
         resized = torch.from_numpy(cv2.resize(pixels, size, interpolation=way)).permute(2, 0, 1).float()
-        said = {"pixels_per_degree": round(TRAINED / scale, 3) if known is None else known, "assumed": known is None}
-        return resized, task, said
+        assumed = {"pixels_per_degree": round(TRAINED / scale, 3) if known is None else known, "assumed": known is None}
+        return resized, plan, assumed
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for index, (picture, _, _) in enumerate(batch):
-            alike.setdefault(tuple(picture.shape), []).append(index)
-        replies: dict[int, Reply | Exception] = {}
-        for indices in alike.values():
-            found = self._answer([batch[index] for index in indices], [draws[index].seed for index in indices])
-            replies.update(zip(indices, found, strict=True))
-        return [replies[index] for index in range(len(batch))]
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        sizes = [tuple(picture.shape[1:]) for picture, _, _ in batch]
+        return scanpath.reply_by_size(
+            sizes, lambda indices: self._answer([batch[index] for index in indices], [draws[i].seed for i in indices])
+        )
 
     def _answer(self, items: list[Prepared], seeds: list[int]) -> list[Reply | Exception]:
         """Replies to pictures of one size."""
         import torch
 
+        from agents.attention.models import deepgaze
+        from agents.attention.models.inhibition import InhibitedPaths
         from agents.sampling import gumbel
 
         pictures = torch.stack([picture for picture, _, _ in items]).to(self._device)
-        shape = (pictures.shape[2], pictures.shape[3])
+        rows, columns = pictures.shape[2:]
         drawn = self.settings.choice == "sample"
         inhibition = None if drawn else self.settings.inhibition
-        paths = ChangingMaps([task for _, task, _ in items], shape, inhibition, self._device)
-        cells = torch.arange(shape[0] * shape[1], device=self._device).view(1, *shape)
-        every, started = list(range(len(items))), False
-        with torch.inference_mode(), self._looking(self._model, pictures, self._bias_for(shape)) as looking:
+        paths = InhibitedPaths([plan for _, plan, _ in items], (rows, columns), inhibition, self._device)
+        cells = torch.arange(rows * columns, device=self._device).view(1, rows, columns)
+        frames = [plan.frame for plan in paths.plans]
+        with torch.inference_mode():
+            self.model.begin(pictures, deepgaze.bias_at(self._bias, (rows, columns)).to(self._device))
+            shown = list(range(len(items)))  # the model must first see all
             while going := paths.going():
-                asked = torch.tensor(going if started else every, device=self._device)
-                maps = looking.density(asked, self._history(paths, asked.tolist(), shape))
-                maps, started = (maps if started else maps[going]), True
+                history = deepgaze.history(
+                    [paths.fixations[index] for index in shown], [frames[index] for index in shown], (rows, columns)
+                )
+                maps = self.model.density(torch.tensor(shown, device=self._device), history.to(self._device))
                 if drawn:  # the maximum of log density plus Gumbel noise is an exact draw
-                    noise = torch.tensor([seeds[index] for index in going], device=self._device)[:, None, None]
-                    maps = maps + gumbel(noise, len(paths.paths[going[0]]), cells)  # all that go on are as long
-                paths.choose(going, maps)
+                    noise = torch.tensor([seeds[index] for index in shown], device=self._device)[:, None, None]
+                    maps = maps + gumbel(noise, len(paths.fixations[going[0]]), cells)  # all that go on are as long
+                for index, density in zip(shown, maps, strict=True):
+                    if index in going:
+                        paths.show(index, density)
+                paths.choose(going)
+                shown = paths.going()
+            self.model.begin(pictures[:0], self.model.bias)
         way = "drawn from the density" if drawn else f"maximum, {inhibition} inhibition"
         return [
-            path if isinstance(path, AnswerError) else Reply(path.answer(way), said)
-            for path, (_, _, said) in zip(paths.results(), items, strict=True)
+            scanpath.reply(path, way, assumed) for path, (_, _, assumed) in zip(paths.results(), items, strict=True)
         ]
-
-    def _history(self, paths: ChangingMaps, going: Sequence[int], shape: tuple[int, int]) -> torch.Tensor:
-        """The latest fixations of each path, [n, 2, 4]: x and y in pixels of the resized picture, newest first."""
-        import torch
-
-        history = torch.full((len(going), 2, self._remembers), float("nan"))
-        for row, index in enumerate(going):
-            width, height = paths.plans[index].frame
-            for back, (x, y) in enumerate(reversed(paths.paths[index][-self._remembers :])):
-                history[row, 0, back] = (x + 0.5) * shape[1] / width - 0.5
-                history[row, 1, back] = (y + 0.5) * shape[0] / height - 0.5
-        return history.to(self._device)
-
-    def _bias_for(self, shape: tuple[int, int]) -> torch.Tensor:
-        """The centre bias at a picture's size, as a log density: nearest cell, normalised again."""
-        import torch
-
-        if self._bias is None:
-            bias = torch.zeros(shape, dtype=torch.float64)
-        else:
-            rows, columns = (
-                ((torch.arange(side) + 0.5) * known / side).long()
-                for side, known in zip(shape, self._bias.shape, strict=True)
-            )
-            bias = torch.from_numpy(self._bias)[rows[:, None], columns]
-        return (bias - bias.flatten().logsumexp(0)).float().to(self._device)
 
     def provenance(self) -> dict[str, Any]:
         from importlib import metadata
@@ -216,19 +194,4 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return {**super().provenance(), **{name: metadata.version(name) for name in packages}}
 
     def close(self) -> None:
-        self.__dict__.pop("_model", None)
-
-
-def _read_bias(path: Path) -> NDArray[np.float64]:
-    """A log density [rows, columns] from a .npy file; nothing in it is executed. Raises UnavailableError."""
-    import numpy as np
-
-    try:
-        bias = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise UnavailableError(f"{path} cannot be read: {error}") from None
-    if not (isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)):
-        raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floating-point numbers")
-    if np.isnan(bias).any() or not np.isfinite(bias).any() or (bias == np.inf).any():
-        raise UnavailableError(f"{path} is no log density: it holds NaN or infinity")
-    return bias.astype(np.float64)
+        self.__dict__.pop("model", None)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from agents.attention import scanpath
 from agents.attention.models.eccentric_pooling import Pooling
-from agents.attention.models.vgg import Preprocessing, VGGAgent, VGGSettings
+from agents.attention.models.fixations import Plan
+from agents.attention.models.vgg import Preprocessing, normalise
+from agents.attention.vgg import VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
 from agents.errors import AnswerError
-from agents.stimuli import AttentionStimulus, Mode, Stimulus, Task
+from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Pixels = NDArray[np.uint8]
-    Prepared = tuple[Pixels, Pixels, scanpath.Plan]  # image and target, resized, and what the frame asks for
+    Prepared = tuple[Pixels, Pixels, Plan]  # image and target, resized, and what the frame asks for
 
 Slope = Annotated[float, Field(ge=0, le=10)]
 Scale = Annotated[float, Field(gt=0, le=1000)]
@@ -83,7 +85,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             pairs = zip(self.slopes, self.deg2px, strict=True)
             return [Pooling(slope, scale, self.fovea, self.rf_quant, self.rf_min) for slope, scale in pairs]
 
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
     # Measured on CPU (VmHWM), in MiB: 1561 after 16 fixations on a frame of 1280 x 1024, 1691 on a square one; to
     # prepare a photograph of 24 million pixels beside it adds about 220. The device's share is reckoned from that.
@@ -97,8 +98,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.eccnet import EccNet
 
         super().load(device)
-        black = self._as_taken(np.zeros((1, 1, 3), np.uint8)).flatten()
-        self._net = EccNet(self.features, self.settings.pooling(), self.settings.view, black)
+        black = self.preprocessed(np.zeros((1, 1, 3), np.uint8)).flatten()
+        self.net = EccNet(self.features, self.settings.pooling(), self.settings.view, black)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
@@ -106,24 +107,23 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        task = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan(stimulus, (width, height), self.settings)
         longest, long_side = max(width, height), self.settings.long_side
         rows, columns = (
             long_side if side == longest else -(-side * long_side // (32 * longest)) * 32 for side in (height, width)
         )
         side = self.settings.target_side
         target = stimulus.target_image.decode()
-        return self._resized(pixels, columns, rows), self._resized(target, side, side), task
+        return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         from agents.attention.models.eccnet import search
 
-        replies: list[Reply | Exception] = []
-        for image, target, task in batch:
-            shown = self._as_taken(image), self._as_taken(target)
-            path = search(self._net, *shown, task, self.settings.inhibition, self.settings.radius)
-            selection = f"maximum, {self.settings.inhibition} inhibition"
-            replies.append(path if isinstance(path, AnswerError) else Reply(path.answer(selection)))
+        inhibition, radius = self.settings.inhibition, self.settings.radius
+        replies = []
+        for image, target, plan in batch:
+            path = search(self.net, self.preprocessed(image), self.preprocessed(target), plan, inhibition, radius)
+            replies.append(scanpath.reply(path, f"maximum, {inhibition} inhibition"))
         return replies
 
     def _resized(self, pixels: Pixels, columns: int, rows: int) -> Pixels:
@@ -133,15 +133,13 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         way = PILImage.Resampling[self.settings.resampling.upper()]
         return np.asarray(PILImage.fromarray(pixels).resize((columns, rows), way))
 
-    def _as_taken(self, pixels: Pixels) -> torch.Tensor:
+    def preprocessed(self, pixels: Pixels) -> torch.Tensor:
         """Pixels [height, width, 3] as VGG16 takes them, [1, 3, height, width]."""
         import torch
-
-        from agents.attention.models.vgg import normalise
 
         planes = torch.tensor(pixels, device=self.device).permute(2, 0, 1)[None]
         return normalise(planes, self.settings.preprocessing)
 
     def close(self) -> None:
         super().close()
-        self.__dict__.pop("_net", None)
+        self.__dict__.pop("net", None)

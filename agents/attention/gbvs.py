@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from agents.attention import scanpath
+from agents.attention.models.fixations import Plan
 from agents.contract import MIB, Agent, Draw, Reply
-from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus, Task
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of one image
 Weight = Annotated[float, Field(ge=0, le=1000)]
-Prepared = tuple["NDArray[np.uint8]", scanpath.Plan]
+Prepared = tuple["NDArray[np.uint8]", Plan]
 
 
 class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
@@ -49,40 +49,31 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     def load(self, device: str) -> None:
         import torch
 
-        from agents.attention.models import graph_saliency
-
         self._device = torch.device(device)
-        self._saliency = graph_saliency.saliency
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
-        task = scanpath.plan(stimulus, (width, height), self.settings)
+        plan = scanpath.plan(stimulus, (width, height), self.settings)
         grey = bool((pixels[..., :1] == pixels[..., 1:]).all())
-        return (pixels[..., 0].copy() if grey else pixels), task
+        return (pixels[..., 0].copy() if grey else pixels), plan
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for index, (pixels, _) in enumerate(batch):
-            alike.setdefault(pixels.shape, []).append(index)
-        replies: dict[int, Reply | Exception] = {}
-        for shape, indices in alike.items():
-            portion = max(1, PIXELS_AT_ONCE // (shape[0] * shape[1]))
-            for start in range(0, len(indices), portion):
-                chosen = indices[start : start + portion]
-                replies.update(zip(chosen, self._answer([batch[index] for index in chosen]), strict=True))
-        return [replies[index] for index in range(len(batch))]
-
-    def _answer(self, items: list[Prepared]) -> list[Reply | Exception]:
-        """Replies to items of one shape."""
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
-        images = torch.stack([torch.from_numpy(pixels) for pixels, _ in items]).to(self._device)
-        maps = self._saliency(images, self.settings.normalisation, self.settings.weights)
-        paths = scanpath.scanpaths(maps, [task for _, task in items], self.settings.inhibition)
-        selection = f"maximum, {self.settings.inhibition} inhibition"
-        return [path if isinstance(path, AnswerError) else Reply(path.answer(selection)) for path in paths]
+        from agents.attention.models import graph_saliency
+        from agents.attention.models.inhibition import scanpaths
+
+        given = self.settings
+
+        def answer(indices: list[int]) -> list[Reply | Exception]:
+            images = torch.stack([torch.from_numpy(batch[index][0]) for index in indices]).to(self._device)
+            maps = graph_saliency.saliency(images, given.normalisation, given.weights)
+            paths = scanpaths(maps, [batch[index][1] for index in indices], given.inhibition)
+            return [scanpath.reply(path, f"maximum, {given.inhibition} inhibition") for path in paths]
+
+        return scanpath.reply_by_size([pixels.shape for pixels, _ in batch], answer, PIXELS_AT_ONCE)
 
     def provenance(self) -> dict[str, Any]:
         import torch

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from agents.attention import scanpath
-from agents.attention.models import saccade_prior, similarity, vgg
+from agents.attention.models import saccade_prior
+from agents.attention.models.fixations import Plan
+from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
-from agents.stimuli import AttentionStimulus, Stimulus, Task
+from agents.stimuli import AttentionStimulus, Stimulus
 from agents.weights_file import WeightsFileSettings
 
 if TYPE_CHECKING:
@@ -21,10 +23,10 @@ Weight = Annotated[float, Field(ge=0, le=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(ge=0.001, le=100)]
 Side = Annotated[int, Field(ge=16, le=4096)]
-Prepared = tuple["Seen", scanpath.Plan, "Memory"]
+Prepared = tuple["Seen", Plan, "Memory"]
 
 
-class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
+class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     """Zhang et al. 2022; see ``models.return_fixations``, and for search ``models.similarity``.
 
     The original makes 14 fixations after the first in free viewing, 55 in search and 12 on arrays; here the limits are
@@ -58,18 +60,20 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
         """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
         border: Annotated[int, Field(ge=0, le=500)] = 25
         """Width of the saliency map's edge that is set to 0, in pixels of a frame of 1280 x 1024."""
-        variant: similarity.Variant = "tiled"
+        variant: Literal["tiled", "whole"] = "tiled"
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
 
-    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     # The base class' memory holds. Measured on CPU, in MiB: 1566 with eight pictures of 1280 x 1024 and 1519 with two
     # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.
 
     def open(self) -> None:
+        from agents.attention.models.similarity import Method
+
         self._prior = saccade_prior.prior(saccade_prior.read(), self.settings.saccades, self.settings.smoothing)
-        self._ways = similarity.Ways(self.settings.variant)
+        self.method = Method(self.settings.variant)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
+        from agents.attention.models import similarity
         from agents.attention.models.return_fixations import Seen, squares
 
         assert isinstance(stimulus, AttentionStimulus)
@@ -80,39 +84,32 @@ class ReturnFixations(vgg.VGGAgent["ReturnFixations.Settings"]):
             return Seen(squares(pixels, self.settings.sizes)), plan, memory
         if stimulus.target_image is None:
             raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
-        target = similarity.target_image(stimulus.target_image.decode(), self._ways)
-        return Seen(search=similarity.search_image(pixels, self._ways), target=target), plan, memory
+        target = similarity.target_image(stimulus.target_image.decode(), self.method)
+        return Seen(search=similarity.search_image(pixels, self.method), target=target), plan, memory
 
     def _memory(self, stimulus: AttentionStimulus) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
 
-        chosen, given = self.settings, self.settings.parameters
+        given = self.settings.parameters
         if given == "auto":
             name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
             given = "waldo" if "waldo" in name else "array" if "array" in name else "natural"
-        known = MEMORIES[given]
-        return Memory(
-            known.spread if chosen.spread is None else chosen.spread,
-            known.floor if chosen.floor is None else chosen.floor,
-        )
+        known, spread, floor = MEMORIES[given], self.settings.spread, self.settings.floor
+        return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
 
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+    def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
         from agents.attention.models import return_fixations
 
         given = self.settings
         weights = return_fixations.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
+        plans, memories = [plan for _, plan, _ in batch], [memory for _, _, memory in batch]
         with torch.inference_mode():
-            maps = return_fixations.maps(self.features, [seen for seen, _, _ in batch], self._ways, given.border)
-            plans, memories = [plan for _, plan, _ in batch], [memory for _, _, memory in batch]
+            maps = return_fixations.maps(self.features, [seen for seen, _, _ in batch], self.method, given.border)
             paths = return_fixations.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
-        return [self._reply(path, plan) for path, plan in zip(paths, plans, strict=True)]
-
-    def _reply(self, path: scanpath.Scanpath | AnswerError, plan: scanpath.Plan) -> Reply | Exception:
-        if isinstance(path, AnswerError):
-            return path
-        answer = path.answer("maximum, fading inhibition")
-        if plan.target is None:  # the window inhibits nothing here, and there was nothing to find
-            answer = answer.model_copy(update={"window": None})
-        return Reply(answer)
+        replies = [scanpath.reply(path, "maximum, fading inhibition") for path in paths]
+        for reply, plan in zip(replies, plans, strict=True):
+            if isinstance(reply, Reply) and plan.target is None:  # the window inhibits nothing, and finds nothing
+                reply.answer = reply.answer.model_copy(update={"window": None})
+        return replies

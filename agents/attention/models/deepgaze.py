@@ -7,13 +7,17 @@ torchvision's DenseNet-201, whose weights have the same names.
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
-from torch import nn
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from agents.attention.models.fixations import Pixel
+from agents.errors import UnavailableError
 
 COMPONENTS = 10
 LAYERS = (
@@ -45,59 +49,91 @@ def build() -> nn.Module:
     return model
 
 
-class Looking:
-    """The model on ``pictures`` [all, 3, height, width], RGB in 0..255, whose features are computed only once.
+class OnePass:
+    """The model, ``loaded`` with its weights, which computes the features of each picture only once.
 
-    Between two fixations nothing but the history changes: what DenseNet and the saliency networks say of a picture is
-    kept for the paths that go on. ``bias`` [height, width] is the log density of the centre bias. A context: the model
-    is given back as it was.
+    Between two fixations nothing but the history changes: what DenseNet and the saliency networks find in a picture is
+    kept for the paths that go on. ``begin`` with a batch of pictures, then ask for densities.
     """
 
-    def __init__(self, model: Any, pictures: Tensor, bias: Tensor) -> None:
-        self.model, self.pictures, self.bias = model, pictures, bias
-        self.features, self.saliency = model.features, model.saliency_networks
-        self.kept = [_Kept(network) for network in self.saliency]
+    def __init__(self, loaded: Any) -> None:
+        self.model = loaded
+        # Nobody reads the features again, of which the saliency networks have kept what they need: a tiny map is given
+        # in their place, so that nothing large is resized.
+        self.features = _Kept(loaded.features, lambda found, _: [found[0].new_zeros(1, 1, 1, 1)])
+        self.saliency = [_Kept(network, lambda found, items: found[items]) for network in loaded.saliency_networks]
+        loaded.features, loaded.saliency_networks = self.features, nn.ModuleList(self.saliency)
 
-    def __enter__(self) -> Looking:
-        self.model.features = _Kept(self.features, read_once=True)
-        self.model.saliency_networks = nn.ModuleList(self.kept)
-        return self
+    def begin(self, pictures: Tensor, bias: Tensor) -> None:
+        """``pictures`` [all, 3, height, width] are RGB in 0..255, ``bias`` [height, width] is a log density.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.model.features, self.model.saliency_networks = self.features, self.saliency
+        With no pictures nothing is kept any longer.
+        """
+        self.pictures, self.bias = pictures, bias
+        for part in (self.features, *self.saliency):
+            part.found = None
 
     def density(self, items: Tensor, history: Tensor) -> Tensor:
         """Log density of the next fixation, [n, height, width], for the pictures numbered ``items`` [n].
 
         ``history`` [n, 2, 4] are x and y of the latest fixations, newest first, in pixels of these pictures, NaN where
-        there was none. The first call must be for all pictures, in order.
+        there was none. The first call after :meth:`begin` must be for all pictures, in order.
         """
-        for part in self.kept:
+        for part in (self.features, *self.saliency):
             part.items = items
-        pictures = self.pictures[items]
-        bias = self.bias.expand(len(pictures), -1, -1)
-        density: Tensor = self.model(pictures, bias, history[:, 0], history[:, 1])[:, 0]
+        bias = self.bias.expand(len(items), -1, -1)
+        density: Tensor = self.model(self.pictures[items], bias, history[:, 0], history[:, 1])[:, 0]
         return density
 
 
 class _Kept(nn.Module):
-    """A module that computes on its first call only, and later gives the rows ``items`` of what it said then.
+    """A module that computes once, and later gives a ``part`` of what it found then."""
 
-    With ``read_once`` nobody reads it again (the features, of which the saliency networks have kept what they need): it
-    gives next to nothing, so that nothing large is resized for nobody.
-    """
-
-    def __init__(self, inner: nn.Module, *, read_once: bool = False) -> None:
+    def __init__(self, inner: nn.Module, part: Callable[[Any, Tensor | None], Any]) -> None:
         super().__init__()
-        self.inner, self.read_once = inner, read_once
-        self.said: Any = None
+        self.inner, self.part = inner, part
+        self.found: Any = None
         self.items: Tensor | None = None
 
     def forward(self, given: Tensor) -> Any:
-        if self.said is None:
-            found = self.inner(given)
-            self.said = [given.new_zeros(1, 1, 1, 1)] if self.read_once else found
-            return found
-        return self.said if self.read_once else self.said[self.items]
+        if self.found is None:
+            self.found = self.inner(given)
+            return self.found
+        return self.part(self.found, self.items)
+
+
+def read_bias(path: Path) -> NDArray[np.float64]:
+    """A log density [rows, columns] from a .npy file; nothing in it is executed. Raises UnavailableError."""
+    try:
+        bias = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise UnavailableError(f"{path} cannot be read: {error}") from None
+    if not (isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)):
+        raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floating-point numbers")
+    if np.isnan(bias).any() or not np.isfinite(bias).any() or (bias == np.inf).any():
+        raise UnavailableError(f"{path} is no log density: it holds NaN or infinity")
+    return bias.astype(np.float64)
+
+
+def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
+    """The centre bias at a picture's size (rows, columns), a log density: nearest cell, normalised again."""
+    found = torch.zeros(shape, dtype=torch.float64)
+    if bias is not None:
+        rows, columns = (
+            ((torch.arange(side) + 0.5) * known / side).long() for side, known in zip(shape, bias.shape, strict=True)
+        )
+        found = torch.from_numpy(bias)[rows[:, None], columns]
+    return (found - found.flatten().logsumexp(0)).float()
+
+
+def history(paths: Sequence[Sequence[Pixel]], frames: Sequence[Pixel], shape: tuple[int, int]) -> Tensor:
+    """The latest fixations of each path, [n, 2, 4], as :meth:`OnePass.density` takes them.
+
+    ``frames`` (width, height) are those of the paths' pixels, ``shape`` (rows, columns) is that of the resized picture.
+    """
+    found = torch.full((len(paths), 2, HISTORY), float("nan"))
+    for row, (path, (width, height)) in enumerate(zip(paths, frames, strict=True)):
+        for back, (x, y) in enumerate(reversed(path[-HISTORY:])):
+            found[row, 0, back] = (x + 0.5) * shape[1] / width - 0.5
+            found[row, 1, back] = (y + 0.5) * shape[0] / height - 0.5
+    return found

@@ -23,16 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from agents.attention.changing_maps import ChangingMaps
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
 from agents.attention.models.eccentric_pooling import Ordinary, Pooling, Region, pool
-from agents.attention.scanpath import TAKEN, Inhibition, Plan, Scanpath, round_into
+from agents.attention.models.fixations import Plan, Scanpath
+from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition, round_into
 from agents.errors import AnswerError
-
-if TYPE_CHECKING:
-    import torch
-    from torch import nn
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELLS_AT_ONCE = 16_384  # relu3_3 is computed in strips of about so many cells (262,144 pixels), for the sake of memory
@@ -46,11 +45,11 @@ KEPT = 4  # of the 16 places of an image among groups of 4 x 4 pixels: 45 MB eac
 class Scene:
     """One image [1, 3, height, width] as VGG16 takes it, on a black plane, and what is kept of it for other views."""
 
-    image: torch.Tensor
-    black: torch.Tensor
-    kept: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
+    image: Tensor
+    black: Tensor
+    kept: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
-    def pixels(self, part: Region) -> torch.Tensor:
+    def pixels(self, part: Region) -> Tensor:
         """A part of the plane, [1, 3, rows, columns]; the image's first pixel is at (0, 0)."""
         rows, columns = part.bottom - part.top, part.right - part.left
         found = self.black.expand(1, -1, rows, columns).clone()
@@ -68,8 +67,8 @@ class Scene:
 class _Maps:
     """Features of a view: the three that are ``compared`` with the target's, and the ``inputs`` of blocks 4 and 5."""
 
-    compared: list[torch.Tensor]
-    inputs: list[torch.Tensor]
+    compared: list[Tensor]
+    inputs: list[Tensor]
 
 
 class EccNet:
@@ -80,9 +79,7 @@ class EccNet:
     device of ``features``. To make one takes as long as a pass of a whole view.
     """
 
-    def __init__(self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, black: torch.Tensor) -> None:
-        import torch
-
+    def __init__(self, features: nn.Sequential, pooling: Sequence[Pooling], side: int, black: Tensor) -> None:
         self.pooling, self.side = pooling, side
         self.black = black[None, :, None, None]
         self.whole = [Region(0, 0, side >> block, side >> block) for block in range(5)]
@@ -90,18 +87,16 @@ class EccNet:
         self.still = self.pools[0] == self.pools[1] == Ordinary(2)  # blocks 1 to 3 are the same everywhere
         self.blocks: list[list[nn.Module]] = [[]]
         for part in features.to(memory_format=torch.channels_last):  # type: ignore[call-overload]
-            if isinstance(part, torch.nn.MaxPool2d):
+            if isinstance(part, nn.MaxPool2d):
                 self.blocks.append([])
-            elif isinstance(part, torch.nn.Conv2d):
+            elif isinstance(part, nn.Conv2d):
                 self.blocks[-1].append(part)
         nothing = Scene(self.black, self.black)  # an image of one black pixel
         with torch.inference_mode():
             self.empty = self._maps(lambda wanted: self._first(nothing, self.whole[0], wanted), self.whole[2], None)
 
-    def kernels(self, target: torch.Tensor) -> list[torch.Tensor]:
+    def kernels(self, target: Tensor) -> list[Tensor]:
         """The kernels [1, channels, n, n] that a square target gives; its side is 32 n pixels."""
-        import torch
-
         found = []
         with torch.inference_mode():
             for block, pooling in enumerate(self.pooling):
@@ -113,11 +108,9 @@ class EccNet:
                     found.append(_averages(target, 16 >> block))
         return found
 
-    def features(self, scene: Scene, x: int, y: int) -> list[torch.Tensor]:
+    def features(self, scene: Scene, x: int, y: int) -> list[Tensor]:
         """Features after relu3_3, relu4_3 and relu5_3 of the view around pixel (x, y) of the scene's image, each
         [1, channels, side / 16, side / 16]. The view's middle, side / 2 from its first pixel, is on that pixel."""
-        import torch
-
         left, top = x - self.side // 2, y - self.side // 2
         view = Region(top, left, top + self.side, left + self.side)
         seen = scene.whole.shared(view)
@@ -131,11 +124,11 @@ class EccNet:
             first = self._first_kept if self.still else self._first
             return self._maps(lambda wanted: first(scene, view, wanted), touched, self.empty).compared
 
-    def _maps(self, first: Callable[[Region], torch.Tensor], touched: Region, empty: _Maps | None) -> _Maps:
+    def _maps(self, first: Callable[[Region], Tensor], touched: Region, empty: _Maps | None) -> _Maps:
         """Of a view whose relu3_3 is given by ``first`` and is that of the ``empty`` one but for the cells ``touched``;
         None: all cells are."""
-        compared: list[torch.Tensor] = []
-        inputs: list[torch.Tensor] = []
+        compared: list[Tensor] = []
+        inputs: list[Tensor] = []
         for block in range(2, 5):
             scale = STRIDE >> block
             cells = touched.over(scale)
@@ -153,7 +146,7 @@ class EccNet:
                 touched = reached.grown(len(self.blocks[block + 1]), self.whole[block + 1])
         return _Maps(compared, inputs)
 
-    def _in_place(self, piece: torch.Tensor, region: Region, block: int, empty: torch.Tensor | None) -> torch.Tensor:
+    def _in_place(self, piece: Tensor, region: Region, block: int, empty: Tensor | None) -> Tensor:
         """The whole map of which ``piece`` is a region and the rest is ``empty``; None: the piece is the whole."""
         if empty is None:
             return piece
@@ -161,7 +154,7 @@ class EccNet:
         found[region.inside(self.whole[block])] = piece
         return found
 
-    def _convolved(self, block: int, features: torch.Tensor, held: Region, wanted: Region) -> torch.Tensor:
+    def _convolved(self, block: int, features: Tensor, held: Region, wanted: Region) -> Tensor:
         """A block's features after its last ReLU at ``wanted``. ``features`` are its inputs at ``held``, which reaches
         as far beyond as the convolutions see, or to the edge of the map."""
         around = wanted.grown(len(self.blocks[block]), held)
@@ -172,10 +165,8 @@ class EccNet:
             features = convolution(features).relu_()
         return features[wanted.inside(around)]
 
-    def _first(self, scene: Scene, part: Region, wanted: Region) -> torch.Tensor:
+    def _first(self, scene: Scene, part: Region, wanted: Region) -> Tensor:
         """relu3_3 at ``wanted`` of what is seen of a scene through ``part`` of its plane, with zeros beyond it."""
-        import torch
-
         rows = max(1, CELLS_AT_ONCE // (wanted.right - wanted.left))
         strips = [
             self._strip(scene, part, wanted._replace(top=top, bottom=min(top + rows, wanted.bottom)))
@@ -183,7 +174,7 @@ class EccNet:
         ]
         return strips[0] if len(strips) == 1 else torch.cat(strips, 2)
 
-    def _strip(self, scene: Scene, part: Region, wanted: Region) -> torch.Tensor:
+    def _strip(self, scene: Scene, part: Region, wanted: Region) -> Tensor:
         height, width = part.bottom - part.top, part.right - part.left
         outputs, inputs = [wanted], list[Region]()
         for block in (2, 1, 0):
@@ -199,10 +190,8 @@ class EccNet:
             features = self._convolved(block, features, inputs[block], outputs[block])
         return features
 
-    def _first_kept(self, scene: Scene, view: Region, wanted: Region) -> torch.Tensor:
+    def _first_kept(self, scene: Scene, view: Region, wanted: Region) -> Tensor:
         """The same as :meth:`_first` of a view, from what is kept of the scene wherever it can be."""
-        import torch
-
         down, across = -view.top % 4, -view.left % 4
         border = 4 * (EDGE + REACH)
         _, _, height, width = scene.whole
@@ -237,11 +226,8 @@ class EccNet:
         return found
 
 
-def similarity(features: Sequence[torch.Tensor], kernels: Sequence[torch.Tensor]) -> torch.Tensor:
+def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:
     """The sharpened mean of the maps of how features match kernels, float64 [rows, columns]; NaN where any is."""
-    import torch
-    from torch.nn import functional
-
     with torch.inference_mode():
         total = None
         for feature, kernel in zip(features, kernels, strict=True):
@@ -263,64 +249,60 @@ def similarity(features: Sequence[torch.Tensor], kernels: Sequence[torch.Tensor]
         return total[0, 0]
 
 
-class Gaze(ChangingMaps):
-    """The path over one resized image of ``shape`` (rows, columns); ``x``, ``y`` is its pixel that is looked at.
+class Gaze(InhibitedPaths):
+    """The path over one resized image of ``shape`` (rows, columns); its pixel (``x``, ``y``) is looked at.
 
-    The next fixation is at most ``radius`` of these pixels away along either side. Each stands for the frame's pixel
-    that holds its middle, by which it is inhibited.
+    The next fixation is at most ``radius`` of these pixels away along either side.
     """
 
     def __init__(
-        self, task: Plan, shape: tuple[int, int], inhibition: Inhibition, radius: int, device: torch.device
+        self, plan: Plan, shape: tuple[int, int], inhibition: Inhibition, radius: int, device: torch.device
     ) -> None:
-        super().__init__([task], shape, inhibition, device)
-        self.y, self.x = shape[0] // 2, shape[1] // 2
+        super().__init__([plan], shape, inhibition, device)
+        self.cells[0] = shape[0] // 2, shape[1] // 2
         self.radius = radius
 
-    def look(self, saliency: torch.Tensor) -> None:
+    @property
+    def x(self) -> int:
+        return self.cells[0][1]
+
+    @property
+    def y(self) -> int:
+        return self.cells[0][0]
+
+    def look(self, saliency: Tensor) -> None:
         """Append the next fixation: of the pixels with the highest value the first. ``saliency`` is the map of the view
         around (x, y), a cell for 16 x 16 pixels; one that is not finite ends the path with an AnswerError."""
-        import torch
-
-        self._inhibit(0)
         levels = torch.empty(saliency.shape, dtype=torch.int32, device=saliency.device)
         if not round_into(levels, saliency):
             self.errors[0] = AnswerError("bad_map", "the similarity map is not finite")
             return
-        first = STRIDE * len(levels) // 2  # pixels of the view before its middle
+        before = STRIDE * len(levels) // 2  # pixels of the view before its middle
         spans, cells = [], []
-        for centre, side in zip((self.y, self.x), self.taken.shape[1:], strict=True):
+        for centre, side in zip(self.cells[0], self.levels.shape[1:], strict=True):
             span = slice(max(centre - self.radius, 0), min(centre + self.radius, side))
-            cells.append((torch.arange(span.start, span.stop, device=levels.device) - centre + first) // STRIDE)
+            cells.append((torch.arange(span.start, span.stop, device=levels.device) - centre + before) // STRIDE)
             spans.append(span)
-        score = levels[cells[0]][:, cells[1]]
-        if self.inhibition == "gaussian":
-            score -= self.dip[0][*spans]
-        score.masked_fill_(self.taken[0][*spans], TAKEN)
-        row, column = divmod(int(score.argmax()), score.shape[1])
-        if int(score[row, column]) == TAKEN:
-            self.stops[0] = "exhausted"
-        else:
-            self.y, self.x = spans[0].start + row, spans[1].start + column
-            self.paths[0].append((int(self.xs[0, self.x]), int(self.ys[0, self.y])))
+        self.levels[0] = TAKEN  # what is not seen
+        self.levels[0][*spans] = levels[cells[0]][:, cells[1]]
+        self.inhibit_earlier(0)
+        self.choose([0])
 
 
 def search(
-    net: EccNet, image: torch.Tensor, target: torch.Tensor, task: Plan, inhibition: Inhibition, radius: int
+    net: EccNet, image: Tensor, target: Tensor, plan: Plan, inhibition: Inhibition, radius: int
 ) -> Scanpath | AnswerError:
-    """The path over an image in search of a target, both resized; ``task`` is about the frame as it was."""
+    """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was."""
     scene, kernels = Scene(image, net.black), net.kernels(target)
-    gaze = Gaze(task, (image.shape[2], image.shape[3]), inhibition, radius, image.device)
+    gaze = Gaze(plan, (image.shape[2], image.shape[3]), inhibition, radius, image.device)
     while gaze.going():
         gaze.look(similarity(net.features(scene, gaze.x, gaze.y), kernels))
     return gaze.results()[0]
 
 
-def _averages(features: torch.Tensor, size: int) -> torch.Tensor:
+def _averages(features: Tensor, size: int) -> Tensor:
     """Ordinary 2 x 2 averages, again and again until a cell stands for ``size`` x ``size`` of them."""
-    import torch
-
     while size > 1:
-        features = torch.nn.functional.avg_pool2d(features, 2)
+        features = functional.avg_pool2d(features, 2)
         size //= 2
     return features

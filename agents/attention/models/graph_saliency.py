@@ -34,7 +34,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from agents.attention.models.resampling import STRIP, resample, resize
+from agents.attention.models.resizing import area_weights, cubic_weights
 
 Normalisation = Literal["power", "graph"]
 Weights = tuple[float, float, float]
@@ -48,6 +48,7 @@ NORMALISATION_SIGMA = 0.06
 POWER = 1.5
 MAP_BORDER = 4
 BLUR_SIGMA = 0.02  # of the grid's longer side
+STRIP = 2**17  # values of a strip of an image that is halved: they fit in a cache
 GABOR_RADIUS = 13  # ceil(sqrt(10) times the longer standard deviation, 4): also the border that is attenuated
 
 # Linear sRGB to CIE XYZ (IEC 61966-2-1), and XYZ to the cones L, M and S, with L + M = Y.
@@ -329,10 +330,20 @@ def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
     rows, columns = master.shape[1:]
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
-    blurred = _unit(master * ramp)[:, None]
-    for side in (2, 3):
-        blurred = resample(blurred, side, *_blur_taps(blurred.shape[side], spread, master.device))
-    return _unit(resize(_unit(blurred), height, width))[:, 0]
+    down, across = (_blur_weights(side, spread, master.device) for side in (rows, columns))
+    blurred = _unit(down @ _unit(master * ramp) @ across.T)
+    return _unit(resize(blurred, height, width))
+
+
+def resize(planes: Tensor, height: int, width: int) -> Tensor:
+    """Planes [..., rows, columns] at another size: by area where they shrink, bicubic where they grow."""
+    down, across = (
+        area_weights(source, length, planes.device)
+        if length < source
+        else cubic_weights(source, length, device=planes.device)
+        for source, length in zip(planes.shape[-2:], (height, width), strict=True)
+    )
+    return down @ (planes @ across.T) if width < planes.shape[-1] else (down @ planes) @ across.T
 
 
 def _unit(maps: Tensor) -> Tensor:
@@ -351,10 +362,11 @@ def _ramp(side: int, border: int, device: torch.device) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _blur_taps(side: int, spread: float, device: torch.device) -> tuple[Tensor, Tensor]:
-    """A Gaussian cut off at three standard deviations (rounded up to a whole cell)."""
+def _blur_weights(side: int, spread: float, device: torch.device) -> Tensor:
+    """Weights [side, side] of a Gaussian cut off at three standard deviations (rounded up to a whole cell)."""
     reach = math.ceil(3 * spread)
-    offset = torch.arange(-reach, reach + 1)[:, None]
+    offset = torch.arange(-reach, reach + 1)
     weight = torch.exp(-(offset.double() ** 2) / (2 * spread**2))
-    index = (torch.arange(side) + offset).clamp(0, side - 1)
-    return index.to(device), (weight / weight.sum()).expand(-1, side).contiguous().to(device)
+    index = (torch.arange(side)[:, None] + offset).clamp(0, side - 1)
+    weights = torch.zeros((side, side), dtype=torch.float64)
+    return weights.scatter_add_(1, index, (weight / weight.sum()).expand(side, -1)).to(device)

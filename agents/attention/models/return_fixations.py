@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -35,8 +34,10 @@ from PIL import Image as PILImage
 from torch import Tensor, nn
 
 from agents.attention.models import similarity, vgg
+from agents.attention.models.fixations import Paths, Pixel, Plan, Scanpath, cell_centre
+from agents.attention.models.inhibition import STEPS
+from agents.attention.models.resizing import cubic_weights
 from agents.attention.models.saccade_prior import GRID
-from agents.attention.scanpath import STEPS, Plan, Scanpath, Walk
 from agents.errors import AnswerError
 
 START = 2016
@@ -78,16 +79,18 @@ def scanpaths(
             f"maps must be [batch, {GRID}, {GRID}] with a plan and a memory each, and the prior twice as wide: "
             f"{list(maps.shape)}, {len(plans)} plans, {len(memories)} memories, {list(prior.shape)}"
         )
-    good = maps.isfinite().flatten(1).all(1).nonzero()[:, 0].tolist()
-    levels = (maps[good].double() * STEPS).round_() / STEPS
-    walk = _Walk(levels, [plans[index] for index in good], [memories[index] for index in good], prior, weights)
-    paths = dict(zip(good, walk.run(), strict=True))
-    error = "the map to choose fixations from is not finite"
-    return [paths.get(index) or AnswerError("bad_map", error) for index in range(len(maps))]
+    finite = maps.isfinite().flatten(1).all(1)
+    levels = (maps.double() * STEPS).round_() / STEPS
+    paths = _ReturningPaths(levels, plans, memories, prior, weights)
+    for index in (~finite).nonzero()[:, 0].tolist():
+        paths.errors[index] = AnswerError("bad_map", "the map to choose fixations from is not finite")
+    while going := paths.going():
+        paths.choose(going)
+    return paths.results()
 
 
-class _Walk(Walk):
-    """The paths of a batch of maps, and what those that go on remember.
+class _ReturningPaths(Paths):
+    """Paths by the sum of map, saccade prior and fading memory.
 
     Memory needs no list of fixations. With g_i for the Gaussian around fixation i, the maximum over i of
     max(decay**age_i, floor) g_i is the larger of floor x (the maximum of g_i) and the maximum of decay**age_i g_i, and
@@ -98,10 +101,10 @@ class _Walk(Walk):
         self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
     ) -> None:
         super().__init__(plans)
-        self.paths = [[_pixel(START, plan.frame)] for plan in plans]
+        self.fixations = [[_pixel(START, plan.frame)] for plan in plans]
         self.weights = weights
         self.prior = prior.to(maps) * weights.prior
-        self.places = torch.arange(GRID, device=maps.device)
+        self.lines = torch.arange(GRID, device=maps.device)
         self.maps = maps * weights.map
         self.spread = maps.new_tensor([memory.spread for memory in memories])[:, None]
         self.floor = maps.new_tensor([memory.floor for memory in memories])[:, None, None]
@@ -109,27 +112,10 @@ class _Walk(Walk):
         self.ever = torch.zeros_like(maps)
         self.recent = torch.zeros_like(maps)
 
-    def run(self) -> list[Scanpath]:
-        """Step until every path has ended."""
-        kept = list(range(len(self.plans)))
-        while going := self.going():
-            if len(going) < len(kept):
-                self._keep([kept.index(index) for index in going])
-                kept = going
-            for index, cell in zip(going, self._step(), strict=True):
-                self.paths[index].append(_pixel(cell, self.plans[index].frame))
-        return self.scanpaths()
-
-    def _keep(self, places: list[int]) -> None:
-        """Drop the rows of paths that have ended."""
-        index = torch.tensor(places, device=self.maps.device)
-        for name in ("maps", "spread", "floor", "cell", "ever", "recent"):
-            setattr(self, name, getattr(self, name)[index])
-
-    def _step(self) -> list[int]:
-        """The next cell of each path that goes on."""
-        down = self.places - self.cell[:, None] // GRID
-        across = self.places - self.cell[:, None] % GRID
+    def choose(self, going: Sequence[int]) -> None:
+        """Append the next fixation of each path in ``going``."""
+        down = self.lines - self.cell[:, None] // GRID
+        across = self.lines - self.cell[:, None] % GRID
         near = self._gaussian(down)[:, :, None] * self._gaussian(across)[:, None, :]
         self.ever = torch.maximum(self.ever, near)
         self.recent = torch.maximum(self.recent * self.weights.decay, near)
@@ -137,17 +123,17 @@ class _Walk(Walk):
         shifted = self.prior[GRID + down[:, :, None], GRID + across[:, None, :]]
         score = self.maps + shifted - memory * self.weights.memory
         self.cell = (score * STEPS).round_().flatten(1).argmax(1)  # the first maximum
-        cells: list[int] = self.cell.tolist()
-        return cells
+        cells = self.cell.tolist()
+        for index in going:
+            self.fixations[index].append(_pixel(cells[index], self.plans[index].frame))
 
     def _gaussian(self, offset: Tensor) -> Tensor:
         return torch.exp(-((offset / (GRID - 1) / self.spread) ** 2) / 2)
 
 
-def _pixel(cell: int, frame: tuple[int, int]) -> tuple[int, int]:
+def _pixel(cell: int, frame: Pixel) -> Pixel:
     row, column = divmod(cell, GRID)
-    x, y = ((2 * place + 1) * side // (2 * GRID) for place, side in ((column, frame[0]), (row, frame[1])))
-    return x, y
+    return cell_centre(column, GRID, frame[0]), cell_centre(row, GRID, frame[1])
 
 
 # --- the maps ---------------------------------------------------------------------------------------------------------
@@ -163,16 +149,16 @@ class Seen:
     target: Tensor | None = None
 
 
-def maps(features: nn.Sequential, seen: Sequence[Seen], ways: similarity.Ways, border: int) -> Tensor:
+def maps(features: nn.Sequential, seen: Sequence[Seen], method: similarity.Method, border: int) -> Tensor:
     """The map of each stimulus, float64 [stimuli, 64, 64] from 0 to 1, on the device of ``features`` (VGG16's)."""
     device = next(features.parameters()).device
     result = torch.empty((len(seen), GRID, GRID), dtype=torch.float64, device=device)
     searches = {index: item.search for index, item in enumerate(seen) if item.search is not None}
     if searches:
         targets = [seen[index].target for index in searches]
-        responses = similarity.responses(features, list(searches.values()), targets, ways)
+        responses = similarity.responses(features, list(searches.values()), targets, method)
         for (index, search), response in zip(searches.items(), responses, strict=True):
-            result[index] = at_cells(similarity.paste([response], search.frame, ways)[0])
+            result[index] = at_cells(similarity.paste([response], search.frame, method)[0])
     for index, item in enumerate(seen):
         if item.search is None:
             result[index] = saliency(features, [picture.to(device) for picture in item.pictures], border)
@@ -196,7 +182,8 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
         pixels = vgg.normalise(image.permute(2, 0, 1)[None], "imagenet")
         response = layers(pixels.contiguous(memory_format=torch.channels_last))  # up to 1.4 times as fast on the CPU
         plane = _unit(response[0].sum(0, dtype=torch.float64))
-        total += _cubic(plane.shape[0], height, plane.device) @ plane @ _cubic(plane.shape[1], width, plane.device).T
+        down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
+        total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
     framed[inside] = _unit(total)[inside]
@@ -225,18 +212,3 @@ def _unit(plane: Tensor) -> Tensor:
     """A map shifted and scaled to 0..1; 0 where it is flat."""
     low, high = plane.aminmax()
     return (plane - low) / torch.where(high > low, high - low, 1.0)
-
-
-@lru_cache(maxsize=32)
-def _cubic(side: int, length: int, device: torch.device) -> Tensor:
-    """Weights [length, side] that bring ``side`` values to ``length`` by Keys' cubic (a = -0.5), the edge repeated."""
-    place = (torch.arange(length, dtype=torch.float64) + 0.5) * side / length - 0.5
-    weights = torch.zeros((length, side), dtype=torch.float64)
-    for tap in range(-1, 3):
-        source = place.floor() + tap
-        distance = (source - place).abs()
-        near = (1.5 * distance - 2.5) * distance**2 + 1
-        far = ((-0.5 * distance + 2.5) * distance - 4) * distance + 2
-        weight = torch.where(distance <= 1, near, torch.where(distance < 2, far, 0.0))
-        weights.scatter_add_(1, source.long().clamp(0, side - 1)[:, None], weight[:, None])
-    return weights.to(device)

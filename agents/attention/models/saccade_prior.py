@@ -2,8 +2,7 @@
 
 ``saccade_prior.txt`` beside this module holds the counts, [128, 128] on the grid of the return-fixation model (64 x 64
 cells over a frame of 1280 x 1024, so 20 x 16 pixels each): entry (64 + rows, 64 + columns) is the number of saccades
-by so many cells down and to the right. Its header names the source, its hash and its licence. It is rebuilt by
-``scripts/make_saccade_prior.py``.
+by so many cells down and to the right. Its header names the source, its hash and its licence.
 
 Two priors are made of it, each with 1 as its largest value. They say different things:
 
@@ -18,13 +17,11 @@ images in ten parts): log-likelihood per saccade -7.668, -7.643, -7.637, -7.638,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 Kind = Literal["vectors", "amplitudes"]
 
@@ -36,28 +33,8 @@ SMOOTHING = 2.0
 FILE = Path(__file__).with_suffix(".txt")
 
 
-def count(paths: Iterable[Sequence[int]]) -> NDArray[np.int64]:
-    """The saccades of scanpaths, each a sequence of cells from 0 (row by row), as counts [128, 128]."""
-    import numpy as np
-
-    counts = np.zeros((SIDE, SIDE), np.int64)
-    for path in paths:
-        rows, columns = np.divmod(np.asarray(path, np.int64), GRID)
-        np.add.at(counts, (CENTRE + np.diff(rows), CENTRE + np.diff(columns)), 1)
-    return counts
-
-
-def render(counts: NDArray[np.int64], header: str) -> str:
-    """The text of a file of counts: the header's lines after "# ", then a line for each row."""
-    lines = [f"# {line}".rstrip() for line in header.splitlines()]
-    lines += [" ".join(str(value) for value in row) for row in counts.tolist()]
-    return "\n".join(lines) + "\n"
-
-
 def read(path: Path = FILE) -> NDArray[np.int64]:
     """The counts in a file. Raises ValueError if it is not [128, 128] whole numbers."""
-    import numpy as np
-
     counts = np.loadtxt(path, dtype=np.int64)
     if counts.shape != (SIDE, SIDE):
         raise ValueError(f"{path}: expected {SIDE} x {SIDE} counts, found {list(counts.shape)}")
@@ -69,8 +46,6 @@ def prior(counts: NDArray[np.int64], kind: Kind = "vectors", smoothing: float = 
 
     For ``amplitudes`` a cell counts as the mean of its sides, 18 pixels.
     """
-    import numpy as np
-
     place = np.arange(SIDE) - CENTRE
     if kind == "vectors":
         kernel = _gaussian(place, smoothing)
@@ -85,7 +60,5 @@ def prior(counts: NDArray[np.int64], kind: Kind = "vectors", smoothing: float = 
 
 
 def _gaussian(place: NDArray[np.int64] | NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
-    import numpy as np
-
     kernel: NDArray[np.float64] = np.exp(-(((place[:, None] - place) / deviation) ** 2) / 2)
     return kernel

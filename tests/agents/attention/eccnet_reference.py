@@ -8,7 +8,7 @@ what TensorFlow and OpenCV document of "same" padding, Gaussian blurs and their 
 import math
 
 import numpy as np
-import plain_convolution
+import plain_vgg
 from safetensors.numpy import load_file
 
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
@@ -56,10 +56,9 @@ def halved(features):
 class EccNet:
     """The model with the settings of an agent."""
 
-    def __init__(self, path, settings, convolve=plain_convolution.convolved):
+    def __init__(self, path, settings):
         self.weights = load_file(path)
         self.settings = settings
-        self.convolve = convolve
 
     def taken(self, image):
         """Pixels [height, width, 3] in 0..255 as the network takes them, [3, height, width]."""
@@ -74,7 +73,7 @@ class EccNet:
         """Features before and after the pool of each block, of pixels as the network takes them."""
         chosen = self.settings
         for convolutions, slope, deg2px in zip(BLOCKS, chosen.slopes, chosen.deg2px, strict=True):
-            before = plain_convolution.block(values, self.weights, convolutions, self.convolve)
+            before = plain_vgg.block(values, self.weights, convolutions)
             values = pooled(before, slope, deg2px, chosen.fovea, chosen.rf_quant, chosen.rf_min)
             yield before, values
 

@@ -7,7 +7,7 @@ what Torch7's image.scale and Matlab's imresize are said to do.
 import math
 
 import numpy as np
-import plain_convolution
+import plain_vgg
 from PIL import Image
 from safetensors.numpy import load_file
 
@@ -22,23 +22,22 @@ class Features:
     "imagenet": torchvision's way.
     """
 
-    def __init__(self, path, convolve=plain_convolution.convolved):
+    def __init__(self, path):
         self.weights = load_file(path)
         self.preprocessing = "imagenet"
-        self.convolve = convolve
 
     def __call__(self, image, block, pooled, caffe):
         """After the last convolution of ``block`` (1 to 5), or its pool if ``pooled``: [channels, rows, columns].
         ``caffe``: pools that round up."""
         planes = self.convolved(np.asarray(image, np.float64), block, caffe)
-        return plain_convolution.pooled(planes, caffe) if pooled else planes
+        return plain_vgg.pooled(planes, caffe) if pooled else planes
 
     def convolved(self, image, block, caffe):
         if block > 1:
-            planes = plain_convolution.pooled(self.convolved(image, block - 1, caffe), caffe)
+            planes = plain_vgg.pooled(self.convolved(image, block - 1, caffe), caffe)
         else:
             planes = self.taken(image).transpose(2, 0, 1)
-        return plain_convolution.block(planes, self.weights, BLOCKS[block - 1], self.convolve)
+        return plain_vgg.block(planes, self.weights, BLOCKS[block - 1])
 
     def taken(self, image):
         if self.preprocessing == "caffe":

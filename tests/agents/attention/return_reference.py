@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-import plain_convolution
+import plain_vgg
 from PIL import Image as PILImage
 from safetensors.numpy import load_file
 
@@ -50,7 +50,7 @@ def pixel(cell, width, height):
     return int((column + 0.5) * width / 64), int((row + 0.5) * height / 64)
 
 
-def features(pixels, weights, convolve):
+def features(pixels, weights):
     """relu4_3 of VGG16 [512, height / 8, width / 8] in float64; pixels uint8 [height, width, 3]."""
     planes = np.stack(
         [
@@ -60,8 +60,8 @@ def features(pixels, weights, convolve):
     )
     for group, indices in enumerate(CONVOLUTIONS):
         if group:
-            planes = plain_convolution.pooled(planes)
-        planes = plain_convolution.block(planes, weights, indices, convolve)
+            planes = plain_vgg.pooled(planes)
+        planes = plain_vgg.block(planes, weights, indices)
     return planes
 
 
@@ -86,14 +86,14 @@ def unit(plane):
     return (plane - plane.min()) / np.ptp(plane)
 
 
-def saliency(pixels, file, sizes, border=25, convolve=plain_convolution.convolved):
+def saliency(pixels, file, sizes, border=25):
     """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
     weights = load_file(file)
     largest = PILImage.fromarray(pixels).resize((max(sizes),) * 2, PILImage.Resampling.BILINEAR)
     total = np.zeros((1024, 1280))
     for side in sizes:
         small = np.asarray(largest.resize((side, side), PILImage.Resampling.BILINEAR))
-        plane = unit(features(small, weights, convolve).sum(0, dtype=np.float64))
+        plane = unit(features(small, weights).sum(0, dtype=np.float64))
         total += enlarging(len(plane), 1024) @ plane @ enlarging(len(plane), 1280).T
     total = unit(total)
     for y in range(1024):

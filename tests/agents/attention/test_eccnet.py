@@ -8,7 +8,6 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import plain_convolution
 import pytest
 import tiny_vgg
 import torch
@@ -22,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from agents.answers import ScanpathAnswer, plain
 from agents.attention.eccnet import EccNetAgent
 from agents.attention.models.eccnet import Gaze, Scene, similarity
-from agents.attention.scanpath import Plan
+from agents.attention.models.fixations import Plan
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, ImageError, UnavailableError
 from agents.stimuli import AttentionStimulus
@@ -102,9 +101,9 @@ def answers(agent, stimuli, size=8):
 
 
 def found_map(agent, image, target, x, y, scene=None):
-    net = agent._net
-    scene = scene or Scene(agent._as_taken(image), net.black)
-    return similarity(net.features(scene, x, y), net.kernels(agent._as_taken(target))).cpu().numpy()
+    net = agent.net
+    scene = scene or Scene(agent.preprocessed(image), net.black)
+    return similarity(net.features(scene, x, y), net.kernels(agent.preprocessed(target))).cpu().numpy()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -112,17 +111,16 @@ def found_map(agent, image, target, x, y, scene=None):
 def test_maps_and_fixations_are_those_of_the_slow_version(case, make, weights, pictures, device):
     agent = make(device, **CASES[case])
     slow = reference.EccNet(weights, agent.settings)
-    quicker = reference.EccNet(weights, agent.settings, plain_convolution.by_torch())  # for the path, after the maps
     image, target, task = agent.prepare(stimulus(*pictures[0], window=11, max_fixations=3))
     kernels = slow.kernels(target)
     height, width = image.shape[:2]
-    scene = Scene(agent._as_taken(image), agent._net.black)
+    scene = Scene(agent.preprocessed(image), agent.net.black)
     for x, y in ((0, 0), (width - 1, height // 2 + 3), (17, height - 2)):
         found, expected = found_map(agent, image, target, x, y, scene), slow.map(image, kernels, x, y)
         assert found.shape == expected.shape
         assert np.abs(found - expected).max() < NEAR * (expected.max() - expected.min())
     [reply] = agent.respond([(image, target, task)], [Draw(seed=1)])
-    path, stop = quicker.path(image, target, (100, 80), 11, 3, agent.settings.inhibition)
+    path, stop = slow.path(image, target, (100, 80), 11, 3, agent.settings.inhibition)
     assert reply.answer.fixations == [list(point) for point in path]
     assert (len(path), reply.answer.stop) == (3, stop)
 
@@ -132,10 +130,10 @@ def test_what_is_kept_of_a_scene_does_not_show(case, make, pictures, monkeypatch
     """At six places among groups of 4 x 4 pixels, more than are kept, and with the view's edge on the image."""
     agent = make(**CASES[case])
     image, target, _ = agent.prepare(stimulus(*pictures[1]))
-    scene = Scene(agent._as_taken(image), agent._net.black)
+    scene = Scene(agent.preprocessed(image), agent.net.black)
     height, width = image.shape[:2]
-    assert agent._net.still == (case != "windows grow in every pool")
-    net, made = agent._net, []
+    assert agent.net.still == (case != "windows grow in every pool")
+    net, made = agent.net, []
     monkeypatch.setattr(net, "_first", lambda *way: made.append(way[1]) or type(net)._first(net, *way))
     half = width // 2, height // 2
     for x, y in ((width - 1, 0), (half[0], half[1] + 1), (2, height - 2), (9, 0), half, (2, half[1])):
@@ -159,7 +157,7 @@ def test_strips_do_not_show(make, pictures, monkeypatch):
 
 
 def test_a_black_image_is_no_image(make):
-    net = make()._net
+    net = make().net
     black = Scene(net.black.expand(1, 3, 70, 50).clone(), net.black)
     for found, empty in zip(net.features(black, 20, 30), net.empty.compared, strict=True):
         assert (found - empty).abs().max() < 1e-5 * empty.abs().max()
@@ -300,7 +298,7 @@ def test_weights_that_are_not_numbers_fail_each_answer(weights, pictures, tmp_pa
     replies = agent.respond([agent.prepare(stimulus(*pair)) for pair in pictures], [Draw(seed=1)] * 3)
     assert [(type(reply), reply.code) for reply in replies] == [(AnswerError, "bad_map")] * 3
     agent.close()
-    assert not {"_net", "features"} & vars(agent).keys()
+    assert not {"net", "features"} & vars(agent).keys()
 
 
 def test_what_cannot_be_prepared_says_why(make, pictures, tmp_path):
@@ -339,7 +337,7 @@ def test_settings_that_cannot_be(chosen, says):
 
 def test_the_agents_file_needs_no_torch():
     code = (
-        "import sys, agents.attention.eccnet as e, agents.attention.models.eccnet; e.EccNetAgent.Settings(); "
+        "import sys, agents.attention.eccnet as e; e.EccNetAgent.Settings(); "
         "print({'torch', 'numpy', 'cv2'} & sys.modules.keys())"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

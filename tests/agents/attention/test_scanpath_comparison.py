@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from agents.attention import scanpath_metrics as metrics
-from agents.attention.scanpath_comparison import Comparison, Options
-from agents.attention.scanpath_sets import Recorded
+from agents.attention.scanpath_comparison import Comparison, Options, Recorded, shared_stimuli
 from agents.errors import InputError
 
 FRAME = (1280, 1024)
@@ -196,15 +195,6 @@ def test_one_subject_is_not_compared_with_itself():
 
 
 @pytest.mark.usefixtures("_package")
-def test_pairs_are_drawn_by_the_seed():
-    paths = drawn(1, subjects=tuple("12345678"))
-    rows = [Comparison(paths, None, Options(pairs=3, seed=seed)).similarity() for seed in (0, 0, 1)]
-    assert rows[0] == rows[1]
-    assert [row["pairs"] for row in rows[0]] == [9] * 4
-    assert rows[0][0]["scores"]["shape"]["mean"] != rows[2][0]["scores"]["shape"]["mean"]
-
-
-@pytest.mark.usefixtures("_package")
 def test_paths_are_compared_in_one_frame():
     second = drawn(1)
     first = [
@@ -213,7 +203,6 @@ def test_paths_are_compared_in_one_frame():
     ]
     rows = Comparison(first, second[::2], Options()).similarity()
     assert means(rows, "first : second") == pytest.approx(dict.fromkeys((*metrics.MULTIMATCH[:4], "scanmatch"), 1))
-    assert Comparison(first, second, Options()).stretched == 3
 
 
 @pytest.mark.usefixtures("_package")
@@ -277,6 +266,51 @@ def test_stimuli_of_one_set_alone_are_left_out():
     assert comparison.figures()["first"]["paths"] == 4
 
 
-def test_nothing_is_stretched_by_a_frame_of_the_same_shape():
-    first = [made("a", "m", (1, 2), (30, 40), (9, 9), frame=(640, 512))]
-    assert Comparison(first, [made("a", "1", (1, 2), (30, 40), (9, 9))], Options()).stretched == 0
+def test_a_path_is_scaled_side_by_side():
+    one = Recorded("s", "a", "a", ((10, 10), (20, 5)), (100, 50))
+    assert one.scaled((200, 25)) == ((20, 5), (40, 2.5))
+
+
+def path(stimulus, *names, target=None):
+    return Recorded(stimulus, "s", "s", ((1, 2),), (10, 10), names=names, target=target)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "pairs", "ambiguous"),
+    [
+        ([path("a"), path("b")], [path("b"), path("c")], [("b", "b")], []),
+        ([path("x/cat", "cat")], [path("cat.jpg", "cat")], [("x/cat", "cat.jpg")], []),
+        ([path("s1", "s1", "img004", "cat")], [path("img004", "img004")], [("s1", "img004")], []),
+        # An equal name comes before a shared one.
+        (
+            [path("a/1", "1"), path("b/1", "1")],
+            [path("b/1", "1"), path("a/1", "1")],
+            [("a/1", "a/1"), ("b/1", "b/1")],
+            [],
+        ),
+        ([path("a/1", "1")], [path("b/1", "1"), path("c/1", "1")], [], ["a/1"]),
+        ([path("b/1", "1"), path("c/1", "1")], [path("a/1", "1")], [], ["b/1", "c/1"]),
+        # Search for different things, or for nothing, is not one stimulus; an unknown target may be any.
+        ([path("a", target="cup")], [path("a", target="fork")], [], []),
+        ([path("a", target="cup")], [path("a", target="")], [], []),
+        ([path("a", target="cup")], [path("a", target=None)], [("a", "a")], []),
+        (
+            [path("a [cup]", "a", target="cup")],
+            [path("a.jpg [fork]", "a", target="fork"), path("a.jpg [cup]", "a", target="cup")],
+            [("a [cup]", "a.jpg [cup]")],
+            [],
+        ),
+        ([path("gray004")], [path("img004")], [], []),
+    ],
+)
+def test_shared_stimuli(first, second, pairs, ambiguous):
+    assert shared_stimuli(first, second) == (pairs, ambiguous)
+
+
+@pytest.mark.usefixtures("_package")
+def test_pairs_are_drawn_by_the_seed():
+    paths = drawn(1, subjects=tuple("12345678"))
+    rows = [Comparison(paths, None, Options(pairs=3, seed=seed)).similarity() for seed in (0, 0, 1)]
+    assert rows[0] == rows[1]
+    assert [row["pairs"] for row in rows[0]] == [9] * 4
+    assert rows[0][0]["scores"]["shape"]["mean"] != rows[2][0]["scores"]["shape"]["mean"]

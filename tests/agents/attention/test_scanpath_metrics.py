@@ -16,31 +16,28 @@ FRAME = (1280, 1024)
 POINTS = st.lists(st.tuples(st.integers(0, 1279), st.integers(0, 1023)), min_size=1, max_size=8)
 
 
-def every_alignment(first, second, scores, gap):
+def every_alignment(first, second, scores):
     """The best score of all alignments, tried one by one."""
     if not first or not second:
-        return gap * (len(first) + len(second))
+        return 0
     return max(
-        scores[first[0]][second[0]] + every_alignment(first[1:], second[1:], scores, gap),
-        gap + every_alignment(first[1:], second, scores, gap),
-        gap + every_alignment(first, second[1:], scores, gap),
+        scores[first[0]][second[0]] + every_alignment(first[1:], second[1:], scores),
+        every_alignment(first[1:], second, scores),
+        every_alignment(first, second[1:], scores),
     )
 
 
 @given(
-    st.lists(st.integers(0, 3), max_size=5),
-    st.lists(st.integers(0, 3), max_size=5),
+    st.lists(st.integers(0, 3), min_size=1, max_size=5),
+    st.lists(st.integers(0, 3), min_size=1, max_size=5),
     st.lists(st.lists(st.integers(-8, 8), min_size=4, max_size=4), min_size=4, max_size=4),
-    st.sampled_from([0.0, -0.5, -3.0]),
 )
-def test_the_alignment_is_the_best_of_all(first, second, scores, gap):
-    found = metrics.align(np.array(first, int), np.array(second, int), np.array(scores, float), gap)
-    assert found == pytest.approx(every_alignment(first, second, scores, gap), abs=1e-9)
-
-
-def test_a_gap_is_never_rewarded():
-    with pytest.raises(ValueError, match="rewarded"):
-        metrics.align(np.array([0]), np.array([0]), np.ones((1, 1)), gap=0.5)
+def test_scanmatch_is_by_the_best_of_all_alignments(first, second, scores):
+    scores = np.array(scores, float)
+    scores[0, 0] = 8.0
+    found = metrics.scanmatch(np.array(first), np.array(second), scores)
+    longer = max(len(first), len(second))
+    assert found == pytest.approx(every_alignment(first, second, scores) / (8 * longer), abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +58,6 @@ def test_scanmatch_of_cells_in_a_row(first, second, expected):
     scores = metrics.substitution((4, 1), 2.0)
     assert metrics.scanmatch(np.array(first), np.array(second), scores) == pytest.approx(expected)
     assert metrics.scanmatch(np.array(second), np.array(first), scores) == pytest.approx(expected)
-
-
-def test_scanmatch_with_a_gap_penalty_can_be_negative():
-    scores = metrics.substitution((9, 1), 2.0)
-    assert metrics.scanmatch(np.array([0]), np.array([8]), scores, gap=-1.0) == pytest.approx(-1.0)
 
 
 def test_scanmatch_of_nothing_is_no_score():
@@ -106,9 +98,8 @@ def test_durations_repeat_cells_halves_up():
     assert found.tolist() == [8, 9, 9, 9, 4]
 
 
-def test_saccades_and_amplitudes():
+def test_amplitudes():
     path = [(0, 0), (3, 4), (3, 4), (-9, 9)]
-    assert metrics.saccades(path).tolist() == [[3, 4], [0, 0], [-12, 5]]
     assert metrics.amplitudes(path).tolist() == [5, 0, 13]
     assert metrics.amplitudes([(1, 2)]).tolist() == metrics.amplitudes([]).tolist() == []
 
@@ -291,3 +282,20 @@ def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "multimatch_gaze", None)
     with pytest.raises(UnavailableError, match=r"pip install 'turinglike\[compare\]'"):
         metrics.multimatch([], [], FRAME)
+
+
+def test_edges_are_one_pixel_wide():
+    # The window of 10 around (50, 50) covers 45 to 55 both ways.
+    assert metrics.edge_share([(50, 50)], 10) is None
+    for place, on_edge in (
+        ((56, 50), 1),
+        ((44, 50), 1),
+        ((44, 55), 1),
+        ((57, 50), 0),
+        ((43, 50), 0),
+        ((52, 50), 0),
+        ((50, 44), 1),
+    ):
+        assert metrics.edge_share([(50, 50), place], 10) == on_edge
+    assert metrics.edge_share([(50, 50), (90, 90), (56, 50)], 10) == 0.5
+    assert metrics.edge_share([(50, 50), (59, 50)], 10, within=4) == 1

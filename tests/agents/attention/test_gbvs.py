@@ -11,8 +11,9 @@ from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import ScanpathAnswer, plain
-from agents.attention import scanpath
 from agents.attention.models import graph_saliency
+from agents.attention.models.fixations import Plan
+from agents.attention.models.inhibition import scanpaths
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, ImageError
 from agents.stimuli import AttentionStimulus
@@ -66,25 +67,11 @@ def test_answers_do_not_depend_on_the_batch(pictures, settings, device):
     assert answers(made, stimuli[::-1], 8)[::-1] == alone
 
 
-@pytest.mark.skipif(len(DEVICES) < 2, reason="no GPU here")
-def test_a_gpu_answers_as_a_cpu(pictures):
-    stimuli = [stimulus(path) for path in pictures]
-    assert answers(agent("cuda"), stimuli, 8) == answers(agent("cpu"), stimuli, 8)
-
-
-def test_portions_do_not_show(pictures, monkeypatch):
-    made = agent()
-    stimuli = [stimulus(path) for path in pictures]
-    whole = answers(made, stimuli, 8)
-    monkeypatch.setattr("agents.attention.gbvs.PIXELS_AT_ONCE", 1)
-    assert answers(made, stimuli, 8) == whole
-
-
 def test_the_answer_is_the_maxima_of_the_map(pictures):
     [answer] = answers(agent(), [stimulus(pictures[1])], 1)
     with PILImage.open(pictures[1]) as image:
         maps = graph_saliency.saliency(torch.from_numpy(np.asarray(image).copy())[None])
-    [path] = scanpath.scanpaths(maps, [scanpath.Plan((128, 96), 20, 15)])
+    [path] = scanpaths(maps, [Plan((128, 96), 20, 15)])
     assert answer["fixations"] == [list(point) for point in path.fixations]
     first, second = answer["fixations"][:2]
     assert first == [64, 48]
@@ -129,18 +116,18 @@ def test_grey_pictures_are_answered_as_their_colour_versions(pictures, tmp_path)
     assert plain(colour.answer) == single
 
 
-def test_a_map_that_is_not_finite_fails_alone(pictures):
+def test_a_map_that_is_not_finite_fails_alone(pictures, monkeypatch):
     made = agent()
     prepared = [made.prepare(stimulus(pictures[index])) for index in (1, 7, 1)]
     whole = made.respond(prepared, [Draw(seed=1)] * 3)
-    saliency = made._saliency
+    saliency = graph_saliency.saliency
 
     def spoiled(*arguments):
         maps = saliency(*arguments)
         maps[1, 0, 0] = float("nan")
         return maps
 
-    made._saliency = spoiled
+    monkeypatch.setattr(graph_saliency, "saliency", spoiled)
     first, second, third = made.respond(prepared, [Draw(seed=1)] * 3)
     assert (first, third) == (whole[0], whole[2])
     assert isinstance(second, AnswerError)

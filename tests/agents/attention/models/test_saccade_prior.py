@@ -1,30 +1,11 @@
 """The saccade prior: the file that is shipped, how it is rebuilt, and the two priors that are made of it."""
 
-import hashlib
-import importlib.util
-import json
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agents.attention.models import saccade_prior
-
-SCRIPT = Path(__file__).parent.parent / "scripts" / "make_saccade_prior.py"
-sys.path.append(str(SCRIPT.parent))  # the scripts share a module
-spec = importlib.util.spec_from_file_location("make_saccade_prior", SCRIPT)
-make_saccade_prior = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make_saccade_prior)
-
-
-def scanpaths(folder, *paths, source="someone"):
-    """A file of scanpaths given as (row, column) from 0; in the file cells count from 1."""
-    entries = [{"image": "a.jpg", "grid64": [64 * row + column + 1 for row, column in path]} for path in paths]
-    file = folder / "scanpaths.json"
-    file.write_text(json.dumps({"source": source, "scanpaths": entries}))
-    return file
 
 
 def test_the_shipped_counts_are_those_of_the_source():
@@ -40,59 +21,9 @@ def test_the_shipped_counts_are_those_of_the_source():
     assert "kreimanlab/RefixationModel" in text
     assert "Copyright (c) 2020 Kreiman Lab" in text
     assert "The above copyright notice and this permission notice shall be included in all" in text
-    header = "\n".join(line.removeprefix("# ").removeprefix("#") for line in text.splitlines() if line[0] == "#")
-    assert saccade_prior.render(counts, header) == text
-
-
-def test_saccades_are_counted_by_direction(tmp_path, capsys):
-    file = scanpaths(
-        tmp_path,
-        [(31, 32), (36, 25), (36, 26), (36, 27)],  # 5 down and 7 left; 1 right, twice
-        [(0, 0), (63, 63), (0, 63), (0, 63)],  # all the way down and right; all the way up; nowhere
-        [(10, 10), (9, 10), (10, 10), (15, 3)],  # 1 up; 1 down; 5 down and 7 left
-        [(5, 5)],
-    )
-    output = tmp_path / "prior.txt"
-    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 1
-    assert not output.exists()
-    assert make_saccade_prior.main([str(file), "--output", str(output)]) == 0
-    expected = np.zeros((128, 128), int)
-    for (row, column), number in {
-        (69, 57): 2,
-        (64, 65): 2,
-        (127, 127): 1,
-        (1, 64): 1,
-        (64, 64): 1,
-        (63, 64): 1,
-        (65, 64): 1,
-    }.items():
-        expected[row, column] = number
-    assert np.array_equal(saccade_prior.read(output), expected)
-    text = output.read_text()
-    assert "of 4 scanpaths of people in free viewing: 9 in all" in text
-    assert f"\n# {hashlib.sha256(file.read_bytes()).hexdigest()}\n" in text
-    assert "\n# Source: someone\n" in text
-    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 0
-    output.write_text(text.replace("2", "3", 1))
-    assert make_saccade_prior.main([str(file), "--output", str(output), "--check"]) == 1
-    assert "differs" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("cell", [(64, 0), (-1, 63)])
-def test_cells_off_the_grid_are_refused(tmp_path, cell, capsys):
-    output = tmp_path / "prior.txt"
-    with pytest.raises(SystemExit) as caught:
-        make_saccade_prior.main([str(scanpaths(tmp_path, [(0, 0), cell])), "--output", str(output)])
-    assert caught.value.code == 2
-    assert "cells go from 1 to 4096" in capsys.readouterr().err
-    assert not output.exists()
 
 
 def test_other_files_are_refused(tmp_path):
-    for text in ("", "{}", '{"source": "a", "scanpaths": [{"grid64": ["1"]}]}'):
-        (tmp_path / "wrong.json").write_text(text)
-        with pytest.raises(SystemExit):
-            make_saccade_prior.main([str(tmp_path / "wrong.json"), "--output", str(tmp_path / "prior.txt")])
     (tmp_path / "short.txt").write_text("# nothing\n1 2\n3 4\n")
     with pytest.raises(ValueError, match="128 x 128"):
         saccade_prior.read(tmp_path / "short.txt")

@@ -12,13 +12,11 @@ import cv2
 import numpy as np
 import pytest
 import tiny_vgg
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import plain
-from agents.attention.models.vgg import VGGAgent
+from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
 from agents.stimuli import AttentionStimulus
 
@@ -120,22 +118,10 @@ def random_pictures(folder, seed, count):
     return found
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), window=st.integers(1, 60), most=st.integers(1, 40))
-def test_gbvs_on_five_hundred_random_pictures(agents, tmp_path_factory, seed, window, most):
-    """Fifty in each of ten examples."""
-    agent = agents("gbvs")
-    pictures = random_pictures(tmp_path_factory.mktemp("random"), seed, 50)
-    stimuli = [stimulus(agent, path, path, window=window, max_fixations=most) for path, _ in pictures]
-    for answer, (_, size) in zip(answers(agent, stimuli), pictures, strict=True):
-        assert answer["window"] == window
-        check(answer, size, hard=True)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_agent_on_random_pictures(agents, tmp_path, name):
     agent = agents(name)
-    pictures = random_pictures(tmp_path, 7, 4 if name in ("eccnet", "deepgaze3") else 12)
+    pictures = random_pictures(tmp_path, 7, 4 if name in ("eccnet", "deepgaze3") else 48 if name == "gbvs" else 8)
     target = pictures[0][0]
     stimuli = [stimulus(agent, path, target, window=15, max_fixations=10) for path, _ in pictures]
     for answer, (_, size) in zip(answers(agent, stimuli), pictures, strict=True):
@@ -147,8 +133,9 @@ def test_every_agent_on_the_examples(agents, name):
     agent = agents(name)
     rows = [json.loads(line) for line in (EXAMPLES / "search.jsonl").read_text(encoding="utf-8").splitlines()]
     pictures = [(EXAMPLES / row["image"], EXAMPLES / row["target_image"]) for row in rows]
-    stimuli = [stimulus(agent, *paths, max_fixations=15) for paths in pictures[: 3 if name == "deepgaze3" else None]]
-    for answer, (path, _) in zip(answers(agent, stimuli), pictures, strict=False):
+    pictures = pictures[: 2 if name in ("eccnet", "deepgaze3") else 4]
+    stimuli = [stimulus(agent, *paths, max_fixations=15) for paths in pictures]
+    for answer, (path, _) in zip(answers(agent, stimuli), pictures, strict=True):
         with PILImage.open(path) as image:
             check(answer, image.size, hard=name in HARD)
 

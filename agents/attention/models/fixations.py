@@ -1,0 +1,123 @@
+"""The fixations of a scanpath, and when it ends.
+
+The first fixation is the centre of the frame and is forced. A target is found when the window around a fixation
+overlaps any of its pixels; the forced fixation counts, and only the part of a target inside the frame counts. How the
+next fixation is chosen is not said here: see :mod:`agents.attention.models.inhibition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from agents.answers import ScanpathAnswer
+from agents.errors import AnswerError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Stop = Literal["target", "maximum", "exhausted"]
+Box = tuple[float, float, float, float]
+Pixel = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What one scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
+
+    ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
+    ``searching`` says whether not finding it is an answer.
+    """
+
+    frame: Pixel
+    window: int
+    maximum: int
+    target: Box | NDArray[np.bool_] | None = None
+    searching: bool = False
+
+    def finds(self, x: int, y: int) -> bool:
+        """Whether the window around a fixation overlaps the target."""
+        if self.target is None:
+            return False
+        reach = self.window // 2
+        left, right = max(x - reach, 0), min(x + reach + 1, self.frame[0])
+        top, bottom = max(y - reach, 0), min(y + reach + 1, self.frame[1])
+        if not isinstance(self.target, tuple):
+            return bool(self.target[top:bottom, left:right].any())
+        box_left, box_top, width, height = self.target
+        return box_left < right and left < box_left + width and box_top < bottom and top < box_top + height
+
+
+@dataclass(frozen=True, slots=True)
+class Scanpath:
+    """The fixations of one path, (x, y) in pixels of ``frame``, the forced one first.
+
+    ``found_at`` is the index in ``fixations`` of the one that found the target; ``found`` is None in free viewing and
+    where the position of the target is not known.
+    """
+
+    fixations: list[Pixel]
+    frame: Pixel
+    window: int
+    stop: Stop
+    found: bool | None
+    found_at: int | None
+
+    def answer(self, selection: str = "maximum") -> ScanpathAnswer:
+        """The answer that stands in a record; ``selection`` names the way in which fixations were chosen."""
+        return ScanpathAnswer(
+            fixations=[[x, y] for x, y in self.fixations],
+            frame=list(self.frame),
+            window=self.window,
+            stop=self.stop,
+            found=self.found,
+            found_at=self.found_at,
+            forced_first=True,
+            selection=selection,
+        )
+
+
+class Paths:
+    """The fixations of several plans so far, and why each path has ended. A subclass chooses the next ones.
+
+    ``fixations`` holds a list for each plan, which begins with the forced one; ``stops`` are None while a path goes on;
+    ``errors`` holds what ended a path without a result, by the plan's index.
+    """
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.plans = plans
+        self.fixations = [[(plan.frame[0] // 2, plan.frame[1] // 2)] for plan in plans]
+        self.stops: list[Stop | None] = [None] * len(plans)
+        self.errors: dict[int, AnswerError] = {}
+
+    def going(self) -> list[int]:
+        """The plans whose path goes on after its latest fixation; notes why the others ended."""
+        going = []
+        for index, (plan, path) in enumerate(zip(self.plans, self.fixations, strict=True)):
+            if self.stops[index] is not None or index in self.errors:
+                continue
+            if plan.finds(*path[-1]):
+                self.stops[index] = "target"
+            elif len(path) >= plan.maximum:
+                self.stops[index] = "maximum"
+            else:
+                going.append(index)
+        return going
+
+    def results(self) -> list[Scanpath | AnswerError]:
+        """One scanpath, or what was wrong with its map, for each plan; once all paths have ended."""
+        return [self.errors.get(index) or self._scanpath(index) for index in range(len(self.plans))]
+
+    def _scanpath(self, index: int) -> Scanpath:
+        plan, path, stop = self.plans[index], self.fixations[index], self.stops[index] or "exhausted"
+        found = stop == "target"
+        return Scanpath(
+            path, plan.frame, plan.window, stop, found if plan.searching else None, len(path) - 1 if found else None
+        )
+
+
+def cell_centre(cell: int, cells: int, side: int) -> int:
+    """The pixel that holds the centre of a cell, where ``cells`` of them lie along a side of ``side`` pixels."""
+    return (2 * cell + 1) * side // (2 * cells)

@@ -1,0 +1,53 @@
+"""Weights that bring a row of values to another length, to be multiplied with planes from either side.
+
+A plane [rows, columns] becomes ``weights_of_rows @ plane @ weights_of_columns.T``. No operator of torch makes these:
+its area means are over whole cells, and its cubic has a = -0.75.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+CPU = torch.device("cpu")
+
+
+@lru_cache(maxsize=64)
+def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor:
+    """Weights [length, source] in float64: each output is the mean over the stretch of inputs that it covers."""
+    ends = torch.arange(length + 1, dtype=torch.float64)[:, None] * (source / length)
+    start = torch.arange(source, dtype=torch.float64)
+    shares = (torch.minimum(start + 1, ends[1:]) - torch.maximum(start, ends[:-1])).clamp(min=0)
+    return (shares / shares.sum(1, keepdim=True)).to(device)
+
+
+@lru_cache(maxsize=64)
+def cubic_weights(
+    source: int, length: int, edge: Literal["repeated", "mirrored"] = "repeated", device: torch.device = CPU
+) -> Tensor:
+    """Weights [length, source] in float64 of Keys' cubic with a = -0.5, between the centres of pixels.
+
+    The kernel is as much wider as values become fewer (Matlab's imresize). ``edge`` says what lies beyond the ends:
+    the last value ("repeated"), or the values in reverse ("mirrored").
+    """
+    scale = length / source
+    narrow = min(scale, 1.0)
+    centre = (torch.arange(length, dtype=torch.float64)[:, None] + 0.5) / scale - 0.5
+    reach = int(2 / narrow) + 1
+    tap = centre.floor() + torch.arange(-reach, reach + 1)
+    distance = (tap - centre).abs() * narrow
+    near = (1.5 * distance - 2.5) * distance**2 + 1
+    far = ((2.5 - 0.5 * distance) * distance - 4) * distance + 2
+    weight = torch.where(distance <= 1, near, torch.where(distance < 2, far, 0.0))
+    index = tap.long()
+    if edge == "repeated":
+        index = index.clamp(0, source - 1)
+    else:
+        index = index % (2 * source)
+        index = torch.minimum(index, 2 * source - 1 - index)
+    weights = torch.zeros((length, source), dtype=torch.float64)
+    weights.scatter_add_(1, index, weight / weight.sum(1, keepdim=True))
+    return weights.to(device)

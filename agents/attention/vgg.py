@@ -1,0 +1,83 @@
+"""Base of the agents that look at the features of VGG16 (see :mod:`agents.attention.models.vgg`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict
+
+from agents import checkpoints
+from agents.attention.scanpath import ScanSettings
+from agents.contract import MIB
+from agents.errors import UnavailableError
+from agents.stimuli import Task
+from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+FILE = "vgg16-397923af.pth"  # torchvision's IMAGENET1K_V1, named without importing it
+
+
+class VGGSettings(ScanSettings, WeightsFileSettings):
+    """The weights of VGG16, and how maps are turned into fixations."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+V = TypeVar("V", bound=WeightsFileSettings)
+
+
+class VGGAgent(WeightsFileAgent[V]):
+    """``features`` is torchvision's ``vgg16().features`` on ``device``, in evaluation mode and fp32.
+
+    The classifier in the file is left out.
+    """
+
+    tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
+    licence = "BSD-3-Clause"
+    extra = "attention"
+    packages = ("torch", "torchvision")
+    memory = 2048 * MIB
+    device_memory = 4096 * MIB
+    batch_size = 8
+    features: nn.Sequential
+    device: torch.device
+
+    def published(self) -> Path:
+        return torch_hub_path(FILE)
+
+    def download(self, path: Path) -> None:
+        download_torchvision(path)
+
+    def load(self, device: str) -> None:
+        import torch
+        from torchvision.models import vgg16
+
+        if (lacking := self.missing()) is not None:
+            raise UnavailableError(lacking)
+        with torch.device("meta"):
+            features = vgg16(weights=None).features
+        features.to_empty(device="cpu")
+        self.give_weights(features, _read, ("classifier.",))
+        self.device = torch.device(device)
+        if self.device.type == "cuda":
+            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        features = features.eval().requires_grad_(False)
+        self.features = features.to(self.device, memory_format=torch.channels_last)
+
+    def provenance(self) -> dict[str, Any]:
+        import torch
+        import torchvision
+
+        return {**super().provenance(), "torchvision": torchvision.__version__, "torch": torch.__version__}
+
+    def close(self) -> None:
+        self.__dict__.pop("features", None)
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    """The weights in ``path`` by the names that they have in ``features``."""
+    return {name.removeprefix("features."): value for name, value in checkpoints.read_weights(path).items()}

@@ -21,9 +21,10 @@ from serving.conversations import policies
 from serving.conversations.conversation import Conversation, Rules, read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
-from serving.runs.eligibility import Kind, kind_of, named, task_of
+from serving.runs.eligibility import Kind, named, task_of
+from serving.runs.positions import Positions, id_key
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import FAILED, NONE, Done, Places, compact
+from serving.runs.resume_state import FAILED, NONE, ResumeState, compact
 from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import worker_process
@@ -45,7 +46,7 @@ class Generation:
     run: Run
     agents: Mapping[str, Agent[Any]]
     units: list[Unit] = field(init=False, default_factory=list)
-    places: Places = field(init=False)
+    positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
@@ -56,8 +57,8 @@ class Generation:
     def plan(self) -> int:
         """Find what is still to be answered; returns how much that is."""
         run, options = self.run, self.options
-        self.places = places = Places(run.index.key)
-        self.kinds = counts = self._count_kinds()
+        self.positions = Positions(run.index.key)
+        self.kinds = counts = run.index.count_kinds(options.limit)
         problems = []
         for name in options.agents:
             members = catalogue.pair(name)
@@ -69,7 +70,7 @@ class Generation:
             )
             path = run.records(name)
             repair_tail(path)
-            done = Done.read(path, places, options.samples, header.digest)
+            done = ResumeState.read(path, self.positions, options.samples, header.digest)
             unit = Unit(name, members, about, header, done)
             unit.total = sum(number for kind, number in counts.items() if unit.answers(kind)) * options.samples
             if not unit.total:
@@ -87,10 +88,6 @@ class Generation:
         if problems:
             raise InputError("these agents have nothing to answer", problems)
         return sum(self._left(unit) for unit in self.units)
-
-    def _count_kinds(self) -> Counter[Kind]:
-        rows = self.run.rows() if self.options.limit is None else islice(self.run.rows(), self.options.limit)
-        return Counter(kind_of(orjson.loads(row)) for row in rows)
 
     def _left(self, unit: Unit) -> int:
         """How many answers are still to be made."""
@@ -212,15 +209,17 @@ class Generation:
     def _todo(self, unit: Unit) -> Iterator[tuple[int, str, bytes, int]]:
         """(place, id, row, sample) of everything that the unit has still to answer."""
         state, retry = unit.done.state, self.options.retry_failed
+        eligible = self.run.index.of_kinds(unit.answers)
         for place, row in enumerate(islice(self.run.rows(), self.options.limit)):
+            if not eligible[place]:
+                continue
             values = state[place].tolist()
             if NONE not in values and not (retry and FAILED in values):
                 continue
             open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
-            head = orjson.loads(row)
-            if unit.answers(kind_of(head)):
-                for sample in open_samples:
-                    yield place, head["id"], row, sample
+            stimulus = orjson.loads(row)["id"]
+            for sample in open_samples:
+                yield place, stimulus, row, sample
 
     async def _answer(self, unit: Unit) -> None:
         seed = self.run.meta["seed"]
@@ -267,8 +266,8 @@ class Generation:
         state = unit.done.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
-            [place] = self.places.find([stimulus])
-            return place >= 0 and sample < state.shape[1] and state[place, sample] in (NONE, FAILED)
+            [position] = self.positions.find([id_key(stimulus)])
+            return position >= 0 and sample < state.shape[1] and state[position, sample] in (NONE, FAILED)
 
         said = read_journal(journal, unfinished)
         await self._write_invalid(unit)
@@ -323,7 +322,7 @@ class Generation:
         for unit in self.units:
             finished = counts[unit.name].total() >= unit.total
             if finished and (unit.done.duplicates or unit.again):
-                compact(self.run.records(unit.name), self.places, unit.done.state.shape[1])
+                compact(self.run.records(unit.name), self.positions, unit.done.state.shape[1])
             whole = self.options.limit is None and self.options.samples >= self.run.meta["agents"][unit.name]["samples"]
             if unit.is_pair and finished and whole:
                 self.run.journal(unit.name).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from agents.catalogue import Entry
 from agents.errors import AgentStoppedError
 from serving.runs.eligibility import Kind, is_asked
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import Done
+from serving.runs.resume_state import ResumeState
 from serving.scheduling.placement import Device
 
 
@@ -47,7 +47,7 @@ class Unit:
     members: tuple[str, ...]
     about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
     header: RecordHeader
-    done: Done
+    done: ResumeState
     total: int = 0
     error: AgentStoppedError | None = None
 

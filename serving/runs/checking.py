@@ -23,6 +23,7 @@ from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus, Stimulus
+from serving.runs.positions import id_key
 from serving.runs.row_problems import MODELS
 from serving.runs.stimulus_set import Row, read_rows
 
@@ -54,11 +55,6 @@ class CheckResult:
     problems: list[Problem] = field(default_factory=list)
     tasks: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-
-
-def id_key(id: str) -> int:
-    """The 64-bit hash that stands for an id: the first 8 bytes of SHA-256, big endian."""
-    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
 
 
 def check_set(

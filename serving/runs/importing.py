@@ -35,11 +35,11 @@ from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
-from serving.runs.reader import RUN_SCHEMA, RunFolder
+from serving.runs.reader import RunFolder
 from serving.runs.record_lines import now
 from serving.runs.records import validate
+from serving.runs.schemas import IMPORT, RUN, mismatch
 
-SCHEMA = "turinglike.import/1"
 FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
 # pictures: at 4 of 5 they agree on 30 in a row once in 800 times (0.8^30), on ten in a row every tenth time.
@@ -75,7 +75,7 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
         before = _load_about(out / "import.json")
         rows = {kind: _merged(folder, kind, before, sources) for kind in FILES}
         copies = _copies(rows["published"])
-        about = {"schema": SCHEMA, "run": folder.meta["run"], "sources": _listed(before, sources), "copies": copies}
+        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": _listed(before, sources), "copies": copies}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -105,7 +105,7 @@ def _open_run(out: Path, sources: Sequence[Source]) -> RunFolder:
     """The run folder; a new one gets a ``run.json`` that says that it holds imports only."""
     if not (out / "run.json").exists():
         meta = {
-            "schema": RUN_SCHEMA,
+            "schema": RUN,
             # The same files make the same records in any folder.
             "run": min(source.sha256 for source in sources)[:12],
             "created": now(),
@@ -128,8 +128,12 @@ def _load_about(path: Path) -> list[dict[str, Any]]:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    if not isinstance(about, dict) or about.get("schema") != SCHEMA or not isinstance(about.get("sources"), list):
-        raise InputError(f"{path} is not of this version ({SCHEMA})")
+    if (
+        not isinstance(about, dict)
+        or mismatch(about.get("schema"), IMPORT)
+        or not isinstance(about.get("sources"), list)
+    ):
+        raise InputError(f"{path} is not of this version ({IMPORT})")
     return list(about["sources"])
 
 

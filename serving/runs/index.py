@@ -1,7 +1,8 @@
-"""The index of a run's stimuli: 24 bytes a row, beside ``stimuli.jsonl``.
+"""The index of a run's stimuli: 25 bytes a row, beside ``stimuli.jsonl``.
 
 Hashes of the id, of the content (canonical row and image bytes) and of the image files' size and time: with them a
-resumed run sees what has changed without reading any image again.
+resumed run sees what has changed without reading any image again. And each row's kind, so that no row needs to be
+decoded to know who answers it.
 """
 
 from __future__ import annotations
@@ -9,43 +10,56 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import BinaryIO
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from agents.errors import IdentityError, InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set
+from serving.runs.eligibility import Kind, kind_of
+from serving.runs.positions import Keys, Positions, first_of_each
+from serving.runs.schemas import INDEX
 from serving.runs.stimulus_set import Row
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 NAMED = 10  # how many changed stimuli a message names
 TOLD = 10_000  # invalid rows whose reasons are kept
 UNTOLD = ("invalid_stimulus", "the set has too many problems to tell each: see `turinglike check`")
-MAGIC = b"turinglike.index/2\n"
-Reasons = dict[int, tuple[str, str]]  # place in stimuli.jsonl -> why the row is invalid: (code, message)
+Reasons = dict[int, tuple[str, str]]  # position in stimuli.jsonl -> why the row is invalid: (code, message)
 
 
 @dataclass(slots=True)
 class Index:
     """Per stimulus, in the order of ``stimuli.jsonl``: hashes of the id, of the content (0 where the row or an image
-    could not be read) and of the image files' size and time (0 without images), 64 bits each."""
+    could not be read) and of the image files' size and time (0 without images), 64 bits each; and the kind's place in
+    ``kinds``."""
 
-    key: NDArray[np.uint64]
-    content: NDArray[np.uint64]
-    signature: NDArray[np.uint64]
+    key: Keys
+    content: Keys
+    signature: Keys
+    kind: NDArray[np.uint8]
+    kinds: list[Kind]
+
+    def count_kinds(self, limit: int | None = None) -> Counter[Kind]:
+        """How many of the first ``limit`` stimuli are of each kind."""
+        numbers = np.bincount(self.kind[:limit], minlength=len(self.kinds)).tolist()
+        return Counter({kind: number for kind, number in zip(self.kinds, numbers, strict=True) if number})
+
+    def of_kinds(self, chosen: Callable[[Kind], bool]) -> NDArray[np.bool_]:
+        """Which stimuli are of a chosen kind."""
+        return np.isin(self.kind, [at for at, kind in enumerate(self.kinds) if chosen(kind)])
 
     @property
     def sha256(self) -> str:
         """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
-        import numpy as np
-
-        order = _order(self.key)
+        order = np.argsort(self.key, kind="stable").astype(np.int32)
         digest = hashlib.sha256()
         for start in range(0, len(order), 65536):
             rows = order[start : start + 65536]
@@ -55,28 +69,45 @@ class Index:
     def save(self, path: Path, source: Path) -> None:
         """Write beside ``source`` (stimuli.jsonl), whose size tells whether the two belong together."""
         with replacing(path) as file:
-            file.write(MAGIC + orjson.dumps([len(self.key), source.stat().st_size]) + b"\n")
-            for part in (self.key, self.content, self.signature):
+            file.write(INDEX + orjson.dumps([len(self.key), source.stat().st_size, self.kinds]) + b"\n")
+            for part in (self.key, self.content, self.signature, self.kind):
                 file.write(part.tobytes())
 
     @classmethod
     def load(cls, path: Path, source: Path) -> Index | None:
         """The index of ``source``, or None if there is none that belongs to it."""
-        import numpy as np
-
         try:
             with path.open("rb") as file:
-                if file.readline() != MAGIC:
+                if file.readline() != INDEX:
                     return None
-                count, size = orjson.loads(file.readline())
+                count, size, kinds = orjson.loads(file.readline())
                 if size != source.stat().st_size:
                     return None
-                words = np.fromfile(file, dtype=np.uint64, count=3 * count)
+                hashes = np.fromfile(file, dtype=np.uint64, count=3 * count).reshape(3, count)
+                kind = np.fromfile(file, dtype=np.uint8, count=count)
+                if len(kind) != count or kind.max(initial=0) >= len(kinds):
+                    return None
+                return cls(hashes[0], hashes[1], hashes[2], kind, [(task, mode) for task, mode in kinds])
         except (OSError, ValueError, TypeError):
             return None
-        if len(words) != 3 * count:
-            return None
-        return cls(words[:count], words[count : 2 * count], words[2 * count :])
+
+    def carry_over(self, folder: Path, old: Index) -> None:
+        """See that this set, which is about to take the place of ``old`` in ``folder``, holds every row of it
+        unchanged. Raises IdentityError for missing or changed stimuli.
+
+        A row that cannot be read now keeps what is known of it: it must be the same when it can be read again.
+        """
+        position = Positions(self.key).find(old.key)
+        missing = position < 0
+        content = self.content[position]
+        changed = ~missing & (old.content != 0) & (content != 0) & (content != old.content)
+        if missing.any() or changed.any():
+            raise IdentityError(
+                f"{folder} was made from another set; choose another --out", _name_changes(folder, missing, changed)
+            )
+        unread = content == 0
+        self.content[position[unread]] = old.content[unread]
+        self.signature[position[unread]] = old.signature[unread]
 
 
 class Builder:
@@ -84,11 +115,12 @@ class Builder:
 
     def __init__(self, rows: BinaryIO, known: Index | None) -> None:
         self.rows = rows
-        self.key, self.content, self.signature = array("Q"), array("Q"), array("Q")
+        self.key, self.content, self.signature, self.kind = array("Q"), array("Q"), array("Q"), array("B")
+        self.kinds: dict[Kind, int] = {}
         self.invalid: Reasons = {}
         self.skipped = 0
         self._known = known
-        self._order: NDArray[np.int32] | None = None
+        self._positions = None if known is None else Positions(known.key)
 
     def add(self, row: Row, content: bytes | None, signature: int) -> None:
         """Take one row, in file order."""
@@ -101,58 +133,42 @@ class Builder:
         self.key.append(row.key)
         self.content.append(0 if content is None else int.from_bytes(content[:8], "big") or 1)
         self.signature.append(signature)
-        self.rows.write((row.canonical or row.raw) + b"\n")
+        line = row.canonical or row.raw
+        self.kind.append(self.kinds.setdefault(kind_of(orjson.loads(line)), len(self.kinds)))
+        self.rows.write(line + b"\n")
 
     def known(self, key: int, signature: int) -> bytes | None:
         """The content digest of a row whose files have the same size and time as when they were last read."""
-        import numpy as np
-
         index = self._known
-        if index is None or not len(index.key) or not signature:
+        if index is None or self._positions is None or not signature:
             return None
-        if self._order is None:
-            self._order = _order(index.key)
-        place = int(np.searchsorted(index.key, np.uint64(key), sorter=self._order))
-        if place == len(self._order):
-            return None
-        found = self._order[place]
-        if int(index.key[found]) != key or int(index.signature[found]) != signature or not index.content[found]:
+        [found] = self._positions.find([key])
+        if found < 0 or int(index.signature[found]) != signature or not index.content[found]:
             return None
         return int(index.content[found]).to_bytes(8, "big")
 
     def index(self) -> Index:
         """The index of the rows so far; the builder takes no more."""
-        import numpy as np
-
-        self._order = self._known = None
-        return Index(*(np.frombuffer(part, dtype=np.uint64) for part in (self.key, self.content, self.signature)))
-
-
-def _order(keys: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """The places that sort ``keys``."""
-    import numpy as np
-
-    return np.argsort(keys, kind="stable").astype(np.int32)
+        self._known = self._positions = None
+        key, content, signature = (
+            np.frombuffer(part, dtype=np.uint64) for part in (self.key, self.content, self.signature)
+        )
+        return Index(key, content, signature, np.frombuffer(self.kind, dtype=np.uint8), list(self.kinds))
 
 
 def without_repeats(path: Path, repeating: Builder) -> Builder:
     """Leave out every row whose id stands in an earlier one: it could not have a record of its own."""
-    import numpy as np
-
-    _, firsts = np.unique(np.frombuffer(repeating.key, dtype=np.uint64), return_index=True)
-    keep = np.zeros(len(repeating.key), dtype=bool)
-    keep[firsts] = True
+    keep = first_of_each(repeating.key)
     with replacing(path) as rows, path.open("rb") as before:
         builder = Builder(rows, None)
         builder.skipped = repeating.skipped + int((~keep).sum())
-        for at, line in enumerate(before):
-            if keep[at]:
-                if at in repeating.invalid:
-                    builder.invalid[len(builder.key)] = repeating.invalid[at]
-                builder.key.append(repeating.key[at])
-                builder.content.append(repeating.content[at])
-                builder.signature.append(repeating.signature[at])
-                rows.write(line)
+        builder.kinds = repeating.kinds
+        for at in np.flatnonzero(keep).tolist():
+            if at in repeating.invalid:
+                builder.invalid[len(builder.key)] = repeating.invalid[at]
+            for name in ("key", "content", "signature", "kind"):
+                getattr(builder, name).append(getattr(repeating, name)[at])
+        rows.writelines(compress(before, keep))
     return builder
 
 
@@ -174,78 +190,6 @@ def rebuild(folder: Path, root: Path) -> Index:
         builder = Builder(nowhere, None)
         check_set(source, root=root, hash_images=True, on_row=builder.add)
     return builder.index()
-
-
-def merge(folder: Path, old: Index, new: Index, invalid: Reasons) -> tuple[Index, Reasons]:
-    """Keep the old rows' places, add new rows at the end. Raises IdentityError for missing or changed stimuli.
-
-    A row that cannot be read now keeps what is known of it: it must be the same when it can be read again.
-    """
-    import numpy as np
-
-    if np.array_equal(old.key, new.key):
-        found: Any = slice(None)
-        missing = np.zeros(len(old.key), dtype=bool)
-        place: NDArray[np.int32] | None = None
-        fresh = missing
-    else:
-        found, missing, place, fresh = _match(old, new)
-    content = new.content[found]
-    changed = ~missing & (old.content != 0) & (content != 0) & (content != old.content)
-    if missing.any() or changed.any():
-        raise IdentityError(
-            f"{folder} was made from another set; choose another --out", _name_changes(folder, missing, changed)
-        )
-    mended = np.flatnonzero((old.content == 0) & (content != 0))
-    if len(mended) or fresh.any():
-        _merge_rows(folder, mended, fresh, place)
-    index = Index(
-        np.concatenate([old.key, new.key[fresh]]),
-        np.concatenate([np.where(content != 0, content, old.content), new.content[fresh]]),
-        np.concatenate([np.where(content != 0, new.signature[found], old.signature), new.signature[fresh]]),
-    )
-    return index, invalid if place is None else {int(place[at]): reason for at, reason in invalid.items()}
-
-
-def _match(old: Index, new: Index) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_]]:
-    """(place in ``new`` of each old row, which old rows are missing, place in the merged set of each new row, which
-    new rows are fresh)."""
-    import numpy as np
-
-    order = _order(new.key)
-    at = np.searchsorted(new.key, old.key, sorter=order).astype(np.int32)
-    at[at == len(order)] = 0
-    found = order[at]
-    del order, at
-    missing = new.key[found] != old.key
-    fresh = np.ones(len(new.key), dtype=bool)
-    fresh[found[~missing]] = False
-    place = np.empty(len(new.key), dtype=np.int32)
-    place[found] = np.arange(len(old.key), dtype=np.int32)
-    place[fresh] = np.arange(len(old.key), len(old.key) + int(fresh.sum()), dtype=np.int32)
-    return found, missing, place, fresh
-
-
-def _merge_rows(
-    folder: Path, mended: NDArray[np.intp], fresh: NDArray[np.bool_], place: NDArray[np.int32] | None
-) -> None:
-    """Write ``stimuli.jsonl`` anew: old rows in their places, those that can be read now as they are now, then the
-    fresh ones."""
-    wanted = set(mended.tolist())
-    with (folder / "stimuli.new").open("rb") as rows:
-        better = {
-            at: line
-            for number, line in enumerate(rows if wanted else ())
-            if (at := number if place is None else int(place[number])) in wanted
-        }
-        rows.seek(0)
-        with replacing(folder / "stimuli.jsonl") as merged:
-            with (folder / "stimuli.jsonl").open("rb") as before:
-                for number, line in enumerate(before):
-                    merged.write(better.get(number, line))
-            for number, line in enumerate(rows):
-                if fresh[number]:
-                    merged.write(line)
 
 
 def _name_changes(folder: Path, missing: NDArray[np.bool_], changed: NDArray[np.bool_]) -> list[Problem]:

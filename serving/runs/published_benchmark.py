@@ -16,7 +16,7 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.errors import InputError, Problem
 from agents.stimuli import TASKS, Task
 from serving.runs.display_text import count
-from serving.runs.records import SCHEMA
+from serving.runs.schemas import RECORD
 
 SHORT: dict[str, Task] = {
     "caption": "image_captioning",
@@ -84,7 +84,7 @@ class Source:
         """The answers as records, in file order; samples are left at 0."""
         for answer in self.answers:
             yield {
-                "schema": SCHEMA,
+                "schema": RECORD,
                 "run": run,
                 "task": self.task,
                 "stimulus": answer.stimulus,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from serving.runs.schemas import RECORD
 from serving.scheduling.request import AgentRequest
-
-SCHEMA = "turinglike.record/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class RecordHeader:
         """The request's record: one line of JSON with its newline."""
         return orjson.dumps(
             {
-                "schema": SCHEMA,
+                "schema": RECORD,
                 "run": self.run,
                 "task": task,
                 "stimulus": request.stimulus,

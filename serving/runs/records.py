@@ -7,7 +7,8 @@ for readers in other languages and is kept in ``docs/record.schema.json``.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -15,9 +16,7 @@ from pydantic_core import PydanticCustomError
 from agents.answers import BY_TASK, TurnAnswer
 from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, Task
-
-SCHEMA = "turinglike.record/1"
-OLD_SCHEMA = "understudy.record/1"  # the name of the same record before the project was renamed
+from serving.runs import schemas
 
 Kind = Literal["machine", "human", "published", "control"]
 Status = Literal["ok", "rejected", "failed"]
@@ -30,11 +29,11 @@ Timestamp = Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\
 Name = Annotated[str, StringConstraints(min_length=1)]
 
 
-class _Part(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class RecordedVerdict(_Part):
+class RecordedVerdict(_Strict):
     """What one filter found in an attempt."""
 
     filter: str
@@ -42,7 +41,7 @@ class RecordedVerdict(_Part):
     found: str
 
 
-class Attempt(_Part):
+class Attempt(_Strict):
     """An attempt at an answer, or at one turn of a conversation (then ``turn`` is its number), about which filters had
     something to say: a rejected one, or an accepted one in which they only noted something (no verdict rejects)."""
 
@@ -54,14 +53,14 @@ class Attempt(_Part):
     verdicts: list[RecordedVerdict]
 
 
-class Failure(_Part):
+class Failure(_Strict):
     """Why there is no answer: ``code`` for programs, ``message`` for people."""
 
     code: Name
     message: str
 
 
-class Provenance(_Part):
+class Provenance(_Strict):
     """What made the answer. ``digest`` stands for settings and checkpoint, which ``run.json`` spells out; for imported
     answers it is the SHA-256 of the file they came from, which ``import.json`` names."""
 
@@ -70,7 +69,7 @@ class Provenance(_Part):
     revision: str | None
 
 
-class Timing(_Part):
+class Timing(_Strict):
     """Seconds spent in the queue, in preparation, and in the model."""
 
     waiting: Seconds
@@ -78,7 +77,7 @@ class Timing(_Part):
     responding: Seconds
 
 
-class Where(_Part):
+class Where(_Strict):
     """The worker that answered and the size of the batch that the answer was part of."""
 
     host: str
@@ -86,7 +85,7 @@ class Where(_Part):
     batch_size: Annotated[int, Field(ge=1)]
 
 
-class Record(_Part):
+class Record(_Strict):
     """One record.
 
     ``raw`` is what the agent said before anything was cleaned. ``attempts`` are those about which filters had
@@ -94,7 +93,7 @@ class Record(_Part):
     creation: nobody recorded them.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=SCHEMA)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=schemas.RECORD)
 
     schema_: Annotated[Literal["turinglike.record/1", "understudy.record/1"], Field(alias="schema")]
     run: RunId
@@ -133,6 +132,10 @@ class Record(_Part):
 
 
 KEYS: tuple[str, ...] = tuple(field.alias or name for name, field in Record.model_fields.items())
+_KEY_SET = frozenset(KEYS)
+_SCHEMAS = schemas.names(schemas.RECORD)
+_STATUSES = get_args(Status)
+_OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
@@ -164,11 +167,49 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
     return []
 
 
+def structural_fault(row: Any) -> str | None:
+    """What readers could not bear in ``row`` (parsed JSON), or None.
+
+    It sees to the keys and to the types of those that readers look into, at a fiftieth of the cost of
+    :func:`problems`.
+    """
+    if not isinstance(row, dict):
+        return "not a JSON object"
+    if row.get("schema") not in _SCHEMAS:
+        return f"not a record: {schemas.mismatch(row.get('schema'), schemas.RECORD)}"
+    if row.keys() != _KEY_SET:
+        return f"not a record: {', '.join(sorted(_KEY_SET ^ row.keys()))} lack or are unknown"
+    good = (
+        isinstance(row["task"], str)
+        and isinstance(row["stimulus"], str)
+        and isinstance(row["agent"], str)
+        and type(row["sample"]) is int
+        and 0 <= row["sample"] < 2**53
+        and row["status"] in _STATUSES
+        and isinstance(row["answer"], _OBJECT_OR_NONE)
+        and isinstance(row["error"], _OBJECT_OR_NONE)
+        and isinstance(row["provenance"], dict)
+        and isinstance(row["attempts"], list)
+        and (not row["attempts"] or all(_is_attempt(attempt) for attempt in row["attempts"]))
+    )
+    return None if good else "not a record: a key, the status, answer, error or attempts have a wrong type"
+
+
+def _is_attempt(attempt: Any) -> bool:
+    verdicts = attempt.get("verdicts") if isinstance(attempt, dict) else None
+    return isinstance(verdicts, list) and all(
+        isinstance(verdict, dict)
+        and verdict.keys() >= RecordedVerdict.model_fields.keys()
+        and isinstance(verdict["filter"], str)
+        for verdict in verdicts
+    )
+
+
 def validate(row: Any, where: str = "record", line: int | None = None) -> None:
     """Raise InputError with every problem unless ``row`` (parsed JSON) is a record."""
     found = problems(row, where, line)
     if found:
-        raise InputError(f"{where}: not a record of {SCHEMA}: {found[0]}", found)
+        raise InputError(f"{where}: not a record of {schemas.RECORD}: {found[0]}", found)
 
 
 def json_schema() -> dict[str, Any]:

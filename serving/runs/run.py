@@ -21,19 +21,19 @@ from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem
 from agents.tasks import MODES
-from serving.runs.atomic_files import replacing, write_json
+from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
-from serving.runs.index import Builder, Index, Reasons, merge, rebuild, without_repeats
+from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
 from serving.runs.record_lines import now
+from serving.runs.run_json import read_run_json
+from serving.runs.schemas import RUN
 
-SCHEMA = "turinglike.run/1"
-OLD_SCHEMA = "understudy.run/1"  # the same, before the project was renamed
 LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
 
 
 @dataclass(slots=True)
 class Run:
-    """An open run folder. ``invalid`` maps places in ``stimuli.jsonl`` to (code, message)."""
+    """An open run folder. ``invalid`` maps positions in ``stimuli.jsonl`` to (code, message)."""
 
     folder: Path
     meta: dict[str, Any]
@@ -134,19 +134,21 @@ def open_run(
         return run
     try:
         builder, problems = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
-        index, invalid = builder.index(), builder.invalid
+        index = builder.index()
         if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
-            old = rebuild(folder, Path(meta["set"]["root"]))
-        if old is None:
-            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
-        else:
-            index, invalid = merge(folder, old, index, invalid)
+            old = rebuild(folder, Path(meta["set"].get("root") or source.parent))
+        if old is not None:
+            index.carry_over(folder, old)
+        # An index must never stand beside rows in another order, whenever the process is killed.
+        (folder / "stimuli.index").unlink(missing_ok=True)
+        sync_folder(folder)
+        (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
     finally:
         (folder / "stimuli.new").unlink(missing_ok=True)
     index.save(folder / "stimuli.index", folder / "stimuli.jsonl")
     if meta is None:
         meta = {
-            "schema": SCHEMA,
+            "schema": RUN,
             "run": secrets.token_hex(6),
             "created": now(),
             "turinglike": agents.__version__,
@@ -165,7 +167,7 @@ def open_run(
         "file_sha256": [file_sha256, task] if unchanging and file_sha256 else None,
     }
     _note_agents(folder, meta, described, samples)
-    run = Run(folder, meta, index, invalid, builder.skipped)
+    run = Run(folder, meta, index, builder.invalid, builder.skipped)
     run.save()
     return run
 
@@ -175,8 +177,8 @@ def _is_checked(known: Mapping[str, Any], index: Index, file: list[str | None]) 
     return (
         known.get("file_sha256") is not None
         and known["file_sha256"] == file
-        and known["count"] == len(index.key)
-        and known["sha256"] == index.sha256
+        and known.get("count") == len(index.key)
+        and known.get("sha256") == index.sha256
     )
 
 
@@ -208,33 +210,19 @@ def _check_into(
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:
     """``run.json``; None for a folder in which no run has begun. Raises InputError if it cannot be trusted."""
-    path = folder / "run.json"
-    try:
-        meta = orjson.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not (folder / "run.json").exists():
         orphans = [file.name for file in sorted((folder / "records").glob("*.jsonl")) if file.stat().st_size]
         if orphans:
             raise InputError(
                 f"{folder} has records ({', '.join(orphans[:3])}) but no run.json that says what made them; "
                 "choose another --out"
-            ) from None
+            )
         return None
-    except (orjson.JSONDecodeError, OSError) as error:
-        raise InputError(f"{path} is damaged ({error}); choose another --out") from None
-    if not isinstance(meta, dict) or meta.get("schema") not in (SCHEMA, OLD_SCHEMA):
-        raise InputError(f"{path} is not of this version ({SCHEMA}); choose another --out")
-    if meta.get("imports_only"):  # a folder of imported answers has no set and no seed yet
-        return None
-    whole = isinstance(meta.get("run"), str) and isinstance(meta.get("set"), dict)
-    numbers = all(isinstance(meta.get(key), int) for key in ("seed", "samples"))
-    begun = meta.get("agents")
-    if not (whole and numbers and isinstance(begun, dict) and all(_is_agent(about) for about in begun.values())):
-        raise InputError(f"{path} is damaged: it lacks what a run needs; choose another --out")
-    return meta
-
-
-def _is_agent(about: Any) -> bool:
-    return isinstance(about, dict) and isinstance(about.get("digest"), str) and isinstance(about.get("settings"), dict)
+    try:
+        meta = read_run_json(folder)
+    except InputError as error:
+        raise InputError(f"{error}; choose another --out") from None
+    return None if meta.get("imports_only") else meta  # a folder of imports has no set and no seed yet
 
 
 def _has_begun(folder: Path, name: str) -> bool:

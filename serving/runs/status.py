@@ -5,20 +5,26 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
 
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
-from serving.runs.hash_join import any_twice, common, covered, ordered
+from serving.runs.positions import Positions, joint_key
 from serving.runs.reader import Damage, RunFolder
 
 SHOWN = 200  # characters of a message or of a rejected text
 SHORTEST = 2.0  # seconds between the first and the last record before they say anything of a rate
+STATUSES = ("ok", "rejected", "failed")
 
 
 def status(path: Path | str) -> dict[str, Any]:
@@ -45,49 +51,45 @@ def status(path: Path | str) -> dict[str, Any]:
     """
     folder = RunFolder(path)
     meta = folder.meta
-    kinds = _stimuli_by_kind(folder)
-    stimuli = _by_task(kinds)
+    stimuli = _Stimuli.read(folder)
     agents: dict[str, Any] = {}
-    answered: dict[str, dict[str, array[int]]] = {}
-    names = list(dict.fromkeys([*meta["agents"], *folder.agents()]))
-    recorded = set(folder.agents())
-    for name in names:
+    complete: dict[str, dict[str, NDArray[np.bool_]]] = {}  # task -> agent -> stimuli ok in every sample
+    recorded = folder.agents()
+    for name in dict.fromkeys([*meta["agents"], *recorded]):
         entry = meta["agents"].get(name, {})
-        tasks: list[str] = entry.get("task", [])
-        its = {kind: hashes for kind, hashes in kinds.items() if is_asked(entry, kind)}
-        asked = {task: stimuli[task] for task, _ in its}
-        if sum(map(len, asked.values())) != sum(map(len, its.values())):  # of a task not all
-            asked = _by_task(its)
-        samples: int = entry.get("samples", meta.get("samples", 1))
-        tally = _tally(folder, name) if name in recorded else _Tally()
+        samples: int = entry.get("samples", meta["samples"])
+        eligible = stimuli.of_agent(entry)
+        tally = _Tally()
+        if name in recorded:
+            tally.add(folder.latest(name, tally.damage))
+        within, full = tally.coverage(stimuli, eligible, samples)
+        expected = samples * int(eligible.sum())
         agents[name] = {
             "kind": entry.get("kind") or tally.kind,
-            "task": tasks or sorted(tally.tasks),
+            "task": entry.get("task") or sorted(tally.tasks),
             **tally.report(),
-            "expected": samples * sum(len(hashes) for hashes in asked.values()),
+            "expected": expected,
+            "unanswered": expected - within,
+            "outside": tally.statuses.total() - within,
         }
-        within = 0
-        for task, hashes in asked.items():
-            known, full = tally.coverage(hashes, samples)
-            within += known
-            answered.setdefault(task, {})[name] = full
-        agents[name]["unanswered"] = agents[name]["expected"] - within
-        agents[name]["outside"] = sum(tally.statuses.values()) - within
+        for task in stimuli.tasks_among(eligible):
+            complete.setdefault(task, {})[name] = full & stimuli.of_task(task)
     imports = {name: _imported(folder, name) for name in folder.imports()}
+    counts = {task: int(stimuli.of_task(task).sum()) for task in stimuli.tasks()}
     return {
         "path": str(folder.path),
         "run": meta["run"],
-        "seed": meta.get("seed"),
-        "samples": meta.get("samples"),
+        "seed": meta["seed"],
+        "samples": meta["samples"],
         "created": meta.get("created"),
         "turinglike": meta.get("turinglike"),
-        "stimuli": {task: len(hashes) for task, hashes in stimuli.items()},
+        "stimuli": counts,
         "agents": agents,
         "answered_by_all": {
-            task: {"agents": list(by_agent), "stimuli": common(list(by_agent.values()))}
-            for task, by_agent in answered.items()
+            task: {"agents": list(by_agent), "stimuli": int(np.logical_and.reduce(list(by_agent.values())).sum())}
+            for task, by_agent in complete.items()
         },
-        "answered_by_none": {task: len(hashes) for task, hashes in stimuli.items() if task not in answered},
+        "answered_by_none": {task: number for task, number in counts.items() if task not in complete},
         "imports": imports,
         "complete": not any(agent["failed"] or agent["unanswered"] for agent in agents.values())
         and not any(item["damaged"] for item in [*agents.values(), *imports.values()]),
@@ -100,59 +102,88 @@ def print_status(path: Path | str, json: bool = False) -> int:
     if json:
         sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
+        _print(found)
     return 0 if found["complete"] else 1
 
 
-class _Tally:
-    """Counts over one agent's records. Memory: 24 bytes per record, for the hashes of keys and stimuli."""
+@dataclass(slots=True)
+class _Stimuli:
+    """The stimuli of a set by position: the key of (task, id), and the kind as an index into ``kinds``. A row that
+    was so invalid that it has neither task nor id is left out."""
 
-    def __init__(self) -> None:
-        self.statuses: Counter[str] = Counter()
-        self.kind: str | None = None
-        self.tasks: set[str] = set()
-        self.rejected_attempts = 0
-        self.all_rejected = 0  # records that have no further attempt beside the rejected ones
-        self.failures: dict[str, dict[str, Any]] = {}
-        self.rejections: dict[str, dict[str, Any]] = {}
-        self.first: str | None = None
-        self.last: str | None = None
-        self.keys = array("q")
-        self.stimuli = array("q")
-        self.samples = array("q")
-        self.ok = bytearray()
-        self.damage = Damage()
+    positions: Positions
+    kind: NDArray[np.uint16]
+    kinds: list[Kind]
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> _Stimuli:
+        keys, kind, kinds = array("Q"), array("H"), dict[Kind, int]()
+        for _, row in folder.stimuli():
+            task, name = row.get("task"), row.get("id")
+            if isinstance(task, str) and isinstance(name, str):
+                keys.append(joint_key(task, name))
+                kind.append(kinds.setdefault(kind_of(row), len(kinds)))
+        return cls(Positions(keys), np.array(kind, dtype=np.uint16), list(kinds))
+
+    def tasks(self) -> list[str]:
+        """The tasks of the set, in the order in which they come."""
+        return list(dict.fromkeys(task for task, _ in self.kinds))
+
+    def of_task(self, task: str) -> NDArray[np.bool_]:
+        """Which stimuli are of a task."""
+        return np.isin(self.kind, [at for at, kind in enumerate(self.kinds) if kind[0] == task])
+
+    def of_agent(self, entry: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Which stimuli the agent of an entry of ``run.json`` is asked."""
+        return np.isin(self.kind, [at for at, kind in enumerate(self.kinds) if is_asked(entry, kind)])
+
+    def tasks_among(self, chosen: NDArray[np.bool_]) -> list[str]:
+        """The tasks of the chosen stimuli."""
+        return [task for task in self.tasks() if (self.of_task(task) & chosen).any()]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts over one agent's records. Memory: 17 bytes per record."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    kind: str | None = None
+    tasks: set[str] = field(default_factory=set)
+    rejected_attempts: int = 0
+    all_rejected: int = 0  # records that have no further attempt beside the rejected ones
+    failures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rejections: dict[str, dict[str, Any]] = field(default_factory=dict)
+    first: str | None = None
+    last: str | None = None
+    keys: array[int] = field(default_factory=lambda: array("Q"))
+    samples: array[int] = field(default_factory=lambda: array("q"))
+    ok: bytearray = field(default_factory=bytearray)
+    damage: Damage = field(default_factory=Damage)
 
     def add(self, records: Iterable[dict[str, Any]]) -> None:
+        """Count records, of which no two have one key."""
         for record in records:
-            state, sample = record["status"], record["sample"]
-            stimulus = hash((record["task"], record["stimulus"]))
-            self.statuses[state] += 1
-            self.keys.append(hash((stimulus, record["agent"], sample)))
-            self.stimuli.append(stimulus)
-            self.samples.append(sample)
-            self.ok.append(state == "ok")
+            self.statuses[record["status"]] += 1
+            self.keys.append(joint_key(record["task"], record["stimulus"]))
+            self.samples.append(record["sample"])
+            self.ok.append(record["status"] == "ok")
+            self.kind = record["kind"]
+            self.tasks.add(record["task"])
             created = record["created"]
             if isinstance(created, str):
-                if self.first is None or created < self.first:
-                    self.first = created
-                if self.last is None or created > self.last:
-                    self.last = created
-            if state == "failed":
+                self.first = min(self.first or created, created)
+                self.last = max(self.last or created, created)
+            if record["status"] == "failed":
                 self._failure(record)
             if record["attempts"]:
                 self._rejections(record)
-        if self.keys:
-            self.kind = record["kind"]
-            self.tasks.add(record["task"])
 
     def _failure(self, record: dict[str, Any]) -> None:
         error = record["error"] or {}
-        entry = self.failures.setdefault(str(error.get("code")), {"count": 0, "example": None})
+        message = str(error.get("message"))[:SHOWN]
+        example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
+        entry = self.failures.setdefault(str(error.get("code")), {"count": 0, "example": example})
         entry["count"] += 1
-        if entry["example"] is None:
-            message = str(error.get("message"))[:SHOWN]
-            entry["example"] = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
 
     def _rejections(self, record: dict[str, Any]) -> None:
         """Count rejected attempts. An attempt may also stand there because a filter noted something and let it be."""
@@ -162,71 +193,46 @@ class _Tally:
             verdicts = [verdict for verdict in attempt["verdicts"] if verdict["rejected"]]
             self.rejected_attempts += bool(verdicts)
             for verdict in verdicts:
-                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": None})
+                example = {
+                    "stimulus": record["stimulus"],
+                    "text": _said(attempt)[:SHOWN],
+                    "found": str(verdict["found"])[:SHOWN],
+                }
+                entry = self.rejections.setdefault(verdict["filter"], {"count": 0, "answers": 0, "example": example})
                 entry["count"] += 1
                 entry["answers"] += verdict["filter"] not in here
                 here.add(verdict["filter"])
-                if entry["example"] is None:
-                    entry["example"] = {
-                        "stimulus": record["stimulus"],
-                        "text": _said(attempt)[:SHOWN],
-                        "found": str(verdict["found"])[:SHOWN],
-                    }
         if record["status"] == "rejected":
             self.all_rejected += self.rejected_attempts > before
 
-    def repeats(self) -> bool:
-        """Whether a key came more than once."""
-        return any_twice(self.keys)
-
-    def coverage(self, known: array[int], samples: int) -> tuple[int, array[int]]:
-        """How many records are of stimuli in ``known`` (ascending hashes) and below ``samples``, and the hashes of
-        those stimuli that are ok in every sample, ascending."""
-        return covered(known, self.stimuli, self.samples, self.ok, samples)
+    def coverage(self, stimuli: _Stimuli, eligible: NDArray[np.bool_], samples: int) -> tuple[int, NDArray[np.bool_]]:
+        """How many records are of eligible stimuli and below ``samples``, and which of those stimuli are ok in every
+        sample."""
+        at = stimuli.positions.find(self.keys)
+        within = (at >= 0) & (np.asarray(self.samples) < samples)
+        within[within] = eligible[at[within]]
+        answered = at[within & np.frombuffer(self.ok, dtype=bool)]
+        full = eligible & (np.bincount(answered, minlength=len(eligible)) >= samples)
+        return int(within.sum()), full
 
     def report(self) -> dict[str, Any]:
-        total = sum(self.statuses.values())
+        """What :func:`status` says of the records alone."""
+        total = self.statuses.total()
         attempts = total - self.all_rejected + self.rejected_attempts
         return {
-            **{state: self.statuses[state] for state in ("ok", "rejected", "failed")},
+            **{state: self.statuses[state] for state in STATUSES},
             "attempts_per_answer": round(attempts / total, 4) if total else None,
             "rate": _rate(total, self.first, self.last),
             "first": self.first,
             "last": self.last,
-            "failures": _grouped(self.failures, "code"),
-            "rejections": _grouped(self.rejections, "filter"),
-            "damaged": None
-            if self.damage.first is None
-            else {"lines": self.damage.lines, "first": str(self.damage.first)},
+            "failures": _most_frequent_first(self.failures, "code"),
+            "rejections": _most_frequent_first(self.rejections, "filter"),
+            "damaged": _damaged(self.damage),
         }
 
 
-def _tally(folder: RunFolder, name: str) -> _Tally:
-    """One pass over the file; only if it turns out to hold a key twice, two more over the lines that count."""
-    tally = _Tally()
-    tally.add(folder.records(name, tally.damage))
-    if tally.repeats():
-        tally = _Tally()
-        tally.add(folder.latest(name, tally.damage))
-    return tally
-
-
-def _stimuli_by_kind(folder: RunFolder) -> dict[Kind, array[int]]:
-    """Hashes of (task, id), by kind. A row that was so invalid that it has neither belongs to no agent."""
-    found: dict[Kind, array[int]] = {}
-    for _, row in folder.stimuli():
-        task, name = row.get("task"), row.get("id")
-        if isinstance(task, str) and isinstance(name, str):
-            found.setdefault(kind_of(row), array("q")).append(hash((task, name)))
-    return found
-
-
-def _by_task(kinds: Mapping[Kind, array[int]]) -> dict[str, array[int]]:
-    """The same, ascending, by task."""
-    found: dict[str, array[int]] = {}
-    for (task, _), hashes in kinds.items():
-        found.setdefault(task, array("q")).extend(hashes)
-    return {task: ordered(hashes) for task, hashes in found.items()}
+def _damaged(damage: Damage) -> dict[str, Any] | None:
+    return None if damage.first is None else {"lines": damage.lines, "first": str(damage.first)}
 
 
 def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
@@ -236,8 +242,7 @@ def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
     for record in folder.records(name, damage):
         agents[record["agent"]] += 1
         tasks[record["task"]] += 1
-    damaged = None if damage.first is None else {"lines": damage.lines, "first": str(damage.first)}
-    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damaged}
+    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": _damaged(damage)}
 
 
 def _rate(records: int, first: str | None, last: str | None) -> float | None:
@@ -248,9 +253,8 @@ def _rate(records: int, first: str | None, last: str | None) -> float | None:
     return round((records - 1) / span, 3) if span >= SHORTEST else None
 
 
-def _grouped(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    ordered = sorted(groups.items(), key=lambda item: -item[1]["count"])
-    return [{name: key, **entry} for key, entry in ordered]
+def _most_frequent_first(groups: dict[str, dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [{name: key, **entry} for key, entry in sorted(groups.items(), key=lambda item: -item[1]["count"])]
 
 
 def _said(attempt: dict[str, Any]) -> str:
@@ -268,59 +272,87 @@ def _said(attempt: dict[str, Any]) -> str:
     return orjson.dumps(answer if answer is not None else raw).decode()
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    """The report for a person."""
+def _print(found: dict[str, Any]) -> None:
+    """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
+    console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
+
+    def paragraph(text: str) -> None:
+        console.print(f"\n{text}", soft_wrap=True)
+
     agents: dict[str, Any] = found["agents"]
-    stimuli = ", ".join(f"{task} {count:,}" for task, count in found["stimuli"].items()) or "none"
-    yield f"run {found['run']} in {_plain(found['path'])}, seed {found['seed']}; stimuli: {stimuli}"
-    if agents:
-        head = ["agent", "kind", "ok", "rejected", "failed", "unanswered", "attempts/answer", "answers/s"]
-        rows = [
-            [
-                name,
-                str(agent["kind"]),
-                *(f"{agent[key]:,}" for key in ("ok", "rejected", "failed", "unanswered")),
-                *("-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")),
-            ]
-            for name, agent in agents.items()
-        ]
-        yield ""
-        yield from _table(head, rows)
-    failures = [(name, item) for name, agent in agents.items() for item in agent["failures"]]
-    if failures:
-        yield "\nfailures"
-    for name, item in failures:
-        example = item["example"]
-        yield f"  {name}  {_plain(item['code'])}  {item['count']:,}  e.g. {_plain(example['stimulus'])}: " + _plain(
-            example["message"]
-        )
-    rejections = [(name, item) for name, agent in agents.items() for item in agent["rejections"]]
-    if rejections:
-        yield "\nrejected attempts"
-    for name, item in rejections:
-        example, agent = item["example"], agents[name]
-        total = sum(agent[state] for state in ("ok", "rejected", "failed"))
-        rate = f"{item['count']:,} in {item['answers']:,} of {count(total, 'answer')} ({item['answers'] / total:.1%})"
-        yield f"  {name}  {_plain(item['filter'])}  {rate}  e.g. {_plain(example['stimulus'])}: " + (
-            f"“{_plain(example['text'])}” ({_plain(example['found'])})"
-        )
-    if found["answered_by_all"]:
-        yield "\nanswered by every agent of the task"
-    for task, shared in found["answered_by_all"].items():
-        yield f"  {task}  {shared['stimuli']:,} of {found['stimuli'][task]:,}  ({', '.join(shared['agents'])})"
+    stimuli = ", ".join(f"{task} {number:,}" for task, number in found["stimuli"].items()) or "none"
+    head = f"run {found['run']} in {_plain(found['path'])}, seed {found['seed']}; stimuli: {stimuli}"
+    console.print(head, soft_wrap=True)
+    for title, columns, rows in (
+        ("", "agent kind ok rejected failed unanswered attempts/answer answers/s", _agent_rows(agents)),
+        ("failures", "agent code records example", _failure_rows(agents)),
+        ("rejected attempts", "agent filter attempts answers example", _rejection_rows(agents)),
+        ("answered by every agent of the task", "task stimuli agents", _shared_rows(found)),
+    ):
+        if rows:
+            console.print(f"\n{title}" if title else "")
+            console.print(_table(columns.split(), rows))
     for task, number in found["answered_by_none"].items():
-        yield f"\n{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {_them(number)}"
+        paragraph(f"{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {_them(number)}")
     for name, imported in found["imports"].items():
         whose = "participant" if name == "humans" else "machine"
-        yield f"\nimported {name}: {count(imported['records'], 'answer')} of {count(imported['agents'], whose)}"
+        paragraph(f"imported {name}: {count(imported['records'], 'answer')} of {count(imported['agents'], whose)}")
     for name, item in [*agents.items(), *found["imports"].items()]:
         if item["damaged"]:
-            damaged = item["damaged"]
-            yield f"\n{name}: {count(damaged['lines'], 'damaged line')}; {_plain(damaged['first'])}"
+            paragraph(f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {_plain(item['damaged']['first'])}")
         if item.get("outside"):
-            yield f"\n{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
+            paragraph(f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run")
     if not found["complete"]:
-        yield f"\n{_state(found)}"
+        paragraph(_state(found))
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> Table:
+    """Numbers flush right, all else flush left."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for at, name in enumerate(columns):
+        numbers = all(row[at] == "-" or row[at][:1].isdigit() for row in rows)
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _agent_rows(agents: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            name,
+            str(agent["kind"]),
+            *(f"{agent[key]:,}" for key in (*STATUSES, "unanswered")),
+            *("-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")),
+        ]
+        for name, agent in agents.items()
+    ]
+
+
+def _failure_rows(agents: dict[str, Any]) -> list[list[str]]:
+    return [
+        [name, _plain(item["code"]), f"{item['count']:,}", _plain("{stimulus}: {message}".format(**item["example"]))]
+        for name, agent in agents.items()
+        for item in agent["failures"]
+    ]
+
+
+def _rejection_rows(agents: dict[str, Any]) -> list[list[str]]:
+    rows = []
+    for name, agent in agents.items():
+        total = sum(agent[state] for state in STATUSES)
+        for item in agent["rejections"]:
+            share = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
+            example = _plain("{stimulus}: “{text}” ({found})".format(**item["example"]))
+            rows.append([name, _plain(item["filter"]), f"{item['count']:,}", share, example])
+    return rows
+
+
+def _shared_rows(found: dict[str, Any]) -> list[list[str]]:
+    return [
+        [task, f"{shared['stimuli']:,} of {found['stimuli'][task]:,}", ", ".join(shared["agents"])]
+        for task, shared in found["answered_by_all"].items()
+    ]
 
 
 def _them(number: int) -> str:
@@ -338,17 +370,6 @@ def _state(found: dict[str, Any]) -> str:
     lacking += [f"{failed:,} failed"] if failed else []
     lacking += [count(damaged, "damaged line")] if damaged else []
     return f"not complete: {', '.join(lacking)}"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
-    """Columns as wide as their widest cell; the first two flush left, numbers flush right."""
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    for row in [head, *rows]:
-        cells = [
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def _plain(text: str) -> str:

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from typing import Any
 
 import orjson
 
-from serving.runs.hash_join import ordered_pairs
+from serving.runs.positions import Positions, joint_key
 from serving.runs.reader import RunFolder
 
 
 class Lookup:
     """The stimuli of a run by (task, ``field``), ``field`` being "id" or "benchmark_id".
 
-    Holds 16 bytes per stimulus and reads a row when it is asked for. Where several have one name the first counts.
+    Holds 20 bytes per stimulus and reads a row when it is wanted. Where several have one name the first counts.
     A context manager; raises InputError if the set's rows are damaged.
     """
 
     def __init__(self, folder: RunFolder, field: str = "id") -> None:
-        self._field = field
-        hashes, starts = array("q"), array("q")
+        keys, self._starts = array("Q"), array("q")
         for start, row in folder.located_stimuli():
             name = row.get(field)
             if isinstance(name, str):
-                hashes.append(hash((row.get("task"), name)))
-                starts.append(start)
-        self._hashes, self._starts = ordered_pairs(hashes, starts)
-        self._file = (folder.path / "stimuli.jsonl").open("rb") if len(hashes) else None
+                keys.append(joint_key(str(row.get("task")), name))
+                self._starts.append(start)
+        self._positions = Positions(keys)
+        self._file = (folder.path / "stimuli.jsonl").open("rb") if keys else None
 
     def __enter__(self) -> Lookup:
         return self
@@ -39,14 +37,9 @@ class Lookup:
 
     def get(self, task: str, name: str) -> dict[str, Any] | None:
         """The stimulus of that task and name, or None."""
-        if self._file is None:
+        [position] = self._positions.find([joint_key(task, name)])
+        if self._file is None or position < 0:
             return None
-        wanted = hash((task, name))
-        at = bisect_left(self._hashes, wanted)
-        while at < len(self._hashes) and self._hashes[at] == wanted:
-            self._file.seek(self._starts[at])
-            row: dict[str, Any] = orjson.loads(self._file.readline())
-            if row.get("task") == task and row.get(self._field) == name:
-                return row
-            at += 1
-        return None
+        self._file.seek(self._starts[position])
+        row: dict[str, Any] = orjson.loads(self._file.readline())
+        return row

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from run_folders import agent_entry, failed, record, write_run
 
 from agents.errors import ImageError
 from agents.stimuli import AttentionStimulus, parse_row
@@ -85,28 +86,19 @@ def _demo() -> ModuleType:
 def demo_run(tmp_path: Path) -> Path:
     """A run of the demo as it should come out."""
     agents: dict[str, dict[str, Any]] = {}
+    records: dict[str, list[dict[str, Any]]] = {}
     for name, task in (
         ("mmcq", "color"), ("mmcq-lab", "color"), ("gbvs", "attention"), ("minilm", "word"), ("eliza~eliza", "talk")
     ):  # fmt: skip
         rows = [row for row in ALL if row["id"].startswith(task)]
-        agents[name] = {"task": [rows[0]["task"]]}
-        (tmp_path / "records").mkdir(exist_ok=True)
-        with (tmp_path / "records" / f"{name}.jsonl").open("w") as file:
-            for row in rows:
-                broken = row["id"].endswith("broken")
-                record = {
-                    "schema": "turinglike.record/1", "run": "0123456789ab", "task": row["task"],
-                    "stimulus": row["id"], "stimulus_sha256": None, "agent": name, "kind": "machine", "sample": 0,
-                    "seed": 1, "status": "failed" if broken else "ok", "answer": None if broken else {}, "raw": None,
-                    "attempts": [], "error": {"code": "bad_image", "message": "cut"} if broken else None,
-                    "provenance": {"digest": None, "checkpoint": None, "revision": None}, "timing": None,
-                    "worker": None, "created": "2026-01-02T03:04:05.678Z",
-                }  # fmt: skip
-                file.write(json.dumps(record) + "\n")
-    meta = {"schema": "turinglike.run/1", "run": "0123456789ab", "set": {"root": str(EXAMPLES)}, "agents": agents}
-    (tmp_path / "run.json").write_text(json.dumps(meta))
-    (tmp_path / "stimuli.jsonl").write_bytes((EXAMPLES / "demo.jsonl").read_bytes())
-    return tmp_path
+        agents[name] = agent_entry(rows[0]["task"])
+        records[name] = [
+            failed(row["id"], task=row["task"], agent=name)
+            if row["id"].endswith("broken")
+            else record(row["id"], row["task"], name)
+            for row in rows
+        ]
+    return write_run(tmp_path, ALL, records, agents, set={"root": str(EXAMPLES)})
 
 
 def test_the_demo_expects_the_broken_picture_to_fail_and_nothing_else(demo_run: Path) -> None:
@@ -119,8 +111,8 @@ def test_the_demo_expects_the_broken_picture_to_fail_and_nothing_else(demo_run: 
     assert demo.unexpected(demo_run, 1) == ["gbvs: attention/astronaut has no record"]
     path.write_text("".join(lines[:-1]))
     assert demo.unexpected(demo_run, 1) != []
-    failed = lines[-1].replace("attention/broken", "attention/astronaut")
-    path.write_text("".join([failed, *lines[1:]]))
+    fails = lines[-1].replace("attention/broken", "attention/astronaut")
+    path.write_text("".join([fails, *lines[1:]]))
     assert demo.unexpected(demo_run, 1) == ["gbvs: attention/astronaut failed: bad_image"]
     path.write_text("".join(lines).replace("bad_image", "out_of_memory"))
     assert any("out_of_memory" in problem for problem in demo.unexpected(demo_run, 1))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import threading
 import tracemalloc
 from array import array
@@ -26,7 +24,8 @@ from PIL import Image as PILImage
 from agents.errors import InputError
 from agents.images import Image
 from serving.runs import checking
-from serving.runs.checking import CheckResult, check_set, describe, id_key, print_report
+from serving.runs.checking import CheckResult, check_set, describe, print_report
+from serving.runs.positions import id_key
 from serving.runs.stimulus_set import Row
 
 
@@ -189,16 +188,6 @@ def test_few_and_many_rows_are_checked_alike(tmp_path: Path, monkeypatch: pytest
     assert few.duplicates == 130
 
 
-def test_a_few_rows_and_their_images_are_checked_without_numpy(pictures: Path) -> None:
-    path = write(pictures, [color("a", "0.png"), color("b", "1.png"), color("a", "0.png")])
-    code = (
-        "import sys; from serving.runs.checking import check_set; "
-        "print(check_set(sys.argv[1]).duplicates, 'numpy' in sys.modules, 'cv2' in sys.modules)"
-    )
-    ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["1", "False", "False"]
-
-
 def test_rows_of_another_task_than_the_one_said_are_problems(pictures: Path) -> None:
     path = write(pictures, [word("a"), color("b", "0.png"), {"id": "c", "cue": "x"}])
     result = check_set(path, task="word_association")
@@ -357,11 +346,6 @@ def test_an_empty_set_is_an_input_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "set.jsonl").write_text(content)
     with pytest.raises(InputError, match="an empty set"):
         check_set(tmp_path / "set.jsonl")
-
-
-def test_id_key_is_the_beginning_of_sha256() -> None:
-    assert id_key("") == 0xE3B0C44298FC1C14
-    assert id_key("é") == int(hashlib.sha256("é".encode()).hexdigest()[:16], 16)
 
 
 def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -95,7 +95,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
             records.append(
                 run_folders.record(row["id"], "word_association", "w", answer=answer | {"word": "?"}, sample=1)
             )
-    meta = {"schema": "turinglike.run/1", "run": run_folders.RUN, "set": {"root": "."}, "agents": {"w": {}}}
+    agents = {"w": run_folders.agent_entry("word_association")}
+    meta = {"schema": "turinglike.run/1", "run": run_folders.RUN, "seed": 0, "samples": 1, "set": {"root": "."}}
+    meta["agents"] = agents
     (run / "run.json").write_text(json.dumps(meta))
     (run / "stimuli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (run / "records" / "w.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))

@@ -124,7 +124,7 @@ def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
         ({"count": 9}, [], "w009: is missing from the set"),
         ({"cue": "other"}, [], "w000: has changed since the run began"),
         ({}, ["--seed", "6"], "seed: the run has 0, given is 6"),
-        ({}, ["--set", "null.delay_s=0.001"], "agents.universal.null: setting delay_s was 0.0, is 0.001"),
+        ({}, ["--set", "null.delay_s=0.001"], "agents.null: setting delay_s was 0.0, is 0.001"),
     ],
 )
 def test_a_run_refuses_another_identity(
@@ -371,7 +371,7 @@ def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.
         (lambda out: (out / "run.json").unlink(), "has records (null.jsonl) but no run.json"),
         (lambda out: (out / "run.json").write_text("{"), "is damaged"),
         (lambda out: (out / "run.json").write_text('{"schema": "turinglike.run/1", "agents": 5}'), "is damaged"),
-        (lambda out: (out / "run.json").write_text('{"schema": "turinglike.run/9"}'), "not of this version"),
+        (lambda out: (out / "run.json").write_text('{"schema": "turinglike.run/9"}'), "newer version"),
     ],
 )
 def test_a_folder_that_cannot_be_trusted_is_refused(

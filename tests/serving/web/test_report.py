@@ -141,7 +141,7 @@ class Folder:
     def write(self) -> Path:
         meta: dict[str, Any] = {
             "schema": "turinglike.run/1", "run": RUN, "created": "2026-01-02T03:04:05.678Z", "turinglike": "0.1.0",
-            "seed": 3, "samples": 1, "agents": self.agents,
+            "seed": 3, "samples": 1, "set": {}, "agents": self.agents,
         }  # fmt: skip
         if self.stimuli:
             count = len(self.stimuli)
@@ -403,7 +403,7 @@ def test_stimuli_and_answers_of_any_shape_are_survived(folder: Folder, value: An
     """An invalid row is kept as it was in the set, and an answer may come from another program."""
     picture = folder.picture("a.png")
     for task, answer in ANSWERS.items():
-        folder.agent(task[:4], task, versions=value, settings=value, provenance=value, checkpoint=value)
+        folder.agent(task[:4], task, versions=value, provenance=value)
         for name in answer:
             row = folder.ask(task, f"{task} {name}", image=picture)
             row.update(

@@ -553,43 +553,27 @@ def _colors(words: str) -> list[dict[str, Any]]:
 EIGHT = "red blue green red brown black white pink"
 
 
-def test_twins(folder: Folder) -> None:
-    page = _answered(folder, "color_estimation", {"a": _colors(EIGHT), "b": _colors(EIGHT)})
-    assert "Two agents almost always identical. a and b gave the same answer to 8 of the 8 stimuli" in page.text
-
-
-def test_agents_that_differ_are_no_twins(folder: Folder) -> None:
-    other = EIGHT.replace("brown", "gray")
-    page = _answered(folder, "color_estimation", {"a": _colors(EIGHT), "b": _colors(other)})
-    assert "Alarms None." in page.text
-
-
-def test_one_answer_most_of_the_time(folder: Folder) -> None:
-    page = _answered(folder, "color_estimation", {"a": _colors("gray gray gray gray gray gray gray red")})
-    assert "One answer most of the time. a gave one answer to 7 of 8 stimuli" in page.text
-    assert "Example: gray" in page.text
-
-
-def test_too_few_answers_raise_no_alarm(folder: Folder) -> None:
-    page = _answered(folder, "color_estimation", {"a": _colors("gray " * 7), "b": _colors("gray " * 7)})
-    assert "Alarms None. Too few answers to say anything: a (color_estimation), b (color_estimation)" in page.text
-
-
 def _paths(*shifts: int) -> list[dict[str, Any]]:
     return [{**PATH, "fixations": [[20, 15], [shift, 5], [3, 28]]} for shift in shifts]
 
 
-def test_the_same_path_for_different_pictures(folder: Folder) -> None:
-    page = _answered(folder, "attention_prediction", {"g": _paths(1, 2, 3, 4, 5, 6, 7, 1)})
-    assert (
-        "The same path for different pictures. g looked along the same path at 2 of 8 different pictures" in page.text
-    )
-    assert "Example: 0.png, 7.png" in page.text
-
-
-def test_different_paths_raise_no_alarm(folder: Folder) -> None:
-    page = _answered(folder, "attention_prediction", {"g": _paths(1, 2, 3, 4, 5, 6, 7, 8)})
-    assert "Alarms None." in page.text
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"a": _colors(EIGHT), "b": _colors(EIGHT)}, "a and b gave the same answer to 8 of the 8 stimuli"),
+        ({"a": _colors(EIGHT), "b": _colors(EIGHT.replace("brown", "gray"))}, "Alarms None."),
+        ({"a": _colors("gray " * 7 + "red")}, "a gave one answer to 7 of 8 stimuli (color_estimation). Example: gray"),
+        ({"a": _colors("gray " * 7)}, "Alarms None. Too few answers to say anything: a (color_estimation)"),
+        (
+            {"g": _paths(1, 2, 3, 4, 5, 6, 7, 1)},
+            "g looked along the same path at 2 of 8 different pictures. Example: 0.png, 7.png",
+        ),
+        ({"g": _paths(1, 2, 3, 4, 5, 6, 7, 8)}, "Alarms None."),
+    ],
+)
+def test_alarms(folder: Folder, said: dict[str, list[dict[str, Any]]], told: str) -> None:
+    task = "attention_prediction" if "g" in said else "color_estimation"
+    assert told in _answered(folder, task, said).text
 
 
 def test_one_picture_under_two_names_may_have_one_path(folder: Folder) -> None:

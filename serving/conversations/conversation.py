@@ -96,7 +96,7 @@ class Conversation:
                 answer = ConversationAnswer(messages=self._messages, ended_early=ended_early)
                 whole.answer = answer.model_dump_json().encode()
             if found:
-                whole.attempts.append(whole.rejected_attempt(found))
+                whole.attempts.append(whole.attempt_record(found))
             if whole.status != "rejected":
                 break
         if whole.worker is not None and self._batches:
@@ -159,7 +159,7 @@ class Conversation:
             bad = [one for one in found if one.action == "resample_turn"]
             if not bad or tried == self.rules.attempts:
                 break
-            earlier = [*item.attempts, item.rejected_attempt([turns.verdict(one) for one in bad])]
+            earlier = [*item.attempts, item.attempt_record([turns.verdict(one) for one in bad])]
             number = item.first_attempt + item.attempt + 1
         line = self._line(item, whole.attempt)
         if item.status in ("ok", "rejected"):

@@ -171,7 +171,7 @@ class Dialogue:
         prompts = [self._prompt(side, messages) for side in range(2)]
         found = turns.judge_whole(self.stimulus, messages, MEASURE, self._thresholds, prompts)
         if messages and found:
-            whole.attempts.append(whole.rejected_attempt([turns.verdict(one) for one in found]))
+            whole.attempts.append(whole.attempt_record([turns.verdict(one) for one in found]))
         return header.line(whole, "conversation")
 
     def _item(self) -> AgentRequest:
@@ -230,7 +230,7 @@ class Dialogue:
                 first_attempt=self._tried,
                 deadline=deadline,
             )
-            item.row, item.sink = b"", None  # it holds all that was said before, which is kept here once
+            item.row = b""  # it holds all that was said before, which is kept here once
             self._answered.append(item)
             fresh.append(self._heard(fresh, self._usable(item)))
             raws.append(None if item.raw is None else orjson.loads(item.raw))

@@ -1,85 +1,50 @@
-"""One agent's lane: its queue, its workers, and what happens when one of them fails.
+"""One agent's dispatcher: forms batches of its queued requests, sends them to its workers, delivers the answers.
 
-- A worker's death: its unfinished items become suspects. While there are any, a worker takes nothing but one suspect
-  at a time, so that a death has one culprit. Only such a death counts against an item; the third makes it failed.
-- Out of memory: the worker halves the batch and says so; the lane remembers. A worker that Ray ended for want of
-  memory counts the same way, not as poison.
-- Turns of one conversation go to the same worker, where the engine batches by itself; see ``queue``.
-- The circuit breaker: if the first :data:`FIRST` items, or :data:`IN_A_ROW` in a row, fail with one code, the agent
-  stops, and the rest stays unanswered. There is none where strangers ask: their bad stimuli would stop it for all.
-- A lost worker is loaded again. In a run it is tried :data:`RELOADS` times, and without any worker left the agent
-  stops; where strangers ask, for ever, at growing intervals.
+A batch leaves when it is full, or when its oldest request has waited :data:`LINGER` seconds and a worker is idle. A
+worker holds a second batch while it answers one, so that it can prepare it meanwhile; an engine that batches by itself
+holds as many single requests as its agent allows. What happens when a worker dies stands in
+:mod:`serving.scheduling.recovery`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import orjson
-
-from agents import answers, stimuli
-from agents.contract import Agent, Reply
+from agents.contract import Agent
 from agents.errors import AgentStoppedError
+from serving.scheduling.attempts import is_retried
 from serving.scheduling.queue import RequestQueue
-from serving.scheduling.ray_workers import WorkerLost
+from serving.scheduling.recovery import CircuitBreaker, WorkerLost, has_failed, reload
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
 
 LINGER = 0.004
-DEATHS = 3
-FIRST = 20
-IN_A_ROW = 50
-RELOADS = 3
-LONGEST = 60.0  # seconds between two attempts to load a lost worker
 
 
 class ReplicaWorker(Protocol):
-    """What a lane needs of a worker; :class:`serving.scheduling.ray_workers.RemoteWorker` is one."""
+    """What a dispatcher needs of a worker; :class:`serving.scheduling.ray_workers.RemoteWorker` is one."""
 
     host: str
     device: str
 
     async def start(self, timeout: float) -> dict[str, Any]: ...
-    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply: ...
+    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply: ...
     def kill(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
-class _Slot:
-    """A worker, its place, and the batches that it has in hand."""
+class _Replica:
+    """A loaded worker and the batches that it has in hand. Its replacement gets the same number."""
 
     worker: ReplicaWorker
-    place: int
-    calls: dict[int, list[AgentRequest]] = field(default_factory=dict)
-    lost: bool = False
-    alone: bool = False  # answers a suspect, and takes nothing beside it
-    crowded: set[int] = field(default_factory=set)  # calls that have not been alone all the time
-
-
-@dataclass(slots=True)
-class CircuitBreaker:
-    """Counts failures with one code: from the first item on, and in a row."""
-
-    seen: int = 0
-    code: str | None = None
-    row: int = 0
-
-    def note(self, code: str | None) -> bool:
-        """Note an item's error code (None: no error); whether the breaker opens."""
-        self.seen += 1
-        if code is None or code != self.code:
-            self.row = 0
-        self.code = code
-        if code is None:
-            return False
-        self.row += 1
-        return self.row == self.seen == FIRST or self.row >= IN_A_ROW
+    number: int
+    in_flight: list[list[AgentRequest]] = field(default_factory=list)
+    has_suspect: bool = False  # answers a suspect, and takes nothing beside it
 
 
 class Dispatcher:
@@ -103,7 +68,7 @@ class Dispatcher:
         self.agent = agent
         self.continuous = agent.continuous()
         self.batch_size = 1 if self.continuous else batch_size or agent.batch_size
-        self.depth = max(1, agent.max_in_flight) if self.continuous else 2
+        self.max_in_flight = max(1, agent.max_in_flight) if self.continuous else 2  # batches in hand of one worker
         self.timeout = timeout
         self.load_timeout = load_timeout
         self.provenance: dict[str, Any] | None = None
@@ -111,279 +76,227 @@ class Dispatcher:
         self._make_worker = make_worker
         self._queue = RequestQueue(sticky=self.continuous)
         self._suspects: deque[AgentRequest] = deque()
-        self._slots: list[_Slot] = []
+        self._replicas: list[_Replica] = []
         self._breaker = CircuitBreaker() if breaker else None
-        self._ids = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def queued(self) -> int:
-        """Items that no worker has yet."""
+        """Requests that no worker has yet."""
         return len(self._queue) + len(self._suspects)
 
     @property
     def loaded_workers(self) -> int:
         """How many are loaded; fewer than were asked for while lost ones are being replaced."""
-        return len(self._slots)
+        return len(self._replicas)
 
     @property
     def window(self) -> int:
-        """How many waiting items keep the workers busy; a stream holds back beyond it."""
-        return 2 * max(self.batch_size, self.depth) * max(1, len(self._slots))
+        """How many queued requests keep the workers busy; a stream holds back beyond it."""
+        return 2 * max(self.batch_size, self.max_in_flight) * max(1, len(self._replicas))
+
+    # workers
 
     async def start(self, replicas: int = 1) -> None:
         """Load the agent into ``replicas`` workers. Raises AgentStoppedError if one of them cannot be loaded."""
-        spawns = [asyncio.create_task(self._spawn(place)) for place in range(replicas)]
-        self._tasks.update(spawns)  # so that close() ends them, too
-        for spawn in spawns:
-            spawn.add_done_callback(self._tasks.discard)
-        results = await asyncio.gather(*spawns, return_exceptions=True)
-        for result in results:
-            if isinstance(result, AgentStoppedError):
-                self.stop(result)
-            if isinstance(result, BaseException):
-                raise result
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(replicas):
+                    group.create_task(self._start_replica(number))
+        except ExceptionGroup as errors:
+            if isinstance(error := errors.exceptions[0], AgentStoppedError):
+                self.stop(error)
+            raise error from None
 
-    async def _spawn(self, place: int) -> None:
+    async def _start_replica(self, number: int) -> None:
+        if self.stopped is not None:
+            return
         worker = self._make_worker()
         loaded = await worker.start(self.load_timeout)
         self.provenance = self.provenance or loaded
         if self.stopped is not None:
             worker.kill()
             return
-        self._slots.append(_Slot(worker, place))
-        self._queue.open([slot.place for slot in self._slots])
-        self.pump()
+        self._replicas.append(_Replica(worker, number))
+        self._queue.set_replicas(replica.number for replica in self._replicas)
+        self.dispatch()
 
-    async def _replace(self, place: int) -> None:
-        """A new worker in place of a lost one."""
-        pause = 1.0
-        for reload in itertools.count(1):
-            if self.stopped is not None:
-                return
-            try:
-                await self._spawn(place)
-            except AgentStoppedError as error:
-                if self._breaker is not None and reload >= RELOADS:
-                    if not self._slots:
-                        self.stop(error)
-                    return
-            else:
-                return
-            await asyncio.sleep(pause)
-            if self._breaker is None:
-                pause = min(2 * pause, LONGEST)
+    async def _replace(self, lost: _Replica) -> None:
+        try:
+            await reload(lambda: self._start_replica(lost.number), forever=self._breaker is None)
+        except AgentStoppedError as error:
+            if not self._replicas:
+                self.stop(error)
 
-    def submit(self, item: AgentRequest) -> None:
-        """Queue an item. :meth:`pump` sends it on."""
+    # requests to workers
+
+    def submit(self, request: AgentRequest) -> None:
+        """Queue a request. :meth:`dispatch` sends it on."""
         if self.stopped is not None:
-            item.status = "unanswered"
-            self._put(item)
+            request.status = "unanswered"
+            request.finish()
             return
-        item.since = asyncio.get_running_loop().time()
-        self._queue.push(item)
+        request.queued_at = asyncio.get_running_loop().time()
+        self._queue.push(request)
 
-    def pump(self) -> None:
-        """Send what can be sent now."""
-        while self.stopped is None and self._slots:
-            slot = self._slots[0] if len(self._slots) == 1 else min(self._slots, key=self._readiness)
-            if len(slot.calls) >= self.depth or slot.alone:
+    def dispatch(self) -> None:
+        """Form batches and send them, for as long as a worker can take one."""
+        while self.stopped is None and self._replicas:
+            replica = min(self._replicas, key=self._busyness)
+            if replica.has_suspect or len(replica.in_flight) >= self.max_in_flight:
                 return
             if self._suspects:
-                if slot.calls:
+                if replica.in_flight:
                     return
-                suspect = self._suspects.popleft()
-                if not self._stale(suspect):
-                    slot.alone = True
-                    self._send(slot, [suspect])
-                continue
-            if not self._queue.has(slot.place):
+                batch, replica.has_suspect = [self._suspects.popleft()], True
+            elif self._has_batch(replica):
+                batch = self._queue.pop(self.batch_size, replica.number)
+            else:
                 return
-            if len(self._queue) < self.batch_size:
-                if slot.calls:
-                    return  # the device is busy: let the batch grow
-                left = self._queue.oldest(slot.place).since + LINGER - asyncio.get_running_loop().time()
-                if left > 0:
-                    self._wake_in(left)
-                    return
-            self._send(slot, [item for item in self._queue.pop(self.batch_size, slot.place) if not self._stale(item)])
+            if batch := [request for request in batch if not request.cancelled]:
+                replica.in_flight.append(batch)
+                self._run_in_background(self._call(replica, batch))
+            else:
+                replica.has_suspect = False
 
-    def _readiness(self, slot: _Slot) -> tuple[bool, bool, int]:
-        """The least goes first: a worker that can take something, has something to take, and is the least busy."""
-        is_full = slot.alone or len(slot.calls) >= self.depth
-        return is_full, not self._suspects and not self._queue.has(slot.place), len(slot.calls)
+    def _busyness(self, replica: _Replica) -> tuple[bool, bool, int]:
+        """The least goes first: a worker that can take something, has something to take, and has the least in hand."""
+        is_full = replica.has_suspect or len(replica.in_flight) >= self.max_in_flight
+        has_nothing = not self._suspects and self._queue.first(replica.number) is None
+        return is_full, has_nothing, len(replica.in_flight)
 
-    def _stale(self, item: AgentRequest) -> bool:
-        """Nobody waits for it any more, or its time is over: then it fails."""
-        if item.dropped:
-            return True
-        if item.deadline is None or item.deadline >= asyncio.get_running_loop().time():
+    def _has_batch(self, replica: _Replica) -> bool:
+        """Whether a batch for this worker is full, or has waited long enough; else the worker waits for more."""
+        first = self._queue.first(replica.number)
+        if first is None:
             return False
-        item.status, item.error = "failed", ("deadline", "no worker was free in time")
-        self._put(item)
-        return True
+        if len(self._queue) >= self.batch_size:
+            return True
+        if replica.in_flight:
+            return False  # the device is busy: let the batch grow
+        loop = asyncio.get_running_loop()
+        left = first.queued_at + LINGER - loop.time()
+        if left > 0 and self._timer is None:
+            self._timer = loop.call_later(left, self._end_lingering)
+        return left <= 0
 
-    def _wake_in(self, seconds: float) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._on_timer)
-
-    def _on_timer(self) -> None:
+    def _end_lingering(self) -> None:
         self._timer = None
-        self.pump()
+        self.dispatch()
 
-    def _send(self, slot: _Slot, items: list[AgentRequest]) -> None:
-        if items:
-            call = next(self._ids)
-            slot.calls[call] = items
-            if len(slot.calls) > 1:
-                slot.crowded.update(slot.calls)
-            self._track(self._call(slot, call, items))
-
-    def _track(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._end_task)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours in a task that nobody waits for must end the agent, not leave its items waiting."""
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours in a task that nobody awaits must end the agent, not leave its requests waiting."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(AgentStoppedError(f"agent {self.name} was stopped by an internal error: {describe(error)}"))
 
-    async def _call(self, slot: _Slot, call: int, items: list[AgentRequest]) -> None:
+    async def _call(self, replica: _Replica, batch: list[AgentRequest]) -> None:
+        """Have a worker answer a batch, and deliver what comes back."""
         now = asyncio.get_running_loop().time()
-        works: list[PackedRequest] = []
-        for item in items:
-            item.waiting += now - item.since
-            works.append((item.row, item.files, item.draw_seed(), item.sample, item.attempt, item.options))
+        packed: list[PackedRequest] = []
+        for request in batch:
+            request.waiting += now - request.queued_at
+            packed.append(
+                (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
+            )
         # A worker answers its batches in turn: the time of those ahead is not this one's.
-        ahead = 0 if self.continuous else len(slot.calls) - 1
+        ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
-            batch = await slot.worker.call(works, self.timeout * (1 + ahead))
+            reply = await replica.worker.call(packed, self.timeout * (1 + ahead))
         except WorkerLost as lost:
-            self._lose(slot, lost)
+            self._lose(replica, lost)
             return
         except Exception as error:
-            # The call itself failed (a reply that cannot be sent between processes, say): these items have no answer.
+            # The call itself failed (a reply that cannot be sent between processes, say): there is no answer to these.
             failed: PackedReply = ("worker_failed", " ".join(str(error).split())[:500], None, None, 0.0)
-            batch = BatchReply([failed] * len(items), 0.0, len(items))
-        if slot.calls.pop(call, None) is not None:
-            slot.alone = False
-            crowded = call in slot.crowded
-            slot.crowded.discard(call)
-            self._deliver(slot, items, batch, crowded)
-        self.pump()
+            reply = BatchReply([failed] * len(batch), 0.0, len(batch))
+        if replica in self._replicas:
+            replica.in_flight.remove(batch)
+            replica.has_suspect = False
+            self._deliver(replica, batch, reply)
+        self.dispatch()
 
-    def _lose(self, slot: _Slot, lost: WorkerLost) -> None:
-        if slot.lost:
+    def _lose(self, replica: _Replica, lost: WorkerLost) -> None:
+        """A worker has died: give it up, keep its requests, load another."""
+        if replica not in self._replicas:
             return  # another call of the same worker saw it first
-        slot.lost = True
-        self._slots.remove(slot)
-        self._queue.open([slot.place for slot in self._slots])
-        slot.worker.kill()
-        items = [item for call in slot.calls.values() for item in call]
-        slot.calls.clear()
-        if lost.cause == "out_of_memory" and len(items) > 1:
+        self._replicas.remove(replica)
+        self._queue.set_replicas(other.number for other in self._replicas)
+        replica.worker.kill()
+        requests = [request for batch in replica.in_flight for request in batch]
+        replica.in_flight.clear()
+        if lost.cause == "out_of_memory" and len(requests) > 1:
             self.batch_size = max(1, self.batch_size // 2)
-            self.depth = max(1, self.depth // 2)
-            for item in items:
-                self.submit(item)
-        elif len(items) == 1:
-            [item] = items
-            item.deaths += 1
-            if item.deaths >= DEATHS:
-                item.status, item.error = "failed", (lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
-                self._finish(item)
-            else:
-                self._suspects.append(item)
+            self.max_in_flight = max(1, self.max_in_flight // 2)
+            for request in requests:
+                self.submit(request)
+        elif has_failed(requests, lost):
+            self._finish(requests[0])
         else:
-            self._suspects.extend(items)
+            self._suspects.extend(requests)
         if self.stopped is None:
-            self._track(self._replace(slot.place))
-            self.pump()
+            self._run_in_background(self._replace(replica))
+            self.dispatch()
 
-    def _deliver(self, slot: _Slot, items: list[AgentRequest], batch: BatchReply, crowded: bool) -> None:
-        if batch.limit is not None:
-            self.batch_size = min(self.batch_size, batch.limit)
-        worker = {"host": slot.worker.host, "device": slot.worker.device, "batch_size": batch.size}
-        created, responding = time.time(), round(batch.responding, 6)
-        for item, (code, message, raw, sha256, preparing) in zip(items, batch.results, strict=True):
-            if item.dropped:
+    # answers to whoever asked
+
+    def _deliver(self, replica: _Replica, batch: list[AgentRequest], reply: BatchReply) -> None:
+        if reply.limit is not None:
+            self.batch_size = min(self.batch_size, reply.limit)
+        worker = {"host": replica.worker.host, "device": replica.worker.device, "batch_size": reply.size}
+        created, responding = time.time(), round(reply.responding, 6)
+        for request, (code, answer, raw, sha256, preparing) in zip(batch, reply.replies, strict=True):
+            if request.cancelled:
                 continue
-            item.worker, item.sha256, item.raw, item.created = worker, sha256, raw, created
-            item.preparing += preparing
-            item.responding += responding
-            if code == "out_of_memory" and self.continuous and crowded:
-                self.depth = max(1, min(self.depth, (len(slot.calls) + 1) // 2))
-                self.submit(item)
+            request.worker, request.sha256, request.raw, request.created = worker, sha256, raw, created
+            request.preparing += preparing
+            request.responding += responding
+            if code == "out_of_memory" and self.continuous and self.max_in_flight > 1:
+                self.max_in_flight = max(1, min(self.max_in_flight, (len(replica.in_flight) + 1) // 2))
+                self.submit(request)
                 continue
             if code is not None:
-                item.status, item.answer, item.error = "failed", None, (code, str(message))
+                request.fail(code, str(answer))
             else:
-                assert isinstance(message, bytes)
-                item.status, item.answer = "ok", message
+                assert isinstance(answer, bytes)
+                request.status, request.answer = "ok", answer
                 try:
-                    if self.agent.filters and self._rejected(item):
+                    if self.agent.filters and is_retried(request, self.agent):
+                        self.submit(request)
                         continue
-                except Exception as error:  # a filter is an agent's own code: what it raises fails this item alone
-                    item.status, item.answer, item.error = "failed", None, ("filter_failed", describe(error))
-            self._finish(item)
+                except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
+                    request.fail("filter_failed", describe(error))
+            self._finish(request)
 
-    def _rejected(self, item: AgentRequest) -> bool:
-        """Run the filters; whether the item has gone back into the queue for its next attempt."""
-        stimulus = stimuli.parse_row(item.row)
-        model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
-        assert item.answer is not None
-        reply = Reply(model.model_validate_json(item.answer), None if item.raw is None else orjson.loads(item.raw))
-        found = [verdict for test in self.agent.filters if (verdict := test(stimulus, reply)) is not None]
-        if not found:
-            return False
-        item.attempts.append(
-            item.rejected_attempt([{"filter": v.filter, "rejected": v.rejected, "found": v.found} for v in found])
-        )
-        if not any(verdict.rejected for verdict in found):
-            return False
-        if item.attempt + 1 >= self.agent.attempts:
-            item.status = "rejected"
-            return False
-        item.attempt += 1
-        self.submit(item)
-        return True
-
-    def _finish(self, item: AgentRequest) -> None:
+    def _finish(self, request: AgentRequest) -> None:
         if self.stopped is not None:
-            item.status, item.answer, item.error = "unanswered", None, None
-        elif self._breaker is not None and self._breaker.note(item.error[0] if item.error else None):
-            code, message = item.error or ("", "")
-            count = f"its first {FIRST}" if self._breaker.seen == FIRST else f"{IN_A_ROW} in a row"
-            self._put(item)
-            self.stop(
-                AgentStoppedError(f"agent {self.name} was stopped: {count} answers failed with {code}: {message}")
-            )
-            return
-        self._put(item)
-
-    def _put(self, item: AgentRequest) -> None:
-        if item.sink is not None and not item.dropped:
-            item.sink.put(item)
+            request.status, request.answer, request.error = "unanswered", None, None
+        request.finish()
+        if self.stopped is None and self._breaker is not None:
+            code, message = request.error or (None, "")
+            if why := self._breaker.note(code):
+                self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
 
     def stop(self, error: AgentStoppedError) -> None:
         """End the agent: its workers are killed, and everything that it still had comes back unanswered."""
         if self.stopped is not None:
             return
         self.stopped = error
-        left = [item for slot in self._slots for call in slot.calls.values() for item in call]
+        left = [request for replica in self._replicas for batch in replica.in_flight for request in batch]
         left += [*self._suspects, *self._queue.clear()]
-        for slot in self._slots:
-            slot.calls.clear()
-            slot.lost = True
-            slot.worker.kill()
-        self._slots.clear()
+        for replica in self._replicas:
+            replica.worker.kill()
+        self._replicas.clear()
         self._suspects.clear()
-        for item in left:
-            item.status = "unanswered"
-            self._put(item)
+        for request in left:
+            request.status = "unanswered"
+            request.finish()
 
     async def close(self) -> None:
         """End the agent and whatever is still under way for it."""

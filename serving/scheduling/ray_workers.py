@@ -1,32 +1,27 @@
 """Workers seen from the driver: a Ray actor around :class:`serving.scheduling.worker.Worker`.
 
-Ray's own restarts and retries are off: retrying is the scheduler's alone, because only it knows which item was in
-flight. Every way in which a worker can end is one exception here, :class:`WorkerLost`.
+Ray's own restarts and retries are off: retrying is the scheduler's alone, because only it knows which request was in
+flight. Every way in which a worker can end becomes one exception, :class:`serving.scheduling.recovery.WorkerLost`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from agents import stimuli
 from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
-from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec, host, same_file
+from serving.scheduling.recovery import WorkerLost
+from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec
 
-Cause = Literal["worker_died", "out_of_memory", "timeout", "device_error"]
-
-
-class WorkerLost(Exception):
-    """The worker is gone, or had to be ended. ``cause`` is the code that a record of its last item gets."""
-
-    def __init__(self, cause: Cause, message: str) -> None:
-        super().__init__(message)
-        self.cause: Cause = cause
+Probe = tuple[str, int, int]  # a file's path, size and time of change, to recognise it on another machine
 
 
 class WorkerActor:
@@ -36,21 +31,22 @@ class WorkerActor:
         self.worker = Worker(spec)
         worker_process.begin(continuous=self.worker.agent.continuous())
 
-    async def describe(self, probe: tuple[str, int, int] | None) -> dict[str, Any]:
+    async def describe(self, probe: Probe | None) -> dict[str, Any]:
         """Where this is: host, Ray's GPU ids, and whether the driver's file ``probe`` is the same one here."""
         import ray
 
         gpus = [str(gpu) for gpu in ray.get_gpu_ids()]
-        return {"host": host(), "gpus": gpus, "shares": probe is None or same_file(*probe)}
+        shares_disk = probe is None or _file_signature(probe[0]) == probe
+        return {"host": socket.gethostname(), "gpus": gpus, "shares_disk": shares_disk}
 
     async def load(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.worker.load)
 
-    async def answer(self, works: Sequence[PackedRequest]) -> BatchReply:
-        return await self.worker.answer(works)
+    async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
+        return await self.worker.answer(batch)
 
-    async def answer_one(self, work: PackedRequest) -> BatchReply:
-        return await self.worker.answer_one(work)
+    async def answer_one(self, request: PackedRequest) -> BatchReply:
+        return await self.worker.answer_one(request)
 
 
 @dataclass(slots=True)
@@ -62,41 +58,36 @@ class RemoteWorker:
     gpu_share: float
     continuous: bool
     load_locks: dict[tuple[str, ...], asyncio.Lock]
-    probe: tuple[str, int, int] | None = None
+    probe: Probe | None = None
     host: str = ""
     device: str = ""
     shares_disk: bool = True
     _actor: Any = field(init=False, default=None)
 
     async def start(self, timeout: float) -> dict[str, Any]:
-        """Create the actor and load the agent; returns its provenance. Raises AgentStoppedError if it cannot be
-        loaded, WorkerLost if the process died on the way."""
-        name = self.spec.entry.name
+        """Create the actor and load the agent; returns its provenance. Raises AgentStoppedError."""
         try:
-            self._actor = await asyncio.to_thread(self._create)
-            async with asyncio.timeout(timeout):
-                about = await self._await(self._actor.describe.remote(self.probe))
-            self.host, self.shares_disk = about["host"], about["shares"]
-            gpus = about["gpus"]
-            self.device = self.spec.device if not gpus else f"cuda:{','.join(gpus)}"
-            lock = self.load_locks.setdefault((self.host, *gpus), asyncio.Lock()) if gpus else asyncio.Lock()
-            async with lock, asyncio.timeout(timeout):
-                loaded: dict[str, Any] = await self._await(self._actor.load.remote())
-                return loaded
+            return await self._start(timeout)
         except TimeoutError:
-            self.kill()
-            raise AgentStoppedError(
-                f"agent {name} was not loaded within {timeout:g} s; give it more with --load-timeout"
-            ) from None
-        except WorkerLost as error:
-            self.kill()
-            raise AgentStoppedError(f"agent {name} could not be loaded: {error}") from None
+            why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
+        except Exception as error:
+            why = f"could not be loaded: {_one_line(error)}"
         except asyncio.CancelledError:
             self.kill()
             raise
-        except Exception as error:
-            self.kill()
-            raise AgentStoppedError(f"agent {name} could not be loaded: {_one_line(error)}") from None
+        self.kill()
+        raise AgentStoppedError(f"agent {self.spec.entry.name} {why}")
+
+    async def _start(self, timeout: float) -> dict[str, Any]:
+        self._actor = await asyncio.to_thread(self._create)
+        async with asyncio.timeout(timeout):
+            about = await self._await(self._actor.describe.remote(self.probe))
+        self.host, self.shares_disk, gpus = about["host"], about["shares_disk"], about["gpus"]
+        self.device = self.spec.device if not gpus else f"cuda:{','.join(gpus)}"
+        lock = self.load_locks.setdefault((self.host, *gpus), asyncio.Lock()) if gpus else asyncio.Lock()
+        async with lock, asyncio.timeout(timeout):
+            provenance: dict[str, Any] = await self._await(self._actor.load.remote())
+            return provenance
 
     def _create(self) -> Any:
         import ray
@@ -115,29 +106,24 @@ class RemoteWorker:
             .remote(self.spec)
         )
 
-    async def call(self, works: list[PackedRequest], timeout: float) -> BatchReply:
-        """Answer one batch (one work, for a continuous engine). Raises WorkerLost."""
+    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+        """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
         if not self.shares_disk:
-            works = await asyncio.to_thread(self._with_files, works)
+            batch = await asyncio.to_thread(self._with_files, batch)
         actor = self._actor
         # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
-        ref = actor.answer_one.remote(works[0]) if self.continuous else actor.answer.remote(tuple(works))
+        ref = actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
         try:
             async with asyncio.timeout(timeout):
-                batch: BatchReply = await self._await(ref)
-                return batch
+                reply: BatchReply = await self._await(ref)
+                return reply
         except TimeoutError:
             raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
 
-    def _with_files(self, works: list[PackedRequest]) -> list[PackedRequest]:
-        """The same works with the bytes of their images, for a machine that does not see the driver's files."""
-        sent: list[PackedRequest] = []
-        read: dict[bytes, Mapping[str, bytes]] = {}
-        for row, _, *rest in works:
-            if row not in read:
-                read[row] = _image_bytes(row, self.spec.root)
-            sent.append((row, read[row], *rest))  # type: ignore[arg-type]
-        return sent
+    def _with_files(self, batch: list[PackedRequest]) -> list[PackedRequest]:
+        """The same requests with the bytes of their images, for a machine that does not see the driver's files."""
+        files = {row: _image_bytes(row, self.spec.root) for row in {row for row, *_ in batch}}
+        return [(row, files[row], *rest) for row, _, *rest in batch]  # type: ignore[misc]
 
     async def _await(self, ref: Any) -> Any:
         from ray import exceptions
@@ -172,31 +158,27 @@ class RemoteWorker:
                     ray.kill(actor, no_restart=True)
 
 
-def _image_bytes(row: bytes, root: str) -> dict[str, bytes]:
-    from agents.stimuli import parse_row
-
+def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:
     found: dict[str, bytes] = {}
-    for image in parse_row(row, root=root).images():
-        try:
+    for image in stimuli.parse_row(row, root=root).images():
+        # The worker looks for a file that is not sent, and fails this one stimulus with the reason.
+        with contextlib.suppress(ImageError):
             found[image.name] = image.read()
-        except ImageError:
-            continue  # the worker looks for the file itself and fails this one stimulus with the reason
     return found
 
 
-def probe_for(root: str, image: str | None) -> tuple[str, int, int] | None:
+def probe_for(root: str, image: str | None) -> Probe | None:
     """A file of the set to recognise by size and time on another machine, or None if the set has no images."""
-    if image is None:
-        return None
-    path = Image(image, root=root).path
-    assert path is not None
+    return None if image is None else _file_signature(str(Image(image, root=root).path))
+
+
+def _file_signature(path: str) -> Probe | None:
     try:
-        found = Path(path).stat()
+        found = os.stat(path)
     except OSError:
         return None
-    return str(path), found.st_size, found.st_mtime_ns
+    return path, found.st_size, found.st_mtime_ns
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text[:500] or type(error).__name__
+    return " ".join(str(error).split())[:500] or type(error).__name__

@@ -13,7 +13,7 @@ from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.placement import Admission, Device, Need, gpu_share, replicas_for
-from serving.scheduling.ray_workers import RemoteWorker
+from serving.scheduling.ray_workers import Probe, RemoteWorker
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import WorkerSpec
 
@@ -37,7 +37,7 @@ class ReplicaPool:
     batch_size: int | None = None
     timeout: float = 600.0
     load_timeout: float = 1800.0
-    probe: tuple[str, int, int] | None = None
+    probe: Probe | None = None
     breaker: bool = True
     admission: Admission = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)

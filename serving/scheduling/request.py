@@ -1,10 +1,10 @@
-"""What goes through the scheduler: an item goes in, the same item with its outcome comes out."""
+"""What goes through the scheduler: a request goes in, and comes out with its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import orjson
 
@@ -13,19 +13,13 @@ from agents import seeds
 Status = Literal["ok", "rejected", "failed", "unanswered"]
 
 
-class Sink(Protocol):
-    """Where finished items go."""
-
-    def put(self, item: AgentRequest) -> None: ...
-
-
 @dataclass(slots=True, eq=False)
 class AgentRequest:
     """One stimulus to be answered by one agent.
 
     ``row`` is the stimulus's canonical JSON and ``stimulus`` its id. ``name`` is what the seed is derived for and the
-    record is kept under: the agent, or the pair for a turn of a conversation. Items with the smaller ``order`` go
-    first. ``deadline`` is in seconds of the event loop's clock.
+    record is kept under: the agent, or the pair for a turn of a conversation. Requests with the smaller ``order`` go
+    first. ``deliver`` is called with the finished request.
     """
 
     agent: str
@@ -37,19 +31,17 @@ class AgentRequest:
     turn: int | None = None
     options: Mapping[str, Any] | None = None
     order: int = 0
-    deadline: float | None = None
-    sink: Sink | None = None
+    deliver: Callable[[AgentRequest], None] | None = None
     files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
 
     # kept by the scheduler
     attempt: int = 0
-    first_attempt: int = 0  # of these: the number that this one's first attempt has in seeds and records
+    first_attempt: int = 0  # the number that attempt 0 of this request has in seeds and records
     seed: int = 0
     attempts: list[dict[str, Any]] = field(default_factory=list)
     deaths: int = 0
-    since: float = 0.0
-    waiting: float = 0.0
-    dropped: bool = False
+    queued_at: float = 0.0
+    cancelled: bool = False
 
     # the outcome; answer and raw are JSON
     status: Status = "unanswered"
@@ -57,6 +49,7 @@ class AgentRequest:
     raw: bytes | None = None
     error: tuple[str, str] | None = None
     sha256: str | None = None
+    waiting: float = 0.0
     preparing: float = 0.0
     responding: float = 0.0
     worker: Mapping[str, Any] | None = None
@@ -64,17 +57,20 @@ class AgentRequest:
 
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""
-        self.seed = seeds.derive(
-            self.run_seed,
-            self.name or self.agent,
-            self.stimulus,
-            self.sample,
-            self.turn,
-            self.first_attempt + self.attempt,
-        )
+        name, attempt = self.name or self.agent, self.first_attempt + self.attempt
+        self.seed = seeds.derive(self.run_seed, name, self.stimulus, self.sample, self.turn, attempt)
         return self.seed
 
-    def rejected_attempt(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    def fail(self, code: str, message: str) -> None:
+        """Make this a failure: no answer, but an error."""
+        self.status, self.answer, self.error = "failed", None, (code, message)
+
+    def finish(self) -> None:
+        """Hand the request to whoever waits for it."""
+        if self.deliver is not None and not self.cancelled:
+            self.deliver(self)
+
+    def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         """The present attempt as it stands in a record's ``attempts``."""
         return {
             "attempt": self.first_attempt + self.attempt,

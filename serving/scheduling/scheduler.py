@@ -1,9 +1,7 @@
 """The scheduler: everything that wants an answer goes through it.
 
-Each agent has a lane: a queue ordered by age, and workers. A batch leaves when it is full, or when its oldest item
-has waited :data:`LINGER` seconds and a worker is idle. A worker holds a second batch while it answers one, so that it
-can prepare it meanwhile. Filters and attempts, deaths, memory and the circuit breaker are decided here, once, for
-files, HTTP requests and turns of conversations alike; see :mod:`serving.scheduling.dispatch` for the rules of one lane.
+Each agent has a :class:`serving.scheduling.dispatch.Dispatcher` with its queue and its workers, so that files, HTTP
+requests and turns of conversations share batches, filters, attempts and recovery.
 """
 
 from __future__ import annotations
@@ -20,90 +18,67 @@ from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.request import AgentRequest
 
 
-class _Ready:
-    """The finished items of one stream."""
-
-    def __init__(self) -> None:
-        self.items: deque[AgentRequest] = deque()
-        self.wake = asyncio.Event()
-
-    def put(self, item: AgentRequest) -> None:
-        self.items.append(item)
-        self.wake.set()
-
-
-class _Promise:
-    """The one finished item of ``answer``."""
-
-    def __init__(self) -> None:
-        self.future: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
-
-    def put(self, item: AgentRequest) -> None:
-        if not self.future.done():
-            self.future.set_result(item)
-
-
 class Scheduler:
-    """Hands items to the lanes of their agents and gives them back answered."""
+    """Hands requests to the dispatchers of their agents and gives them back answered."""
 
     def __init__(self, run_seed: int = 0) -> None:
         self.run_seed = run_seed
         self.dispatchers: dict[str, Dispatcher] = {}
         self._orders = 0
 
-    def add(self, lane: Dispatcher) -> None:
+    def add(self, dispatcher: Dispatcher) -> None:
         """Make an agent known; its workers may come later."""
-        self.dispatchers[lane.name] = lane
+        self.dispatchers[dispatcher.name] = dispatcher
 
     async def remove(self, name: str) -> None:
         """End an agent's workers; what it still had to answer comes back unanswered."""
         await self.dispatchers.pop(name).close()
 
     def next_order(self) -> int:
-        """A place in the queue behind everything that has one so far."""
+        """An order behind everything that has one so far."""
         self._orders += 1
         return self._orders
 
-    async def stream(self, items: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
-        """Answer all items; yields each as it is ready, in no order. Items are taken from the iterable only as fast
-        as the lanes can use them, so that a set of any length needs the same memory.
+    async def stream(self, requests: Iterable[AgentRequest]) -> AsyncGenerator[AgentRequest, None]:
+        """Answer all requests; yields each as it is ready, in no order. They are taken from the iterable only as fast
+        as the workers can use them, so that a set of any length needs the same memory.
 
         Raises AgentStoppedError once an agent of the stream stops; what was answered before is yielded first.
         """
-        ready = _Ready()
+        finished: deque[AgentRequest] = deque()
+        wake = asyncio.Event()
+
+        def deliver(request: AgentRequest) -> None:
+            finished.append(request)
+            wake.set()
+
         pending: set[AgentRequest] = set()
-        lanes: set[Dispatcher] = set()
-        source = iter(items)
-        exhausted = False
+        dispatchers: set[Dispatcher] = set()
+        source = iter(requests)
         try:
             while True:
-                while not exhausted:
-                    item = next(source, None)
-                    if item is None:
-                        exhausted = True
+                for request in source:
+                    request.deliver = deliver
+                    pending.add(request)
+                    dispatcher = self._submit(request)
+                    dispatchers.add(dispatcher)
+                    if dispatcher.queued >= dispatcher.window:
                         break
-                    item.sink = ready
-                    pending.add(item)
-                    lane = self._submit(item)
-                    lanes.add(lane)
-                    if lane.queued >= lane.window:
-                        break
-                for lane in lanes:
-                    lane.pump()
-                if not ready.items:
-                    if not pending:
-                        return
-                    await ready.wake.wait()
-                ready.wake.clear()
-                while ready.items:
-                    item = ready.items.popleft()
-                    pending.discard(item)
-                    if item.status == "unanswered":
-                        raise self._lane(item.agent).stopped or AgentStoppedError(f"agent {item.agent} was ended")
-                    yield item
+                for dispatcher in dispatchers:
+                    dispatcher.dispatch()
+                if not pending:
+                    return
+                await wake.wait()
+                wake.clear()
+                while finished:
+                    request = finished.popleft()
+                    pending.discard(request)
+                    if request.status == "unanswered":
+                        raise self._why_unanswered(request.agent)
+                    yield request
         finally:
-            for item in pending:
-                item.dropped = True
+            for request in pending:
+                request.cancelled = True
 
     async def answer(
         self,
@@ -124,10 +99,11 @@ class Scheduler:
 
         ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
         bytes of the images that the stimulus names, where they are not read from disk.
-        ``deadline`` (seconds from now) or a cancellation takes the item out of the queue, or drops its answer. Raises
-        AgentStoppedError, and AnswerError ``deadline`` when the time is over.
+        ``deadline`` (seconds from now) or a cancellation takes the request out of the queue, or drops its answer.
+        Raises AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
-        item = AgentRequest(
+        answered: asyncio.Future[AgentRequest] = asyncio.get_running_loop().create_future()
+        request = AgentRequest(
             agent,
             stimuli.canonical(stimulus),
             stimulus.id,
@@ -136,41 +112,37 @@ class Scheduler:
             name,
             turn,
             options,
-            self.next_order() if order is None else order,
+            order or 0,
+            lambda request: None if answered.done() else answered.set_result(request),
+            files,
         )
-        item.first_attempt = first_attempt
-        item.files = files
-        promise = _Promise()
-        item.sink = promise
-        if deadline is not None:
-            item.deadline = asyncio.get_running_loop().time() + deadline
-        self._submit(item).pump()
+        request.first_attempt = first_attempt
+        self._submit(request).dispatch()
         try:
-            if deadline is None:
-                done = await promise.future
-            else:
-                async with asyncio.timeout_at(item.deadline):
-                    done = await promise.future
+            async with asyncio.timeout(deadline):
+                await answered
         except TimeoutError:
             raise AnswerError("deadline", f"no answer within {deadline:g} s") from None
-        finally:
-            item.dropped, item.files = True, None  # what nobody waits for may stay in the queue, but not its images
-        if done.status == "unanswered":
-            raise self._lane(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
-        return done
+        finally:  # what nobody waits for may stay in the queue, but not its images
+            request.cancelled, request.deliver, request.files = True, None, None
+        if request.status == "unanswered":
+            raise self._why_unanswered(agent)
+        return request
 
-    def _submit(self, item: AgentRequest) -> Dispatcher:
-        lane = self._lane(item.agent)
-        if item.order == 0:
-            item.order = self.next_order()
-        lane.submit(item)
-        return lane
+    def _submit(self, request: AgentRequest) -> Dispatcher:
+        dispatcher = self._dispatcher(request.agent)
+        request.order = request.order or self.next_order()
+        dispatcher.submit(request)
+        return dispatcher
 
-    def _lane(self, agent: str) -> Dispatcher:
+    def _dispatcher(self, agent: str) -> Dispatcher:
         try:
             return self.dispatchers[agent]
         except KeyError:
             raise AgentStoppedError(f"agent {agent} is not loaded") from None
+
+    def _why_unanswered(self, agent: str) -> AgentStoppedError:
+        return self._dispatcher(agent).stopped or AgentStoppedError(f"agent {agent} was ended")
 
     async def close(self) -> None:
         """End all workers."""

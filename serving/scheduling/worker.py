@@ -1,8 +1,8 @@
 """The worker: a process that hosts one agent and answers batches.
 
-It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered; it
-answers in one thread; it halves a batch that does not fit in memory and bisects one that raises, so that what comes
-back is one result per item, whatever happened. It knows nothing of seeds, filters or records: the scheduler does.
+It prepares stimuli in threads beside the device, so that a batch is prepared while the one before it is answered. It
+answers in one thread, halves a batch that does not fit in memory and bisects one that raises, so that there is one
+reply per request, whatever happened. It knows nothing of filters or records: the scheduler does.
 
 Nothing here imports Ray: :mod:`serving.scheduling.ray_workers` wraps :class:`Worker` in an actor.
 """
@@ -14,15 +14,14 @@ import gc
 import hashlib
 import importlib
 import importlib.metadata
-import os
 import platform
-import socket
 import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,16 @@ import orjson
 from pydantic import BaseModel
 
 from agents import answers, stimuli
-from agents.catalogue import Entry
 from agents.contract import Agent, Draw, Reply
+from agents.entry import Entry
 from agents.errors import AnswerError
 from serving.scheduling import worker_process
 
-# One stimulus to answer: its canonical JSON, the bytes of its images if they travel, and the attempt's draw.
+# Plain tuples, as they travel between processes by the thousand.
+# A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
 PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
-# (error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing)
+# Error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing
 PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
-
 
 # import name -> distribution, of everything that can change an answer
 PACKAGES = {
@@ -51,11 +50,9 @@ PACKAGES = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
 }
-
-
 # what torch's allocator for the CPU says, on Linux and elsewhere
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
-PICTURES = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
+IMAGE_TASKS = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
 
 
 class FatalDeviceError(Exception):
@@ -78,7 +75,7 @@ class WorkerSpec:
 class BatchReply:
     """What one call brings back. ``limit`` is the largest batch that fits, once memory ran out."""
 
-    results: list[PackedReply]
+    replies: list[PackedReply]
     responding: float
     size: int
     limit: int | None = None
@@ -86,6 +83,8 @@ class BatchReply:
 
 @dataclass(slots=True)
 class _Prepared:
+    """A stimulus as the agent wants it, or why it cannot be had."""
+
     value: Any = None
     error: AnswerError | None = None
     sha256: str | None = None
@@ -114,7 +113,7 @@ class Worker:
         if missing is not None:
             raise AnswerError("unavailable", missing)
         self.agent.open()
-        if PICTURES.intersection(self.agent.tasks):
+        if IMAGE_TASKS.intersection(self.agent.tasks):
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
         # An engine that batches by itself has its own process, and is told its share there.
@@ -132,147 +131,135 @@ class Worker:
         if device == "cpu" and (torch := sys.modules.get("torch")) is not None:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
-    async def answer(self, works: Sequence[PackedRequest]) -> BatchReply:
-        """Answer a batch: one result per work, in order."""
-        loop = asyncio.get_running_loop()
+    async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
+        """Answer a batch: one reply per request, in order. Raises FatalDeviceError."""
         # Images of requests have no names of their own: two rows that read the same need not show the same.
-        distinct: dict[tuple[bytes, int | None], int] = {}
-        places = [distinct.setdefault((row, id(files) if files else None), len(distinct)) for row, files, *_ in works]
-        firsts: list[PackedRequest | None] = [None] * len(distinct)
-        for place, work in zip(places, works, strict=True):
-            firsts[place] = firsts[place] or work
-        size = -(-len(firsts) // self.spec.threads)
-        parts = [firsts[start : start + size] for start in range(0, len(firsts), size)]
-        done = await asyncio.gather(*(loop.run_in_executor(self._preparers, self._prepare_all, part) for part in parts))
-        prepared = [one for part in done for one in part]
-        items = [prepared[place] for place in places]
-        draws = [Draw(seed, sample, attempt, options or {}) for _, _, seed, sample, attempt, options in works]
-        return await loop.run_in_executor(self._device, self._respond_all, items, draws)
+        keys = [(row, id(files) if files else None) for row, files, *_ in batch]
+        distinct = dict(zip(keys, batch, strict=True))
+        prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
+        items = [(prepared[key], _draw(request)) for key, request in zip(keys, batch, strict=True)]
+        return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    async def answer_one(self, work: PackedRequest) -> BatchReply:
-        """Answer one work with an engine that batches by itself."""
-        loop = asyncio.get_running_loop()
-        [item] = await loop.run_in_executor(self._preparers, self._prepare_all, [work])
-        _, _, seed, sample, attempt, options = work
-        draw = Draw(seed, sample, attempt, options or {})
+    async def answer_one(self, request: PackedRequest) -> BatchReply:
+        """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
+        [prepared] = await self._prepare_all([request])
         began = time.perf_counter()
         reply: Reply | Exception
-        if item.error is not None:
-            reply = item.error
+        if prepared.error is not None:
+            reply = prepared.error
         else:
             try:
-                reply = await self.agent.respond_one(item.value, draw)
+                reply = await self.agent.respond_one(prepared.value, _draw(request))
             except Exception as error:
-                if is_fatal(error):
-                    raise FatalDeviceError(describe(error)) from None
-                reply = AnswerError("out_of_memory", describe(error)) if is_out_of_memory(error) else error
-        seconds = time.perf_counter() - began
-        return BatchReply([_result(reply, item)], seconds, 1)
+                reply = _without_traceback(error)
+        return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)
 
-    def _prepare_all(self, works: Sequence[PackedRequest | None]) -> list[_Prepared]:
-        return [self._prepare(work[0], work[1]) for work in works if work is not None]
+    async def _prepare_all(self, requests: Sequence[PackedRequest]) -> list[_Prepared]:
+        """Prepare in as many parts as there are threads."""
+        loop = asyncio.get_running_loop()
+        size = -(-len(requests) // self.spec.threads)
+        parts = [requests[start : start + size] for start in range(0, len(requests), size)]
+        done = [loop.run_in_executor(self._preparers, self._prepare_part, part) for part in parts]
+        return list(chain.from_iterable(await asyncio.gather(*done)))
+
+    def _prepare_part(self, requests: Sequence[PackedRequest]) -> list[_Prepared]:
+        return [self._prepare(row, files) for row, files, *_ in requests]
 
     def _prepare(self, row: bytes, files: Mapping[str, bytes] | None) -> _Prepared:
         began = time.perf_counter()
-        item = _Prepared()
+        prepared = _Prepared()
         stimulus: stimuli.Stimulus | None = None
         try:
             stimulus = stimuli.parse_row(row, root=self.spec.root, files=files)
-            item.task = stimulus.task
-            item.value = self.agent.prepare(stimulus)
+            prepared.task = stimulus.task
+            prepared.value = self.agent.prepare(stimulus)
         except AnswerError as error:
-            item.error = error
+            prepared.error = error
         except Exception as error:
-            item.error = AnswerError("prepare_failed", describe(error))
+            prepared.error = AnswerError("prepare_failed", describe(error))
         try:
             if stimulus is None or not stimulus.images():  # the row is its own canonical form
-                item.sha256 = hashlib.sha256(row).hexdigest()
+                prepared.sha256 = hashlib.sha256(row).hexdigest()
             else:
-                item.sha256 = stimuli.sha256(stimulus)
+                prepared.sha256 = stimuli.sha256(stimulus)
         except AnswerError as error:
-            item.error = item.error or error
-        item.seconds = time.perf_counter() - began
-        return item
+            prepared.error = prepared.error or error
+        prepared.seconds = time.perf_counter() - began
+        return prepared
 
-    def _respond_all(self, items: Sequence[_Prepared], draws: Sequence[Draw]) -> BatchReply:
-        good = [index for index, item in enumerate(items) if item.error is None]
-        replies: list[Reply | Exception] = [item.error or AssertionError() for item in items]
+    def _respond_all(self, items: Sequence[tuple[_Prepared, Draw]]) -> BatchReply:
+        good = [(prepared.value, draw) for prepared, draw in items if prepared.error is None]
         limit = self.limit
         began = time.perf_counter()
-        size = self.limit
-        for start in range(0, len(good), size):
-            chosen = good[start : start + size]
-            for index, reply in zip(chosen, self._respond(items, draws, chosen), strict=True):
-                replies[index] = reply
+        replies = iter(self._respond(good) if good else ())
         seconds = time.perf_counter() - began
-        results = [_result(reply, item) for reply, item in zip(replies, items, strict=True)]
-        return BatchReply(results, seconds, min(len(good), size), self.limit if self.limit < limit else None)
+        packed = [_pack(prepared.error or next(replies), prepared) for prepared, _ in items]
+        return BatchReply(packed, seconds, min(len(good), limit), self.limit if self.limit < limit else None)
 
-    def _respond(
-        self, items: Sequence[_Prepared], draws: Sequence[Draw], chosen: list[int]
-    ) -> Sequence[Reply | Exception]:
-        """Ask the agent; where it raises, ask again with each half, down to the items that raise alone.
+    def _respond(self, batch: list[tuple[Any, Draw]]) -> list[Reply | Exception]:
+        """Ask the agent; where it raises, ask again with each half, down to the stimuli that raise alone.
 
-        Sizes for which memory did not suffice are not tried again, and the largest below them is remembered; but those
-        that a stimulus too large by itself explains are forgotten, so that it does not make every later batch small.
+        A size for which memory did not suffice is remembered, unless a stimulus that does not fit even alone explains
+        it: that one must not make every later batch small.
         """
-        replies: list[Reply | Exception] = []
-        pieces, fits = [chosen], 0
-        short: list[list[int]] = []  # pieces that did not fit
-        while pieces:
-            piece = pieces.pop()
-            if len(piece) > 1 and len(piece) >= min(map(len, short), default=len(piece) + 1):
-                size = max(1, min(fits or len(piece), len(piece) // 2))
-                pieces += [piece[start : start + size] for start in range(0, len(piece), size)][::-1]
-                continue
-            answered, error = self._ask(items, draws, piece)
-            if error is None:
-                replies += answered
-                fits = max(fits, len(piece))
-                continue
-            if len(piece) == 1:
-                replies.append(error)
-            else:
-                half = len(piece) // 2
-                pieces += [piece[half:], piece[:half]]
-            if is_out_of_memory(error):
-                short = [*short, piece] if len(piece) > 1 else [one for one in short if piece[0] not in one]
-                release_memory()
-        if short:
-            self.limit = max(1, fits)
+        if len(batch) > self.limit:
+            size = self.limit
+            parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+            return [reply for part in parts for reply in self._respond(part)]
+        replies = self._ask(batch)
+        if not isinstance(replies, Exception):
+            return list(replies)
+        if isinstance(replies, MemoryError):
+            release_memory()
+        if len(batch) == 1:
+            return [replies]
+        half = len(batch) // 2
+        found = self._respond(batch[:half]) + self._respond(batch[half:])
+        if isinstance(replies, MemoryError) and not any(isinstance(reply, MemoryError) for reply in found):
+            self.limit = min(self.limit, len(batch) - half)
+        return found
+
+    def _ask(self, batch: list[tuple[Any, Draw]]) -> Sequence[Reply | Exception] | Exception:
+        """The agent's replies, or what it raised."""
+        try:
+            replies = self.agent.respond([value for value, _ in batch], [draw for _, draw in batch])
+        except Exception as error:
+            return _without_traceback(error)
+        if len(replies) != len(batch):
+            return AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(batch)}")
         return replies
 
-    def _ask(
-        self, items: Sequence[_Prepared], draws: Sequence[Draw], piece: list[int]
-    ) -> tuple[Sequence[Reply | Exception], Exception | None]:
-        """The replies, or what the agent raised, without the traceback that would hold on to the batch's tensors."""
-        try:
-            replies = self.agent.respond([items[i].value for i in piece], [draws[i] for i in piece])
-            if len(replies) != len(piece):
-                raise AnswerError("bad_agent", f"{len(replies)} replies to a batch of {len(piece)}")
-            return replies, None
-        except Exception as error:
-            if is_fatal(error):
-                raise FatalDeviceError(describe(error)) from None
-            if is_out_of_memory(error):
-                return [], MemoryError("this stimulus alone does not fit into memory")
-            if isinstance(error, AnswerError):
-                return [], error
-            return [], AnswerError("respond_failed", describe(error))
+
+def _draw(request: PackedRequest) -> Draw:
+    _, _, seed, sample, attempt, options = request
+    return Draw(seed, sample, attempt, options or {})
 
 
-def _result(reply: Reply | Exception, item: _Prepared) -> PackedReply:
+def _without_traceback(error: Exception) -> Exception:
+    """What an agent raised, without the traceback that would hold on to the batch's tensors. Raises
+    FatalDeviceError."""
+    if is_fatal(error):
+        raise FatalDeviceError(describe(error)) from None
+    if is_out_of_memory(error):
+        return MemoryError("this stimulus alone does not fit into memory")
+    return error if isinstance(error, AnswerError) else AnswerError("respond_failed", describe(error))
+
+
+def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
+    code, raw = None, None
+    said: bytes | str
     try:
         if isinstance(reply, Exception):
             raise reply
-        answer = _answer_json(reply.answer, item.task)
-        return None, answer, orjson.dumps(clean(reply.raw)), item.sha256, item.seconds
+        said = _answer_json(reply.answer, prepared.task)
+        raw = orjson.dumps(clean(reply.raw))
     except AnswerError as error:
-        return error.code, str(clean(str(error))), None, item.sha256, item.seconds
+        code, said = error.code, str(clean(str(error)))
     except MemoryError as error:
-        return "out_of_memory", str(error), None, item.sha256, item.seconds
+        code, said = "out_of_memory", str(error)
     except Exception as error:
-        return "respond_failed", describe(error), None, item.sha256, item.seconds
+        code, said = "respond_failed", describe(error)
+    return code, said, raw, prepared.sha256, prepared.seconds
 
 
 def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
@@ -341,17 +328,3 @@ def versions() -> dict[str, str]:
         if module in sys.modules:
             found[package] = importlib.metadata.version(package)
     return found
-
-
-def host() -> str:
-    """This machine's name."""
-    return socket.gethostname()
-
-
-def same_file(path: str, size: int, mtime_ns: int) -> bool:
-    """Whether this machine sees the same file as the driver does."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return False
-    return found.st_size == size and found.st_mtime_ns == mtime_ns

@@ -14,7 +14,7 @@ from in_process import InProcess
 from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import WordStimulus
 from serving.http.bodies import PIXEL
-from serving.scheduling.ray_workers import WorkerLost
+from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
 
 STREAM = "/v1/responses/stream"

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import orjson
-import pytest
 from PIL import Image as PILImage
 
-from agents import catalogue
 from agents.errors import ClusterError
-from serving.scheduling.cluster import Cluster
-from serving.scheduling.ray_workers import RemoteWorker, probe_for
-from serving.scheduling.worker import PackedRequest, WorkerSpec
 
 
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
@@ -60,36 +51,3 @@ def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == ClusterError.exit_code
     assert "the Ray cluster at 127.0.0.1:1 cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.usefixtures("ray_address")
-def test_images_travel_to_a_worker_that_does_not_see_them(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    PILImage.new("RGB", (8, 8), "blue").save(path)
-    seen = probe_for(str(tmp_path), "a.png")
-    assert seen is not None
-    other = (seen[0], seen[1] + 1, seen[2])  # what another machine's disk would have there
-    entry = catalogue.get("mmcq")
-    elsewhere = WorkerSpec(entry, {}, "/nowhere")
-    rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
-
-    async def main() -> None:
-        await Cluster().start()
-        worker = RemoteWorker(elsewhere, 1 << 20, 0.0, False, {}, other)
-        await worker.start(60)
-        assert not worker.shares_disk
-        worker.spec = replace(elsewhere, root=str(tmp_path))  # the driver sees the folder, the worker does not
-        works: list[PackedRequest] = [(row, None, 1, 0, 0, None) for row in rows]
-        batch = await worker.call(works, 60)
-        (code, answer, _, sha256, _), (missing, _, _, _, _) = batch.results
-        assert code is None
-        assert orjson.loads(answer)["color"] == "blue"
-        assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-        assert missing == "missing_image"
-        worker.kill()
-        local = RemoteWorker(elsewhere, 1 << 20, 0.0, False, {}, seen)
-        await local.start(60)
-        assert local.shares_disk
-        local.kill()
-
-    asyncio.run(main())

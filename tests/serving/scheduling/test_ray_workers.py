@@ -1,0 +1,95 @@
+"""Workers as Ray's actors: how each way to end is told apart, and images that travel."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.errors import AgentStoppedError
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.ray_workers import RemoteWorker, probe_for
+from serving.scheduling.recovery import WorkerLost
+from serving.scheduling.worker import PackedRequest, WorkerSpec
+
+REQUEST: PackedRequest = (b'{"id": "w", "task": "word_association", "cue": "c"}', None, 1, 0, 0, None)
+
+
+def remote(agent: str, settings: dict[str, Any]) -> RemoteWorker:
+    entry = catalogue.get(agent)
+    spec = WorkerSpec(entry, settings, "/")
+    return RemoteWorker(spec, 1 << 20, 0.0, entry.make(settings).continuous(), {})
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_how_a_worker_ends_is_told_apart() -> None:
+    async def cause(agent: str, settings: dict[str, Any], timeout: float) -> str:
+        worker = remote(agent, settings)
+        await worker.start(60)
+        try:
+            with pytest.raises(WorkerLost) as lost:
+                await worker.call([REQUEST], timeout)
+            return lost.value.cause
+        finally:
+            worker.kill()
+
+    async def main() -> None:
+        await Cluster().start()
+        assert await cause("null", {"crash": "."}, 60) == "worker_died"
+        assert await cause("null-one", {"crash": "."}, 60) == "worker_died"
+        assert await cause("echo", {"device_error_on": "c"}, 60) == "device_error"
+        assert await cause("null", {"hang": "."}, 0.5) == "timeout"
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_a_worker_that_cannot_be_loaded_says_why() -> None:
+    async def main() -> None:
+        await Cluster().start()
+        with pytest.raises(AgentStoppedError, match="null could not be loaded: told to fail while loading"):
+            await remote("null", {"fail_load": True}).start(60)
+        with pytest.raises(AgentStoppedError, match=r"not loaded within 2 s; give it more with --load-timeout"):
+            await remote("null", {"load_s": 60}).start(2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.usefixtures("ray_address")
+def test_images_travel_to_a_worker_that_does_not_see_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    PILImage.new("RGB", (8, 8), "blue").save(path)
+    seen = probe_for(str(tmp_path), "a.png")
+    assert seen is not None
+    other = (seen[0], seen[1] + 1, seen[2])  # what another machine's disk would have there
+    entry = catalogue.get("mmcq")
+    elsewhere = WorkerSpec(entry, {}, "/nowhere")
+    rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
+
+    async def main() -> None:
+        await Cluster().start()
+        worker = RemoteWorker(elsewhere, 1 << 20, 0.0, False, {}, other)
+        await worker.start(60)
+        assert not worker.shares_disk
+        worker.spec = replace(elsewhere, root=str(tmp_path))  # the driver sees the folder, the worker does not
+        batch: list[PackedRequest] = [(row, None, 1, 0, 0, None) for row in rows]
+        reply = await worker.call(batch, 60)
+        (code, answer, _, sha256, _), (missing, _, _, _, _) = reply.replies
+        assert code is None
+        assert orjson.loads(answer)["color"] == "blue"
+        assert sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+        assert missing == "missing_image"
+        worker.kill()
+        local = RemoteWorker(elsewhere, 1 << 20, 0.0, False, {}, seen)
+        await local.start(60)
+        assert local.shares_disk
+        local.kill()
+
+    asyncio.run(main())

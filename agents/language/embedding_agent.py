@@ -45,7 +45,7 @@ E = TypeVar("E", bound=EmbeddingSettings)
 
 
 class EmbeddingAgent(Agent[E]):
-    """Base of the agents that answer with the nearest word. A family gives :meth:`_vocabulary` and :meth:`_vectors`."""
+    """Base of the agents that answer with the nearest word. A family gives the vectors."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
     extra = "language"
@@ -64,8 +64,8 @@ class EmbeddingAgent(Agent[E]):
         self._words = vocabulary.most_frequent(self.settings.vocabulary)
 
     def load(self, device: str) -> None:
-        self._load_model(device)
-        words, vectors = self._vocabulary()
+        self.load_model(device)
+        words, vectors = self.vocabulary_vectors()
         if not words:
             raise UnavailableError(f"agent {self.name}: none of the {len(self._words):,} words has a vector")
         self._nearest = NearestWords(words, vectors, self.settings.metric, device)
@@ -77,10 +77,10 @@ class EmbeddingAgent(Agent[E]):
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import numpy as np
 
-        cues = list(dict.fromkeys(batch))
         vectors: dict[str, NDArray[np.floating]] = {}
-        found: dict[str, _Found | AnswerError] = {}
-        for cue, vector in zip(cues, self._vectors(cues), strict=True):
+        found: dict[str, RankedWords | AnswerError] = {}
+        cues = list(dict.fromkeys(batch))
+        for cue, vector in zip(cues, self.cue_vectors(cues), strict=True):
             if isinstance(vector, AnswerError):
                 found[cue] = vector
             elif np.isfinite(vector).all():
@@ -89,7 +89,7 @@ class EmbeddingAgent(Agent[E]):
                 found[cue] = AnswerError("bad_vector", "the cue's vector has numbers that are not finite")
         if vectors:
             around = self._nearest.around(np.stack(list(vectors.values())))
-            found |= {cue: self._search(cue, words) for cue, words in zip(vectors, around, strict=True)}
+            found |= {cue: self._ranked(cue, words) for cue, words in zip(vectors, around, strict=True)}
         return [_reply(found[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
@@ -107,20 +107,20 @@ class EmbeddingAgent(Agent[E]):
     # what a family gives
 
     @abstractmethod
-    def _load_model(self, device: str) -> None:
+    def load_model(self, device: str) -> None:
         """Load what vectors are made of."""
 
     @abstractmethod
-    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         """Those of ``self._words`` that have vectors, in their order, and the vectors [words, dimensions]."""
 
     @abstractmethod
-    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         """The vector of each cue, which may be several words; the same whatever else is in ``cues``."""
 
-    def _search(self, cue: str, words: Iterator[tuple[str, float]]) -> _Found:
+    def _ranked(self, cue: str, words: Iterator[tuple[str, float]]) -> RankedWords:
         """Go outwards from the cue until there are enough acceptable words."""
-        found = _Found()
+        found = RankedWords()
         same = letters(cue)
         for word, distance in words:
             judged = judge(word, cue, self.settings)
@@ -135,21 +135,19 @@ class EmbeddingAgent(Agent[E]):
 
 
 @dataclass(slots=True)
-class _Found:
-    """``words``: by each acceptable word which word of the vocabulary it comes from and how far away that is;
+class RankedWords:
+    """``words``: by each acceptable word which word of the vocabulary it comes from and how far away that is.
     ``skipped``: the words that broke a rule, each with the number of acceptable ones before it."""
 
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: list[tuple[int, Skipped]] = field(default_factory=list)
 
 
-def _reply(found: _Found | AnswerError, rank: int) -> Reply | AnswerError:
+def _reply(found: RankedWords | AnswerError, rank: int) -> Reply | AnswerError:
     if isinstance(found, AnswerError):
         return found
     words = list(found.words)
     if rank >= len(words):
         return AnswerError("no_word", f"sample {rank} is the word of rank {rank}, but {len(words)} words were found")
-    answer = WordAnswer(
-        word=words[rank], candidates=words, skipped=[skipped for before, skipped in found.skipped if before <= rank]
-    )
-    return Reply(answer, raw=found.words[words[rank]])
+    skipped = [word for before, word in found.skipped if before <= rank]
+    return Reply(WordAnswer(word=words[rank], candidates=words, skipped=skipped), raw=found.words[words[rank]])

@@ -48,7 +48,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         super().open()
         self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
 
-    def _load_model(self, device: str) -> None:
+    def load_model(self, device: str) -> None:
         import torch
         from transformers import GPT2Model
 
@@ -56,7 +56,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         self._rows: NDArray[np.float32] = model.get_input_embeddings().weight.detach().numpy().copy()
         self.drop_folder()
 
-    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         import numpy as np
 
         tokens = dict(zip(self._words, self._tokens(self._words), strict=True))
@@ -65,7 +65,7 @@ class GPT2EmbeddingAgent(EmbeddingAgent["GPT2EmbeddingAgent.Settings"], Pretrain
         vectors = [self._mean(ids) for ids in tokens.values()]
         return list(tokens), np.stack(vectors) if vectors else self._rows[:0]
 
-    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         return [
             AnswerError("unknown_cue", f"the cue {cue!r} is {len(ids)} tokens, and several_tokens is skip")
             if len(ids) != 1 and self.settings.several_tokens == "skip"

@@ -18,7 +18,7 @@ from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.hub import short_text
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
-from agents.language.words import embedding_cache, vocabulary
+from agents.language.words import vocabulary
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
@@ -86,46 +86,33 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         self._normalised = is_normalised(self.folder())
         self._tokenizer = load_part(AutoTokenizer, self.folder(), "tokenizer")
 
-    def _load_model(self, device: str) -> None:
+    def load_model(self, device: str) -> None:
         import torch
         from transformers import BertModel
 
         self._device = torch.device(device)
         self._model = load_pretrained(BertModel, self.folder(), self._device, torch.float32)
 
-    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        import torch
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+        """Words of as many tokens go through the model together, so nothing is padded."""
+        import numpy as np
 
-        about = {
-            "checkpoint": self.checkpoint(),
-            "normalised": self._normalised,
-            "device": self._device.type,
-            "torch": torch.__version__,
-        }
-        vectors = embedding_cache.embedded(self._words, about, self._embed_in_order)
+        ids = self._ids(self._words)
+        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
+        vectors: NDArray[np.float32] = np.empty((len(ids), self._model.config.hidden_size), np.float32)
+        for start in range(0, len(order), _TOGETHER):
+            chosen = order[start : start + _TOGETHER]
+            vectors[chosen] = self._embed([ids[index] for index in chosen])
         # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
         self._model.double()
         return self._words, vectors
 
-    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         return list(self._embed(self._ids(cues)))
 
     def close(self) -> None:
         super().close()
         del self._model
-
-    def _embed_in_order(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors [words, dimensions]; words of as many tokens go through the model together, so nothing is
-        padded."""
-        import numpy as np
-
-        ids = self._ids(words)
-        places = sorted(range(len(words)), key=lambda place: len(ids[place]))
-        found: NDArray[np.float32] = np.empty((len(words), self._model.config.hidden_size), np.float32)
-        for start in range(0, len(places), _TOGETHER):
-            chosen = places[start : start + _TOGETHER]
-            found[chosen] = self._embed([ids[place] for place in chosen])
-        return found
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         ids: list[list[int]] = self._tokenizer(list(texts))["input_ids"]
@@ -134,10 +121,11 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     def _embed(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating]:
         """The mean of the last states of each text's tokens, the special ones included: [texts, dimensions]."""
         import torch
+        from torch.nn.utils.rnn import pad_sequence
 
-        longest = max(map(len, ids))
-        tokens = torch.tensor([[*one, *[0] * (longest - len(one))] for one in ids], device=self._device)
-        shown = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one in ids], device=self._device)
+        rows = [torch.tensor(one, device=self._device) for one in ids]
+        tokens = pad_sequence(rows, batch_first=True)
+        shown = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         with torch.inference_mode():
             states = self._model(input_ids=tokens, attention_mask=shown).last_hidden_state
             mean = (states * shown[..., None]).sum(dim=1) / shown.sum(dim=1, keepdim=True)

@@ -1,7 +1,6 @@
 """Word association by embeddings from a server, as the papers' GPT-3 embedding (its davinci model is no longer served).
 
-The vocabulary is embedded when the agent is loaded, and kept (``words.embedding_cache``), as a server may
-want money for it; after that each new cue is a request.
+The vocabulary is embedded when the agent is loaded, 1,024 words a request; after that each new cue is a request.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ServerSettings
-from agents.language.words import embedding_cache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,19 +48,18 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
     def provenance(self) -> dict[str, Any]:
         return {**super().provenance(), **self._engine.provenance()}
 
-    def _load_model(self, device: str) -> None:
+    def load_model(self, device: str) -> None:
         missing = self._engine.missing()
         if missing is not None:
             raise UnavailableError(missing)
 
-    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        about = {"base_url": self.settings.base_url, "model": self.settings.model}
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         try:
-            return self._words, embedding_cache.embedded(self._words, about, self._embed, embedding_cache.SERVED)
+            return self._words, self._embed(self._words)
         except AnswerError as error:
             raise UnavailableError(f"the vocabulary cannot be embedded: {error}") from None
 
-    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         try:
             return list(self._embed(cues))
         except AnswerError as error:

@@ -67,15 +67,15 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
             )
         return path.absolute()
 
-    def _load_model(self, device: str) -> None:
+    def load_model(self, device: str) -> None:
         # A cue may be rarer than any candidate.
         self._file = word_vectors.read(self._path(), vocabulary.known(), self.settings.case)
 
-    def _vocabulary(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+    def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
         rows = {word: row for word in self._words if (row := self._file.row(word)) is not None}
         return list(rows), self._file.matrix[list(rows.values())]
 
-    def _vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
+    def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         return [self._vector(cue) for cue in cues]
 
     def _vector(self, cue: str) -> NDArray[np.floating] | AnswerError:

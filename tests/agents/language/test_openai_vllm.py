@@ -85,7 +85,6 @@ def test_vectors_are_those_of_the_model_in_the_order_of_the_texts(
 def test_the_answer_is_the_nearest_word(
     served: str, vectors: Mapping[str, Sequence[float]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     chosen = {"base_url": served, "model": "tiny", "vocabulary": WORDS, "candidates": 3}
     agent = OpenAIEmbeddingAgent(OpenAIEmbeddingAgent.Settings.model_validate(chosen), "openai-embedding")
     agent.open()

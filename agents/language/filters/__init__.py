@@ -3,10 +3,9 @@
 ::
 
     texts         words and sentences of messages
-    messages      filters of one message: empty, too_short, too_long, word_loop, list, other_speaker, prompt_echo,
-                  self_disclosure
-    repetition    filters of a message in view of those before it: repeated_sentence, repeated_block, same_message
-    farewells     early_exit
+    messages      the filters: of one message (empty, too_short, too_long, word_loop, list, other_speaker, prompt_echo,
+                  self_disclosure, early_exit), and of a message in view of those before it (repeated_sentence,
+                  repeated_block, same_message)
     settings      FilterSettings (thresholds), Policy (what follows from each filter), the papers' policies
     policies      judge_turn, judge_conversation
 

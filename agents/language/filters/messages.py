@@ -1,17 +1,20 @@
-"""Filters that look at one message alone: each says what it found in it, or None.
+"""The filters: pure functions of texts and thresholds, linear in the length of the text.
 
-Pure functions of the text and a threshold, linear in the length of the text. Those that know words (disclosure here,
-farewells in :mod:`~agents.language.filters.farewells`) know English ones.
+The first look at one message alone: each says what it found in it, or None. Those that know words (disclosures,
+farewells) know English ones. The last ones compare a message with those before it: they take all messages and return
+findings by the index of the message in which they came true.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
-from agents.language.filters.texts import labels, quoted, sentences, words
+from agents.language.filters.texts import key, labels, quoted, sentences, words
 
 # What a message may consist of and still say nothing: dots, dashes, quotation marks, asterisks.
 _SAYS_NOTHING = frozenset(".…·•。．｡-‐‑‒–—―_~*`'\"‘’“”«»,;|/\\\u115f\u1160\u2800\u3164")
@@ -58,6 +61,53 @@ _DISCLOSURES = [
 ]
 # Somebody else's words, or a supposition: "do you think I'm a bot", "if I'm an AI".
 _SUPPOSED = re.compile(r"(?:\bif|\blike|\bwhether|\bsays?|\byou(?: [\w']+){1,3}|\bwish|\bthat) ?$")
+
+
+# Farewells.
+_FIRST = (
+    r"(?:(?:ok|okay|k|well|alright|all right|right|so|anyway|anyways|and|but|then|haha|hehe|lol|thanks|thank you|cool"
+    r"|great|sorry|oh|yeah|yes|yep|sure|nice|hey|aww?|now|fine|i hope you|hope you|i'll|we'll|will|i guess)\W+)*"
+)
+_LATER = r"(?:later|soon|around|then|tomorrow|tonight|again|next (?:time|week)|another time|some other time)"
+_END = r"(?=\s*(?:$|[^\w\s']))"
+_PLEASANT = (
+    r"(?:so |really |very |been |such )?(?:a )?(?:great|nice|good|lovely|fun|pleasure|wonderful|pleasant|awesome)"
+)
+_AWAY = r"(?:go|run|leave|be going|get going|be off|head out|head off|sign off|log off|hang up)(?: now| soon)?"
+_GONE = (
+    r"(?=\s*(?:$|[^\w\s?'-]|-\s|(?:bye|goodbye|it was|thanks|sorry)\b"
+    rf"|see (?:you|ya|u|y'all)\b|talk (?:(?:to|with) (?:you|u|ya)\b|{_LATER})))"
+)
+# At the start of a sentence, after words such as "ok" and "well".
+_OPENS = re.compile(
+    _FIRST + r"(?:"
+    rf"(?:good[ -]?)?bye+(?:[ -]?bye+)?(?: for now| my friend| \w+)?{_END}"
+    rf"|(?:farewell|good ?night)(?: my friend| \w+)?{_END}"
+    rf"|(?:so long|take care(?: of yourself)?|(?:until|till) next time|ttyl|cya|gtg|g2g){_END}"
+    rf"|(?:see|catch) (?:you|ya|u|y'all)(?: all)?(?: {_LATER}){{0,2}}{_END}"
+    rf"|(?:talk|speak|chat|write)(?: (?:to|with) (?:you|u|ya))? {_LATER}{_END}"
+    r"|have a (?:very |really )?(?:great|good|nice|lovely|wonderful) (?:day|night|evening|afternoon|weekend|one|rest)\b"
+    rf"|{_PLEASANT} (?:talking|chatting|speaking) (?:to|with) (?:you|u|ya)\b"
+    rf"|(?:gotta|got to|have to|need to) {_AWAY}{_GONE}"
+    r")"
+)
+# Anywhere in a sentence.
+_WITHIN = [
+    re.compile(
+        r"\b(?:i|i've|i'd|we|we've)(?: really| probably| do)? "
+        r"(?:(?:have|got|need|ought)(?: got)? to|gotta|should|must|had better|better|'d better)(?: really| probably)? "
+        rf"{_AWAY}{_GONE}"
+    ),
+    re.compile(
+        rf"\b(?:i'm|i am) (?:leaving|(?:signing|logging|heading) (?:off|out)|(?:off|going) to bed)(?: now)?{_GONE}"
+    ),
+    re.compile(
+        rf"\bit(?: was|'s| has|'s been| has been)(?: been)? {_PLEASANT} "
+        r"(?:talking|chatting|speaking|meeting|to talk|to chat|to meet)(?: (?:to|with))? (?:you|u|ya)\b"
+    ),
+    re.compile(rf"\b(?:end|finish|leave|stop) (?:this|our|the) (?:conversation|chat)(?: here| now)?{_GONE}"),
+    re.compile(rf"[^\w\s'\"“‘-]\s*(?:good)?bye(?: for now)?{_END}"),
+]
 
 
 def empty(text: str, characters: int) -> str | None:
@@ -140,6 +190,18 @@ def self_disclosure(text: str, times: int) -> str | None:
     return quoted(found[0]) if len(found) >= times else None
 
 
+def farewell(text: str) -> str | None:
+    """The words with which a speaker takes leave in a message, or None."""
+    for sentence in sentences(text):
+        plain = " ".join(sentence.casefold().replace("’", "'").split())
+        if (opening := _OPENS.match(plain)) is not None:
+            return opening.group()
+        for pattern in _WITHIN:
+            if (match := pattern.search(plain)) is not None:
+                return match.group()
+    return None
+
+
 def _lines_after_colon(text: str) -> int:
     """The most lines in a row that follow one that ends in a colon and have no end of a sentence themselves; lines
     without a word count for nothing."""
@@ -197,3 +259,65 @@ def _count(number: int) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
+
+
+# in view of the messages before
+
+
+class Finding(NamedTuple):
+    """What was found, and how much of it: times, messages."""
+
+    size: int
+    text: str
+
+
+def repeated_sentence(texts: Sequence[str], times: int, least: int) -> dict[int, Finding]:
+    """A sentence of at least ``least`` words that stands in ``times`` messages, whoever says it."""
+    said: Counter[str] = Counter()
+    found: dict[int, Finding] = {}
+    for i, text in enumerate(texts):
+        here: dict[str, str] = {}
+        for sentence in sentences(text):
+            spoken = words(sentence)
+            if len(spoken) >= least:
+                here.setdefault(" ".join(spoken), sentence)
+        said.update(here.keys())
+        if here and said[most := max(here, key=said.__getitem__)] >= times:
+            found[i] = Finding(said[most], f"{quoted(here[most])} in {said[most]} messages")
+    return found
+
+
+def repeated_block(texts: Sequence[str], length: int) -> dict[int, Finding]:
+    """``length`` messages in a row that all repeat, in their order, messages before the first of them."""
+    numbers: dict[str, int] = {}
+    codes = [numbers.setdefault(key(text), len(numbers)) for text in texts]
+    first_end: dict[tuple[int, ...], int] = {}
+    found: dict[int, Finding] = {}
+    before, run = -1, 0
+    for i in range(length - 1, len(codes)):
+        end = first_end.setdefault(tuple(codes[i - length + 1 : i + 1]), i)
+        if i - end < length:
+            before, run = -1, 0
+            continue
+        # The block is as long as the places go on together, up to where it would overlap itself.
+        run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
+        before = end
+        found[i] = Finding(run, f"{_span(i, run)} as {_span(end, run)}")
+    return found
+
+
+def same_message(messages: Sequence[tuple[str, str]], times: int) -> dict[int, Finding]:
+    """A whole message, however short, that its speaker says for the ``times``-th time or more."""
+    said: Counter[tuple[str, str]] = Counter()
+    found: dict[int, Finding] = {}
+    for i, (speaker, text) in enumerate(messages):
+        what = (speaker, key(text))
+        said[what] += 1
+        if said[what] >= times:
+            found[i] = Finding(said[what], f"{quoted(text)} {said[what]} times from {speaker}")
+    return found
+
+
+def _span(end: int, length: int) -> str:
+    """Messages by their numbers from 1: the ``length`` that end at place ``end``."""
+    return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from agents.contract import Verdict
-from agents.language.filters import messages as of_message
-from agents.language.filters import repetition
-from agents.language.filters.farewells import early_exit
-from agents.language.filters.repetition import Finding
+from agents.language.filters import messages as filters
+from agents.language.filters.messages import Finding
 from agents.language.filters.settings import FILTERS, Action, FilterName, FilterSettings, Policy
+from agents.language.filters.texts import quoted
 
 THRESHOLDS = FilterSettings()
 NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
@@ -57,11 +56,11 @@ def judge_turn(
     early exit.
     """
     prompts = {} if prompt is None else {speaker: prompt}
-    case = _Case([*history, (speaker, text)], len(history), settings, names, prompts, total)
+    judged = _Judged([*history, (speaker, text)], len(history), settings, names, prompts, total)
     return [
         Judgement(name, policy.action(name), found[len(history)].text, (len(history),))
         for name in FILTERS
-        if policy.action(name) != "off" and len(history) in (found := FINDERS[name](case))
+        if policy.action(name) != "off" and len(history) in (found := _findings(name, judged))
     ]
 
 
@@ -79,22 +78,22 @@ def judge_conversation(
     missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total`` the conversation is
     taken to be complete.
     """
-    case = _Case(messages, 0, settings, names, prompts, len(messages) if total is None else total)
-    judged = []
+    judged = _Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)
+    judgements = []
     for name in FILTERS:
-        found = FINDERS[name](case) if policy.action(name) != "off" else {}
+        found = _findings(name, judged) if policy.action(name) != "off" else {}
         if name == "early_exit" and policy.action(name) != "off" and total is not None and len(messages) < total:
-            place = max(len(messages) - 1, 0)
+            last = max(len(messages) - 1, 0)
             missing = f"{len(messages)} of {total} messages"
-            found[place] = Finding(1, f"{found[place].text}; {missing}" if place in found else missing)
+            found[last] = Finding(1, f"{found[last].text}; {missing}" if last in found else missing)
         if found:
-            most = max(found, key=lambda place: (found[place].size, place))
-            judged.append(Judgement(name, policy.action(name), found[most].text, tuple(sorted(found))))
-    return judged
+            most = max(found, key=lambda index: (found[index].size, index))
+            judgements.append(Judgement(name, policy.action(name), found[most].text, tuple(sorted(found))))
+    return judgements
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _Judged:
     """What is judged: the messages from ``first`` on, in view of all."""
 
     messages: Sequence[tuple[str, str]]
@@ -104,59 +103,60 @@ class _Case:
     prompts: Mapping[str, str]
     total: int | None
 
-    def texts(self) -> list[str]:
-        return [text for _, text in self.messages]
-
     def each(self, judge: Callable[[str, str], str | None]) -> dict[int, Finding]:
-        """What ``judge`` finds in (speaker, text) of each message alone, by its place."""
+        """What ``judge`` finds in (speaker, text) of each message alone, by its index."""
         return {
-            i: Finding(0, found)
-            for i in range(self.first, len(self.messages))
-            if (found := judge(*self.messages[i])) is not None
+            index: Finding(0, found)
+            for index in range(self.first, len(self.messages))
+            if (found := judge(*self.messages[index])) is not None
         }
 
-    def speakers(self) -> set[str]:
-        return {*self.names, *(speaker for speaker, _ in self.messages)}
 
-
-def _early_exit(case: _Case) -> dict[int, Finding]:
-    if case.total is None:
-        return {}
-    said = early_exit(case.texts(), case.settings.early_exit, case.total, case.first)
-    return {i: Finding(0, found) for i, found in said.items()}
-
-
-def _other_speaker(case: _Case) -> dict[int, Finding]:
-    speakers = case.speakers()
-    times = case.settings.other_speaker
-    return case.each(lambda speaker, text: of_message.other_speaker(text, speakers - {speaker}, times))
-
-
-def _prompt_echo(case: _Case) -> dict[int, Finding]:
-    run = case.settings.prompt_echo
-    return case.each(lambda speaker, text: of_message.prompt_echo(text, case.prompts.get(speaker, ""), [speaker], run))
-
-
-def _list(case: _Case) -> dict[int, Finding]:
-    settings = case.settings
-    return case.each(lambda _, text: of_message.list_like(text, settings.list_lines, settings.list_items))
-
-
-FINDERS: Mapping[FilterName, Callable[[_Case], dict[int, Finding]]] = {
-    "repeated_sentence": lambda case: repetition.repeated_sentence(
-        case.texts(), case.settings.repeated_sentence, case.settings.sentence_words
-    ),
-    "repeated_block": lambda case: repetition.repeated_block(case.texts(), case.settings.repeated_block),
-    "same_message": lambda case: repetition.same_message(case.messages, case.settings.same_message),
-    "word_loop": lambda case: case.each(lambda _, text: of_message.word_loop(text, case.settings.word_loop)),
-    "early_exit": _early_exit,
-    "empty": lambda case: case.each(lambda _, text: of_message.empty(text, case.settings.empty)),
-    "other_speaker": _other_speaker,
-    "prompt_echo": _prompt_echo,
-    "too_long": lambda case: case.each(lambda _, text: of_message.too_long(text, case.settings.too_long)),
-    "list": _list,
-    "too_short": lambda case: case.each(lambda _, text: of_message.too_short(text, case.settings.too_short)),
-    "self_disclosure": lambda case: case.each(
-        lambda _, text: of_message.self_disclosure(text, case.settings.self_disclosure)
-    ),
+# Filters of one message whose threshold has their own name.
+_ALONE: Mapping[str, Callable[[str, int], str | None]] = {
+    "word_loop": filters.word_loop,
+    "empty": filters.empty,
+    "too_long": filters.too_long,
+    "too_short": filters.too_short,
+    "self_disclosure": filters.self_disclosure,
 }
+
+
+def _findings(name: FilterName, judged: _Judged) -> dict[int, Finding]:
+    """What one filter finds, by the index of the message in which it came true."""
+    thresholds = judged.settings
+    texts = [text for _, text in judged.messages]
+    if name == "repeated_sentence":
+        return filters.repeated_sentence(texts, thresholds.repeated_sentence, thresholds.sentence_words)
+    if name == "repeated_block":
+        return filters.repeated_block(texts, thresholds.repeated_block)
+    if name == "same_message":
+        return filters.same_message(judged.messages, thresholds.same_message)
+    if name == "early_exit":
+        return _early_exits(judged, texts)
+    if name == "other_speaker":
+        known = {*judged.names, *(speaker for speaker, _ in judged.messages)}
+        return judged.each(
+            lambda speaker, text: filters.other_speaker(text, known - {speaker}, thresholds.other_speaker)
+        )
+    if name == "prompt_echo":
+        prompts = judged.prompts
+        return judged.each(
+            lambda speaker, text: filters.prompt_echo(text, prompts.get(speaker, ""), [speaker], thresholds.prompt_echo)
+        )
+    if name == "list":
+        return judged.each(lambda _, text: filters.list_like(text, thresholds.list_lines, thresholds.list_items))
+    return judged.each(lambda _, text: _ALONE[name](text, getattr(thresholds, name)))
+
+
+def _early_exits(judged: _Judged, texts: Sequence[str]) -> dict[int, Finding]:
+    """Farewells before the last messages of the total that is planned."""
+    total = judged.total
+    if total is None:
+        return {}
+    last = min(len(texts), total - judged.settings.early_exit)
+    return {
+        index: Finding(0, f"{quoted(said)}, {total - index - 1} messages before the end")
+        for index in range(judged.first, last)
+        if (said := filters.farewell(texts[index])) is not None
+    }

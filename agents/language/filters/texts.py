@@ -21,27 +21,7 @@ _WIDE = frozenset("。！？｡")
 # What must follow the full stop for it to be no end: a name, a number, a small letter, anything at all.
 _BEFORE_NAMES = frozenset(("mr", "mrs", "ms", "dr", "prof", "st", "mt", "capt", "lt", "sgt"))
 _BEFORE_NUMBERS = frozenset(
-    (
-        "no",
-        "nos",
-        "vol",
-        "fig",
-        "p",
-        "pp",
-        "approx",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    )
+    "no nos vol fig p pp approx jan feb mar apr jun jul aug sep sept oct nov dec".split()  # noqa: SIM905
 )
 _BEFORE_MORE = frozenset(("etc", "inc", "ltd", "corp", "co", "jr", "sr", "approx"))
 _BEFORE_ANYTHING = frozenset(("eg", "ie", "e.g", "i.e", "cf", "vs"))

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.language.filters import messages as of_message
-from agents.language.filters.farewells import early_exit, farewell
+from agents.language.filters.messages import farewell, repeated_block, repeated_sentence, same_message
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
-from agents.language.filters.repetition import repeated_block, repeated_sentence, same_message
 from agents.language.filters.settings import (
     CHAT,
     COMPLETION,
@@ -441,12 +440,16 @@ def test_no_farewell(text: str) -> None:
     assert farewell(text) is None
 
 
-def test_a_farewell_is_early_before_the_last_messages_only() -> None:
-    texts = ["hi", "hi", "Bye!", "Bye!", "Bye!"]
-    assert early_exit(texts, 2, 5) == {2: "“bye”, 2 messages before the end"}
-    assert list(early_exit(texts, 1, 5)) == [2, 3]
-    assert list(early_exit(texts, 2, 6)) == [2, 3]
-    assert list(early_exit(texts, 2, 9, first=4)) == [4]
+@pytest.mark.parametrize(
+    ("last", "total", "turns"), [(2, 5, (2,)), (1, 5, (2, 3)), (2, 6, (2, 3)), (2, 9, (2, 3, 4)), (5, 5, ())]
+)
+def test_a_farewell_is_early_before_the_last_messages_only(last: int, total: int, turns: tuple[int, ...]) -> None:
+    messages = [("AB"[i % 2], text) for i, text in enumerate(["hi", "ho", "Bye!", "Bye!", "Bye!"])]
+    policy = Policy.model_validate(dict.fromkeys(set(FILTERS) - {"early_exit"}, "off"))
+    found = judge_conversation(messages, policy, FilterSettings(early_exit=last), total=total)
+    assert [turn for judgement in found for turn in judgement.turns] == sorted({*turns, *([4] if total > 5 else [])})
+    if total == 5 and last == 2:
+        assert found[0].found == "“bye”, 2 messages before the end"
 
 
 # policies
@@ -485,12 +488,6 @@ def test_every_filter_has_an_action_and_a_threshold() -> None:
     thresholds = set(FilterSettings.model_fields)
     assert thresholds - set(FILTERS) == {"sentence_words", "list_lines", "list_items"}
     assert set(FILTERS) - thresholds == {"list"}
-
-
-@pytest.mark.parametrize("model", [FilterSettings, Policy])
-def test_settings_are_described_on_one_line(model: type[FilterSettings] | type[Policy]) -> None:
-    said = {name: field.description or "" for name, field in model.model_fields.items()}
-    assert [name for name, text in said.items() if not text.endswith(".") or "\n" in text] == []
 
 
 @pytest.mark.parametrize(
@@ -644,12 +641,3 @@ def test_a_conversation_without_repetition_has_no_finding(texts: list[str]) -> N
 @settings(max_examples=60)
 def test_an_unrelated_new_message_is_never_found_fault_with(messages: list[tuple[str, str]], text: str) -> None:
     assert judge_turn(messages, "A", text, MEASURE, names=["A", "B"], prompt="You are A.", total=24) == []
-
-
-@given(TELLING, st.sampled_from(["too_short", "empty"]))
-def test_an_unrelated_sentence_more_adds_no_finding(text: str, name: str) -> None:
-    longer = f"{text}\nPenguins paddle past purple pyramids."
-    before = {each.filter for each in judge_turn([], "A", text, MEASURE, names=["A", "B"], total=24)}
-    after = {each.filter for each in judge_turn([], "A", longer, MEASURE, names=["A", "B"], total=24)}
-    assert after <= before
-    assert name not in after

@@ -52,7 +52,7 @@ def _ofa(parameters: int, width: int, heads: int, layers: tuple[int, int], resne
         "decoder_ffn_dim": 4 * width,
         "resnet_type": resnet,
     }
-    config = "agents.vision.models.ofa_config:OFAConfig"
+    config = "agents.vision.models.ofa_layers:OFAConfig"
     return Architecture("ofa", parameters, fields, config, tokens=OFA_TOKENS, bare_tokens=True)
 
 

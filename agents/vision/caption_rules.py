@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 Flag = Literal[
@@ -25,12 +25,13 @@ Flag = Literal[
 FLAGS: tuple[Flag, ...] = get_args(Flag)
 
 MIN_WORDS = 6
-MOST_IDENTICAL = 4
+MOST_IDENTICAL = 4  # times that one word may stand in a caption
 WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 # What tokenizers leave in text: "[unused0]", "[ unused0 ]", "[SEP]", "<s>", "<|endoftext|>", "<image>".
 SPECIAL_TOKEN = re.compile(
     r"\[ ?(?:unused ?\d+|pad|unk|cls|sep|mask|bos|eos|dec|enc) ?\]|</?[\w|]{1,40}>", re.IGNORECASE
 )
+# Like !, #, $; ordinary punctuation and letters of any language are none.
 SPECIAL_CHARACTER = re.compile(r"[!#$%&*+/<=>@\\^_`{|}~\[\]]|[\x00-\x08\x0e-\x1f\x7f]|[^\x00-\x7f‘’“”–—\w]")
 THERE_IS = re.compile(r"\W*there(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
 MENTIONS_IMAGE = re.compile(r"\b(?:image|photo)(?:s|graphs?)?\b", re.IGNORECASE)
@@ -43,55 +44,16 @@ def words(text: str) -> list[str]:
 
 def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
     """All that is noticed in ``text``, in the order of :data:`FLAGS`; ``generated`` is what was known before."""
-    found = {flag for flag, holds in RULES.items() if holds(text)} | set(generated)
-    return [flag for flag in FLAGS if flag in found]
-
-
-def is_empty(text: str) -> bool:
-    """No word at all."""
-    return not words(text)
-
-
-def has_special_tokens(text: str) -> bool:
-    """A tokenizer's own marks stand in the text."""
-    return SPECIAL_TOKEN.search(text) is not None
-
-
-def has_repeated_words(text: str) -> bool:
-    """One word more than four times, or one directly after itself twice ("a a a")."""
     said = words(text)
-    often = max(Counter(said).values(), default=0) > MOST_IDENTICAL
-    return often or any(
-        first == second == third for first, second, third in zip(said, said[1:], said[2:], strict=False)
-    )
-
-
-def has_too_few_words(text: str) -> bool:
-    """Fewer than six words."""
-    return len(words(text)) < MIN_WORDS
-
-
-def has_special_characters(text: str) -> bool:
-    """Characters like !, #, $ (ordinary punctuation and letters of any language are none)."""
-    return SPECIAL_CHARACTER.search(text) is not None
-
-
-def starts_with_there_is(text: str) -> bool:
-    """ "There is" or "There are" at the start."""
-    return THERE_IS.match(text) is not None
-
-
-def mentions_image(text: str) -> bool:
-    """The words "image" or "photo"."""
-    return MENTIONS_IMAGE.search(text) is not None
-
-
-RULES: dict[Flag, Callable[[str], bool]] = {
-    "empty": is_empty,
-    "special_tokens": has_special_tokens,
-    "repeated_words": has_repeated_words,
-    "too_few_words": has_too_few_words,
-    "special_characters": has_special_characters,
-    "there_is": starts_with_there_is,
-    "mentions_image": mentions_image,
-}
+    thrice = any(first == second == third for first, second, third in zip(said, said[1:], said[2:], strict=False))
+    noticed: dict[Flag, bool] = {
+        "empty": not said,
+        "special_tokens": SPECIAL_TOKEN.search(text) is not None,
+        "repeated_words": thrice or max(Counter(said).values(), default=0) > MOST_IDENTICAL,
+        "too_few_words": len(said) < MIN_WORDS,
+        "special_characters": SPECIAL_CHARACTER.search(text) is not None,
+        "there_is": THERE_IS.match(text) is not None,
+        "mentions_image": MENTIONS_IMAGE.search(text) is not None,
+    }
+    known = set(generated)
+    return [flag for flag in FLAGS if noticed.get(flag, False) or flag in known]

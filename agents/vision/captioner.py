@@ -1,10 +1,10 @@
-"""The engine that all captioners share: preparation, one pass of the image encoder per image, generation, cleaning.
+"""The base of all captioners: preparation, one pass of the image encoder per image, generation, cleaning.
 
 A family of models (GIT, BLIP, …) is a subclass that says how its images are encoded and how its ``generate`` is called;
 a checkpoint of a family is a line of the catalogue. Generation itself is transformers', for every family.
 
-Samples of one stimulus are prepared once, encoded once and drawn in one call; in beam search sample k is the beam of
-rank k, so that its seed has no part in it. In float32 a text is the same whatever else is in the batch.
+Samples of one stimulus are prepared once, encoded once and drawn in one call. In beam search sample k is the beam of
+rank k, and its seed has no part in it. In float32 a text is the same whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ C = TypeVar("C", bound=CaptionSettings)
 
 @dataclass(frozen=True, slots=True)
 class CaptionRow:
-    """One text to generate: the image's place among the encoded ones, the prompt, and, if drawn, the seed.
+    """One text to generate: the image's index among the encoded ones, the prompt, and, if drawn, the seed.
 
     ``limit`` is the most words that the prompt asked for, if it named a number.
     """
@@ -111,21 +111,21 @@ class Generated:
 class CaptionAgent(PretrainedAgent[C]):
     """Base of the captioners. A family gives :meth:`_encode` and :meth:`_generate`, and the name of its model class.
 
-    ``memory`` and ``device_memory`` are what the largest published checkpoint of the family needs.
+    ``memory`` and ``device_memory`` are what the largest published checkpoint of the family needs. ``keeps_end`` says
+    that the token which ends a text is part of it.
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
-    extra = "vision"
-    packages = ("torch", "torchvision", "transformers")
     memory = 6 * GIB
     device_memory = 6 * GIB
     batch_size = 16
     model_class: ClassVar[str]
-    chunk: ClassVar[int] = 256  # rows of one call, beams not counted
+    keeps_end: ClassVar[bool] = False
 
     def __init__(self, settings: C, name: str) -> None:
         super().__init__(settings, name)
-        self.max_samples = settings.beams if settings.decoding == "beam" else None
+        self._drawn = settings.decoding == "sample"
+        self.max_samples = None if self._drawn else settings.beams
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
             self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
@@ -133,13 +133,10 @@ class CaptionAgent(PretrainedAgent[C]):
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
 
-    # what runs, in the order of the contract
-
     def open(self) -> None:
         from transformers import AutoImageProcessor, AutoTokenizer
 
-        folder = self.folder()
-        backend = self.settings.image_processor
+        folder, backend = self.folder(), self.settings.image_processor
         self._images = load_part(AutoImageProcessor, folder, "image processor", backend=backend)
         self._tokenizer = load_part(AutoTokenizer, folder, "tokenizer")
 
@@ -167,11 +164,14 @@ class CaptionAgent(PretrainedAgent[C]):
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, prepared in enumerate(batch):
+            alike.setdefault(self._group_key(prepared), []).append(index)
         replies: dict[int, Reply | Exception] = {}
         with torch.inference_mode():
-            for chosen in self._grouped(batch):
-                answers = self._respond_alike([batch[index] for index in chosen], [draws[index] for index in chosen])
-                replies.update(zip(chosen, answers, strict=True))
+            for indices in alike.values():
+                answers = self._respond_alike([batch[index] for index in indices], [draws[index] for index in indices])
+                replies.update(zip(indices, answers, strict=True))
         return [replies[index] for index in range(len(batch))]
 
     def provenance(self) -> dict[str, Any]:
@@ -205,7 +205,11 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _row(self, image: int, draw: Draw) -> CaptionRow:
         """The text to be generated for one draw; beams have no seed."""
-        return CaptionRow(image, self.settings.prompt, draw.seed if self.settings.decoding == "sample" else None)
+        return CaptionRow(image, self.settings.prompt, draw.seed if self._drawn else None)
+
+    def _rules(self) -> list[Any]:
+        """The family's own logits processors for one call of ``generate``."""
+        return []
 
     def _load_model(self, folder: Path) -> Any:
         import transformers
@@ -216,11 +220,7 @@ class CaptionAgent(PretrainedAgent[C]):
         """What images must share to be encoded together."""
         return tuple(prepared["pixel_values"].shape)
 
-    # the engine
-
-    def _unsaid(self) -> frozenset[int]:
-        """The tokens that random weights never say, so that all texts are as long as the settings allow."""
-        return self._special | self._ends | {self._pad}
+    # what all families share
 
     def _check_room(self) -> None:
         """Raises UnavailableError if prompt and text can be longer than the model has positions for: on a GPU one
@@ -241,65 +241,50 @@ class CaptionAgent(PretrainedAgent[C]):
                 f"{chosen.max_tokens}"
             )
 
-    def _grouped(self, batch: Sequence[Prepared]) -> list[list[int]]:
-        """Places of the batch that go through the model together: of one shape, at most ``chunk``."""
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for index, prepared in enumerate(batch):
-            alike.setdefault(self._group_key(prepared), []).append(index)
-        return [
-            places[start : start + self.chunk]
-            for _, places in sorted(alike.items())
-            for start in range(0, len(places), self.chunk)
-        ]
-
     def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
-        first: dict[int, int] = {}  # prepared images are shared by the samples of one stimulus
-        images = [first.setdefault(id(item), len(first)) for item in items]
-        distinct = list({id(item): item for item in items}.values())
-        drawn = self.settings.decoding == "sample"
-        wanted = [self._row(image, draw) for image, draw in zip(images, draws, strict=True)]
-        rows = wanted if drawn else list(dict.fromkeys(wanted))  # one beam search serves all samples of a stimulus
-        ranks = [0 if drawn else draw.sample for draw in draws]
-        width = 1 if drawn else self.settings.beams
+        """Replies to images of one shape."""
+        from transformers import LogitsProcessorList
+
+        from agents.sampling import Finite, Never, NotKept, Sampler, Warp
+
+        chosen = self.settings
+        distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share what was prepared
+        index_of = {id(item): index for index, item in enumerate(distinct)}
+        wanted = [self._row(index_of[id(item)], draw) for item, draw in zip(items, draws, strict=True)]
+        # One beam search serves all samples of a stimulus.
+        rows = wanted if self._drawn else list(dict.fromkeys(wanted))
+        row_index = list(range(len(rows))) if self._drawn else [rows.index(row) for row in wanted]
+        ranks = [0 if self._drawn else draw.sample for draw in draws]
+        width = 1 if self._drawn else chosen.beams
         returned = min(max(ranks) + 1, width)
-        finite, processors = self._processors(rows)
-        features = self._encode(distinct)
-        done = self._generate(features, rows, self._config(width, returned), processors)
+
+        finite = Finite(len(rows), normalised=width > 1)
+        chain: list[Any] = [finite]
+        if self.random:  # all texts are as long as the settings allow
+            chain.append(Never(self._special | self._ends | {self._pad}))
+        chain += self._rules()
+        if self._drawn:
+            warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
+            chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
+        else:
+            chain.append(NotKept())
+        config = self._config(width, returned)
+        done = self._generate(self._encode(distinct), rows, config, LogitsProcessorList(chain))
+
+        tokens, bad = done.tokens.tolist(), finite.bad.tolist()
+        scores = None if done.scores is None else done.scores.float().tolist()
         replies: list[Reply | Exception] = []
-        places = {row: index for index, row in enumerate(rows)}
-        tokens = done.tokens.cpu()
-        scores = None if done.scores is None else done.scores.float().cpu()
-        bad = finite.bad.cpu()
-        for index, (row, rank) in enumerate(zip(wanted, ranks, strict=True)):
-            at = index if drawn else places[row]
-            if bool(bad[at]):
+        for row, at, rank in zip(wanted, row_index, ranks, strict=True):
+            if bad[at]:
                 replies.append(AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)"))
             elif rank >= width:
                 replies.append(
                     AnswerError("too_few_beams", f"sample {rank} is a beam of rank {rank}; beams is {width}")
                 )
             else:
-                place = at * returned + rank
-                score = None if scores is None else round(float(scores[place]), 4)
-                replies.append(self._reply(tokens[place].tolist(), score, row))
+                text = at * returned + rank
+                replies.append(self._reply(tokens[text], None if scores is None else round(scores[text], 4), row))
         return replies
-
-    def _processors(self, rows: Sequence[CaptionRow]) -> tuple[Any, LogitsProcessorList]:
-        from transformers import LogitsProcessorList
-
-        from agents.sampling import Finite, Never, NotKept, Sampler, Warp
-
-        drawn = self.settings.decoding == "sample"
-        finite = Finite(len(rows), normalised=not drawn and self.settings.beams > 1)
-        chain: list[Any] = [finite]
-        if self.random:
-            chain.append(Never(self._unsaid()))
-        if drawn:
-            warp = Warp(self.settings.temperature, self.settings.top_k, self.settings.top_p)
-            chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
-        else:
-            chain.append(NotKept())
-        return finite, LogitsProcessorList(chain)
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         from transformers import GenerationConfig
@@ -320,7 +305,10 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         ends = [index for index, token in enumerate(tokens) if token in self._ends]
-        said = tokens[: ends[0]] if ends else [token for token in tokens if token != self._pad]
+        if ends:
+            said = tokens[: ends[0] + 1 if self.keeps_end else ends[0]]
+        else:
+            said = [token for token in tokens if token != self._pad]
         raw = str(self._tokenizer.decode(said, skip_special_tokens=False))
         kept = str(self._tokenizer.decode([token for token in said if token not in self._special]))
         text = self._clean(" ".join(kept.split()))

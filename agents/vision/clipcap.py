@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList
 
 PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
+SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
 SOURCE = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
 
 
@@ -54,6 +55,7 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
     memory = 4 * GIB
     device_memory = 4 * GIB
+    keeps_end = True
     parts = ("checkpoint", "clip", "language_model")
 
     settings: Settings
@@ -74,8 +76,6 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return architecture(spelled(PUBLISHED[self.settings.mapper]))
 
     def missing(self) -> str | None:
-        if (lacking := self.missing_packages()) is not None:
-            return lacking
         if self.random:
             return self.unknown_architecture()
         for part in self.parts:
@@ -104,13 +104,14 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         from transformers import AutoTokenizer
 
         from agents.vision.models.clip_resnet import ClipPixels
-        from agents.vision.models.clipcap import END, PAD, SIZES, input_size
+        from agents.vision.models.clipcap import input_size
 
         chosen = self.settings
         self._images = ClipPixels(SIZES[chosen.mapper] if self.random else input_size(checkpoints.find(chosen.clip)))
         self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
-        self._ends, self._pad = frozenset([END]), PAD
+        self._stop = self._pad = self._ids(".")[0]
+        self._ends = frozenset([self._stop])
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, CaptionStimulus)
@@ -120,21 +121,13 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.models.clipcap import draw, load
-        from agents.vision.models.clipcap_checkpoint import weights_file
 
         chosen = self.settings
-        choices: dict[str, Any] = {
-            "normalise": chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise,
-            "stop": self._ids(".")[0],
-            "averaged": chosen.search == "averaged",
-        }
+        normalise = chosen.mapper == "transformer" if chosen.normalise is None else chosen.normalise
         if self.random:
-            return draw(self._gpt, chosen.mapper, self._device, self._dtype, **choices)
-        model = load(weights_file(folder), checkpoints.find(chosen.clip), self._gpt, chosen.mapper, **choices)
+            return draw(self._gpt, chosen.mapper, self._device, self._dtype, normalise=normalise)
+        model = load(folder, checkpoints.find(chosen.clip), self._gpt, chosen.mapper, normalise=normalise)
         return model.to(self._device, self._dtype)
-
-    def _unsaid(self) -> frozenset[int]:
-        return self._special | {self._ids(".")[0]}
 
     def _room(self) -> tuple[int, int]:
         return self._model.gpt.config.n_positions, self._model.prefix_length
@@ -143,8 +136,50 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         prefix: Tensor = self._model.prefix(self._stack(images))
         return prefix
 
+    def _averaged(self) -> bool:
+        return self.settings.search == "averaged" and self.settings.decoding == "beam" and self.settings.beams > 1
+
+    def _config(self, width: int, returned: int) -> GenerationConfig:
+        config = super()._config(width, returned)
+        config.pad_token_id = self._stop
+        if self._averaged():  # the scores are averages already, and transformers is not told of the end
+            config.length_penalty, config.early_stopping = 0.0, True
+        else:
+            config.eos_token_id = self._stop
+        return config
+
+    def _rules(self) -> list[Any]:
+        from transformers import MinNewTokensLengthLogitsProcessor
+
+        from agents.vision.models.clipcap import AveragedBeams
+
+        if not self._averaged():
+            return []
+        chosen = self.settings
+        before = self._model.prefix_length + len(self._ids(chosen.prompt)) if chosen.count_prompt else 0
+        least = max(chosen.min_tokens - before, 0)
+        rule = MinNewTokensLengthLogitsProcessor(0, least, self._stop, device=str(self._device))
+        return [rule, AveragedBeams(self._stop, chosen.beams)]
+
     def _generate(
         self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
+        import torch
+        from transformers import StoppingCriteriaList
+
+        from agents.vision.models.clipcap import AllStopped
+
+        gpt = self._model.gpt
+        prompts = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long, device=self._device)
         prefix = features[[row.image for row in rows]]
-        return Generated(*self._model.generate(prefix, config, processors, prompt=self._ids(rows[0].prompt)))
+        embedded = torch.cat((prefix, gpt.get_input_embeddings()(prompts)), dim=1)
+        done = gpt.generate(
+            inputs_embeds=embedded,
+            attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
+            generation_config=config,
+            logits_processor=processors,
+            stopping_criteria=StoppingCriteriaList(
+                [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
+            ),
+        )
+        return Generated(done.sequences, done.get("sequences_scores"))

@@ -29,85 +29,55 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from PIL import ImageColor
+
 RGB = tuple[int, int, int]
 Lab = tuple[float, float, float]
 
 WORDS = ("red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white")
 """The eleven words, in the order in which people were offered them."""
 
-_BY_WORD = {
-    "red": """
-        crimson:dc143c darkred:8b0000 firebrick:b22222 indianred:cd5c5c maroon:800000 red:ff0000
-        tomato:ff6347
-    """,
-    "pink": """
-        deeppink:ff1493 hotpink:ff69b4 lightcoral:f08080 lightpink:ffb6c1 magenta:ff00ff
-        mediumvioletred:c71585 mistyrose:ffe4e1 palevioletred:db7093 pink:ffc0cb salmon:fa8072
-    """,
+_NAMES = {
+    "red": "crimson darkred firebrick indianred maroon red tomato",
+    "pink": "deeppink hotpink lightcoral lightpink magenta mediumvioletred mistyrose palevioletred pink salmon",
     "orange": """
-        bisque:ffe4c4 coral:ff7f50 darkorange:ff8c00 darksalmon:e9967a lightsalmon:ffa07a
-        moccasin:ffe4b5 navajowhite:ffdead orange:ffa500 orangered:ff4500 papayawhip:ffefd5
-        peachpuff:ffdab9 sandybrown:f4a460
+        bisque coral darkorange darksalmon lightsalmon moccasin navajowhite orange orangered papayawhip
+        peachpuff sandybrown
     """,
-    "yellow": """
-        cornsilk:fff8dc gold:ffd700 goldenrod:daa520 khaki:f0e68c lemonchiffon:fffacd
-        lightgoldenrodyellow:fafad2 lightyellow:ffffe0 palegoldenrod:eee8aa yellow:ffff00
-    """,
+    "yellow": "cornsilk gold goldenrod khaki lemonchiffon lightgoldenrodyellow lightyellow palegoldenrod yellow",
     "purple": """
-        blueviolet:8a2be2 darkmagenta:8b008b darkorchid:9932cc darkviolet:9400d3 indigo:4b0082
-        lavender:e6e6fa mediumorchid:ba55d3 mediumpurple:9370db orchid:da70d6 plum:dda0dd purple:800080
-        thistle:d8bfd8 violet:ee82ee
+        blueviolet darkmagenta darkorchid darkviolet indigo lavender mediumorchid mediumpurple orchid plum
+        purple thistle violet
     """,
     "green": """
-        aquamarine:7fffd4 chartreuse:7fff00 darkgreen:006400 darkkhaki:bdb76b darkolivegreen:556b2f
-        darkseagreen:8fbc8f forestgreen:228b22 green:008000 greenyellow:adff2f lawngreen:7cfc00
-        lightgreen:90ee90 lightseagreen:20b2aa lime:00ff00 limegreen:32cd32 mediumaquamarine:66cdaa
-        mediumseagreen:3cb371 mediumspringgreen:00fa9a olive:808000 olivedrab:6b8e23 palegreen:98fb98
-        seagreen:2e8b57 springgreen:00ff7f yellowgreen:9acd32
+        aquamarine chartreuse darkgreen darkkhaki darkolivegreen darkseagreen forestgreen green greenyellow
+        lawngreen lightgreen lightseagreen lime limegreen mediumaquamarine mediumseagreen mediumspringgreen
+        olive olivedrab palegreen seagreen springgreen yellowgreen
     """,
     "blue": """
-        blue:0000ff cadetblue:5f9ea0 cornflowerblue:6495ed cyan:00ffff darkblue:00008b darkcyan:008b8b
-        darkslateblue:483d8b darkturquoise:00ced1 deepskyblue:00bfff dodgerblue:1e90ff lightblue:add8e6
-        lightcyan:e0ffff lightskyblue:87cefa lightsteelblue:b0c4de mediumblue:0000cd
-        mediumslateblue:7b68ee mediumturquoise:48d1cc midnightblue:191970 navy:000080
-        paleturquoise:afeeee powderblue:b0e0e6 royalblue:4169e1 skyblue:87ceeb slateblue:6a5acd
-        steelblue:4682b4 teal:008080 turquoise:40e0d0
+        blue cadetblue cornflowerblue cyan darkblue darkcyan darkslateblue darkturquoise deepskyblue dodgerblue
+        lightblue lightcyan lightskyblue lightsteelblue mediumblue mediumslateblue mediumturquoise midnightblue
+        navy paleturquoise powderblue royalblue skyblue slateblue steelblue teal turquoise
     """,
-    "brown": """
-        brown:a52a2a burlywood:deb887 chocolate:d2691e darkgoldenrod:b8860b peru:cd853f rosybrown:bc8f8f
-        saddlebrown:8b4513 sienna:a0522d tan:d2b48c wheat:f5deb3
-    """,
-    "gray": """
-        darkgray:a9a9a9 darkslategray:2f4f4f dimgray:696969 gainsboro:dcdcdc gray:808080
-        lightgray:d3d3d3 lightslategray:778899 silver:c0c0c0 slategray:708090
-    """,
-    "black": """
-        black:000000
-    """,
+    "brown": "brown burlywood chocolate darkgoldenrod peru rosybrown saddlebrown sienna tan wheat",
+    "gray": "darkgray darkslategray dimgray gainsboro gray lightgray lightslategray silver slategray",
+    "black": "black",
     "white": """
-        aliceblue:f0f8ff antiquewhite:faebd7 azure:f0ffff beige:f5f5dc blanchedalmond:ffebcd
-        floralwhite:fffaf0 ghostwhite:f8f8ff honeydew:f0fff0 ivory:fffff0 lavenderblush:fff0f5
-        linen:faf0e6 mintcream:f5fffa oldlace:fdf5e6 seashell:fff5ee snow:fffafa white:ffffff
-        whitesmoke:f5f5f5
+        aliceblue antiquewhite azure beige blanchedalmond floralwhite ghostwhite honeydew ivory lavenderblush
+        linen mintcream oldlace seashell snow white whitesmoke
     """,
 }
 
-_ROWS = sorted(
-    (name, value, word) for word, row in _BY_WORD.items() for name, _, value in (p.partition(":") for p in row.split())
-)
+WORD: Mapping[str, str] = MappingProxyType(dict(sorted((n, word) for word, row in _NAMES.items() for n in row.split())))
+"""The word for each of our names, in alphabetical order."""
 
-CSS3: Mapping[str, RGB] = MappingProxyType(
-    {name: (int(value[:2], 16), int(value[2:4], 16), int(value[4:], 16)) for name, value, _ in _ROWS}
-)
+CSS3: Mapping[str, RGB] = MappingProxyType({name: ImageColor.getrgb(name)[:3] for name in WORD})
 """The 138 CSS3 colours by our name for them, in alphabetical order."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {name.replace("gray", "grey"): name for name in CSS3 if "gray" in name} | {"aqua": "cyan", "fuchsia": "magenta"}
 )
 """The nine other CSS3 names, each with ours."""
-
-WORD: Mapping[str, str] = MappingProxyType({name: word for name, _, word in _ROWS})
-"""The word for each name in :data:`CSS3`."""
 
 FOCAL: Mapping[str, Lab] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""What the object detectors share: settings, batches, and the way from boxes to the three words of an answer.
+"""The base of the object detectors: settings, batches, and the way from boxes to the three words of an answer.
 
 The question asks for three objects. The answer is the labels of the three boxes of highest score; two boxes may have
 the same label ("person, person, dog") unless ``distinct`` is set. An image in which fewer boxes score above the
@@ -51,7 +51,7 @@ class DetectionSettings(BaseSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedImage:
     """One image as its model takes it, [3, height, width], and the (height, width) in pixels of the original."""
 
     pixels: torch.Tensor
@@ -68,12 +68,16 @@ class Detections:
     corners: torch.Tensor
 
 
+class NotFiniteError(Exception):
+    """A head of the model put out NaN or infinity."""
+
+
 D = TypeVar("D", bound=DetectionSettings)
 
 
 class Detector(Agent[D]):
     """A detector that answers in batches. A subclass sets ``names``, the label of each class number, and in ``load``,
-    through :meth:`_place`, the model, its device and the watch over its heads.
+    through :meth:`_install`, the model, its device and the check of its heads.
 
     A batch is worked on in groups of images of one prepared size, so that no image is padded otherwise than alone.
     Nothing is drawn: the same image always has the same answer. In fp32 only the rounding inside the convolutions may
@@ -81,22 +85,20 @@ class Detector(Agent[D]):
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
-    extra = "vision"
-    packages = ("torch", "torchvision", "transformers")
     names: Sequence[str]
-    model: Any
-    watch: FiniteWatch
+    model: Any = None
     device: torch.device
 
-    def _place(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
-        """Keep ``model`` on ``device``, in evaluation mode, and watch its heads."""
+    def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
+        """Keep ``model`` on ``device``, in evaluation mode. What its ``heads`` put out has to be finite."""
         import torch
 
         self.device = torch.device(device)
         if self.device.type == "cuda" and self.settings.precision in ("auto", "fp32"):
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self.model = model.eval().to(self.device)
-        self.watch = FiniteWatch(heads)
+        for head in heads:
+            head.register_forward_hook(_check_finite)
 
     @abstractmethod
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
@@ -112,22 +114,23 @@ class Detector(Agent[D]):
             replies.update(zip(indices, self._answer([batch[index] for index in indices]), strict=True))
         return [replies[index] for index in range(len(batch))]
 
-    def _answer(self, items: Sequence[Prepared]) -> list[Reply | Exception]:
-        """Replies to images of one prepared size; where the heads said NaN or infinity, to each image alone, because
-        detectors drop such boxes in silence and an image without any is a valid answer."""
+    def _answer(self, items: Sequence[PreparedImage]) -> list[Reply | Exception]:
+        """Replies to images of one prepared size; where a head said NaN or infinity, to each image alone.
+
+        Detectors drop such boxes in silence, and an image without any is a valid answer.
+        """
         import torch
 
         sizes = [item.size for item in items]
         pixels = torch.stack([item.pixels for item in items])
         if self.device.type == "cuda":
             pixels = pixels.pin_memory().to(self.device, non_blocking=True)
-        with torch.inference_mode(), self._arithmetic():
-            self.watch.clear()
-            found = self.detect(pixels, sizes)
-            finite = self.watch.finite()
-        if not finite and len(items) == 1:
-            return [AnswerError("bad_output", "the model's output for this image holds NaN or infinity")]
-        if not finite:
+        try:
+            with torch.inference_mode(), self._arithmetic():
+                found = self.detect(pixels, sizes)
+        except NotFiniteError:
+            if len(items) == 1:
+                return [AnswerError("bad_output", "the model's output for this image holds NaN or infinity")]
             return [reply for item in items for reply in self._answer([item])]
         return [pick(one, self.names, size, self.settings) for one, size in zip(found, sizes, strict=True)]
 
@@ -138,9 +141,21 @@ class Detector(Agent[D]):
         return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
 
     def close(self) -> None:
-        self.__dict__.pop("model", None)
-        self.__dict__.pop("watch", None)
+        self.model = None
         super().close()
+
+
+class FileSettings(DetectionSettings, WeightsFileSettings):
+    """Which boxes count, and one file of weights."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+F = TypeVar("F", bound=FileSettings)
+
+
+class FileDetector(Detector[F], WeightsFileAgent[F]):
+    """A detector whose checkpoint is one file of weights: the published one, in a cache, or a local one."""
 
 
 def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
@@ -155,19 +170,6 @@ def decode(stimulus: Stimulus, longest: int | None) -> NDArray[np.uint8]:
     if longest is not None and longest * min(height, width) < 2 * max(height, width):
         raise AnswerError("image_too_narrow", f"{width} x {height} pixels are too narrow to be resized for this model")
     return pixels
-
-
-class FileSettings(DetectionSettings, WeightsFileSettings):
-    """Which boxes count, and one file of weights."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-F = TypeVar("F", bound=FileSettings)
-
-
-class FileDetector(Detector[F], WeightsFileAgent[F]):
-    """A detector whose checkpoint is one file of weights: the published one, in a cache, or a local one."""
 
 
 def pick(found: Detections, names: Sequence[str], size: tuple[int, int], settings: DetectionSettings) -> Reply:
@@ -212,33 +214,11 @@ def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
     return [round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1)]
 
 
-class FiniteWatch:
-    """Notes whether all that some modules put out is finite, without waiting for the device at each."""
-
-    def __init__(self, modules: Iterable[torch.nn.Module]) -> None:
-        self._bad: torch.Tensor | None = None
-        for module in modules:
-            module.register_forward_hook(self._look)
-
-    def _look(self, module: torch.nn.Module, given: Any, output: Any) -> None:
-        for tensor in _tensors(output):
-            bad = ~tensor.isfinite().all()
-            self._bad = bad if self._bad is None else self._bad | bad
-
-    def clear(self) -> None:
-        self._bad = None
-
-    def finite(self) -> bool:
-        """Whether every output since :meth:`clear` was finite."""
-        return self._bad is None or not bool(self._bad)
-
-
-def _tensors(output: Any) -> Iterable[torch.Tensor]:
+def _check_finite(head: torch.nn.Module, given: Any, output: Any) -> None:
+    """A forward hook. Raises NotFiniteError."""
     if hasattr(output, "isfinite"):
-        yield output
-    elif isinstance(output, Mapping):
-        for part in output.values():
-            yield from _tensors(part)
-    elif isinstance(output, Sequence):
-        for part in output:
-            yield from _tensors(part)
+        if not bool(output.isfinite().all()):
+            raise NotFiniteError
+    elif isinstance(output, Mapping | Sequence):
+        for part in output.values() if isinstance(output, Mapping) else output:
+            _check_finite(head, given, part)

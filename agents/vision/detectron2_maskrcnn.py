@@ -15,7 +15,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.vision.detector import Detections, FileDetector, FileSettings, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -140,9 +140,9 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         model = build_model(self._config)
         self.give_weights(model, _weights, UNUSED)
         heads = (StandardRPNHead, FastRCNNOutputLayers, RetinaNetHead)
-        self._place(model, device, [module for module in model.modules() if isinstance(module, heads)])
+        self._install(model, device, [module for module in model.modules() if isinstance(module, heads)])
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> PreparedImage:
         import numpy as np
         import torch
 
@@ -151,7 +151,7 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         if self._config.INPUT.FORMAT == "BGR":
             pixels = pixels[..., ::-1]
         resized = self._resize.get_transform(pixels).apply_image(pixels)
-        return Prepared(torch.from_numpy(np.ascontiguousarray(resized.transpose(2, 0, 1))), (height, width))
+        return PreparedImage(torch.from_numpy(np.ascontiguousarray(resized.transpose(2, 0, 1))), (height, width))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         images = [

@@ -14,7 +14,7 @@ from agents.errors import UnavailableError
 from agents.loading import load_part, load_pretrained
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, DetectionSettings, Detector, Prepared, decode
+from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -66,15 +66,15 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         place = torch.device(device)
         model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), place, torch.float32)
         self.names = tuple(model.config.id2label.get(number, "N/A") for number in range(model.config.num_labels))
-        self._place(model, device, [model.class_labels_classifier, model.bbox_predictor])
+        self._install(model, device, [model.class_labels_classifier, model.bbox_predictor])
         self.drop_folder()
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> PreparedImage:
         pixels = decode(stimulus, self._size.get("longest_edge"))
         given = self._processor(
             images=pixels, size=self._size, do_pad=False, input_data_format="channels_last", return_tensors="pt"
         )
-        return Prepared(given["pixel_values"][0], (pixels.shape[0], pixels.shape[1]))
+        return PreparedImage(given["pixel_values"][0], (pixels.shape[0], pixels.shape[1]))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         output = self.model(pixel_values=pixels)

@@ -1,4 +1,4 @@
-"""OFA (Wang et al. 2022, arXiv 2202.03052), which is in no version of transformers: the model is :mod:`ofa_model`.
+"""OFA (Wang et al. 2022, arXiv 2202.03052), by :mod:`agents.vision.models.ofa`: it is in no version of transformers.
 
 Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evaluate_caption.sh, utils/eval_utils.py).
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agents.vision.models.ofa import OFAEncoderOutput
 
 FILES = "fairseq's files are on no hub; github.com/OFA-Sys/OFA lists them in checkpoints.md"
+DICTIONARY = ("vocab.json", "merges.txt")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -64,7 +65,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def missing(self) -> str | None:
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
-        if self.random or self.missing_packages() is not None:
+        if self.random:
             return super().missing()
         fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
@@ -76,8 +77,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
             texts = self._dictionary()
         except UnavailableError as error:
             return f"the dictionary {error}: {fetch}, or give a local copy with --set {self.name}.dictionary=PATH"
-        lacks = checkpoints.problem(texts, ("vocab.json", "merges.txt"))
-        if lacks is not None:
+        if lacks := checkpoints.problem(texts, DICTIONARY):
             return f"{texts} {lacks}; name a folder of vocab.json and merges.txt with --set {self.name}.dictionary=PATH"
         return None if found.is_file() else super().missing()
 
@@ -87,50 +87,48 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
             raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
         given = self.settings.dictionary
-        texts = [] if given is None else [checkpoints.fetch(given, only=("vocab.json", "merges.txt"))]
-        return [*super().fetch(), *texts]
+        return [*super().fetch(), *([] if given is None else [checkpoints.fetch(given, only=DICTIONARY)])]
 
     def _is_file(self) -> bool:
         return self.settings.checkpoint.endswith(".pt")
 
+    def _dictionary(self) -> Path:
+        given = self.settings.dictionary
+        return self.folder() if given is None or self.random else checkpoints.find(given)
+
     def open(self) -> None:
-        from agents.vision.models.ofa_processing import OFAImageProcessor, load_tokenizer
+        from agents.vision.models.ofa_checkpoint import OFAImageProcessor, load_tokenizer
 
         self._images = OFAImageProcessor(self.settings.image_size)
         self._tokenizer = load_tokenizer(self._dictionary())
 
     def load(self, device: str) -> None:
-        from agents.vision.models.ofa_processing import OWN_TOKENS
+        from agents.vision.models.ofa_checkpoint import OWN_TOKENS
 
         super().load(device)
         known = len(self._tokenizer)
         self._special |= frozenset(range(known - OWN_TOKENS, known))  # codes and coordinates are no words
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
-        import torch
-
         assert isinstance(stimulus, CaptionStimulus)
-        return {"pixel_values": torch.from_numpy(self._images(stimulus.image.decode()))}
-
-    def _dictionary(self) -> Path:
-        given = self.settings.dictionary
-        return self.folder() if given is None or self.random else checkpoints.find(given)
+        return {"pixel_values": self._images(stimulus.image.decode())}
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.models import ofa_checkpoint
         from agents.vision.models.ofa import OFAModel
 
-        model: Any
         if self.random:
-            model = random_weights.load(OFAModel, folder, self._device, self._dtype)
+            model: Any = random_weights.load(OFAModel, folder, self._device, self._dtype)
         else:
             model = ofa_checkpoint.load(folder)
-        known, rows = len(self._tokenizer), model.config.vocab_size
-        if known != rows:
-            raise UnavailableError(f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {rows}")
-        config = model.config
+            model.to(self._device, self._dtype)
+        config, known = model.config, len(self._tokenizer)
+        if known != config.vocab_size:
+            raise UnavailableError(
+                f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {config.vocab_size}"
+            )
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
-        return model.to(self._device, self._dtype)
+        return model
 
     def _room(self) -> tuple[int, int]:
         """Question and caption are on two sides: the longer one is what counts."""
@@ -159,30 +157,25 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         config: GenerationConfig,
         processors: LogitsProcessorList,
     ) -> Generated:
-        done = self._model.generate(
-            encoder_outputs=features.rows([row.image for row in rows]),
-            generation_config=config,
-            logits_processor=processors,
-        )
+        encoded = features.rows([row.image for row in rows])
+        done = self._model.generate(encoder_outputs=encoded, generation_config=config, logits_processor=processors)
         return Generated(done.sequences[:, 1:], done.get("sequences_scores"))
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         config = super()._config(width, returned)
         if not self.settings.count_prompt:
-            config.min_new_tokens = None  # see Limits
+            config.min_new_tokens = None  # see FairseqEnd
             config.max_new_tokens = self.settings.max_tokens + (not self.random)  # and the end
         return config
 
-    def _processors(self, rows: Sequence[CaptionRow]) -> tuple[Any, LogitsProcessorList]:
-        from agents.vision.models.ofa import Limits
+    def _rules(self) -> list[Any]:
+        from agents.vision.models.ofa import FairseqEnd
 
-        finite, chain = super()._processors(rows)
-        if self.random:  # there is no end to be forced
-            return finite, chain
         chosen = self.settings
+        if self.random:  # there is no end to be forced
+            return []
         least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
-        chain.insert(1, Limits(least, most, min(self._ends), self._pad))
-        return finite, chain
+        return [FairseqEnd(least, most, min(self._ends), self._pad)]
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         reply = super()._reply(tokens, score, row)

@@ -12,7 +12,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, FileDetector, FileSettings, Prepared, decode
+from agents.vision.detector import Detections, FileDetector, FileSettings, PreparedImage, decode
 from agents.weights_file import download_torchvision, torch_hub_path
 
 if TYPE_CHECKING:
@@ -68,15 +68,15 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
             raise UnavailableError(lacking)
         model = _build(self.settings.variant, len(self.names), self.settings.threshold)
         self.give_weights(model, checkpoints.read_weights, MASKS)
-        self._place(model, device, [model.rpn.head, model.roi_heads.box_predictor])
+        self._install(model, device, [model.rpn.head, model.roi_heads.box_predictor])
 
-    def prepare(self, stimulus: Stimulus) -> Prepared:
+    def prepare(self, stimulus: Stimulus) -> PreparedImage:
         import torch
 
         pixels = decode(stimulus, self._transform.max_size)
         image = torch.from_numpy(pixels).permute(2, 0, 1).to(torch.float32).div(255)
         resized, _ = self._transform.resize(self._transform.normalize(image))
-        return Prepared(resized, (pixels.shape[0], pixels.shape[1]))
+        return PreparedImage(resized, (pixels.shape[0], pixels.shape[1]))
 
     def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
         from torchvision.models.detection.image_list import ImageList

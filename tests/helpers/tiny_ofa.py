@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from agents.vision.models.ofa import OFAModel
-from agents.vision.models.ofa_config import OFAConfig
+from agents.vision.models.ofa_layers import OFAConfig
 
 # Table 1 of the paper: width, inner width, heads, encoder layers, decoder layers, image embedding, millions of weights.
 PUBLISHED = {

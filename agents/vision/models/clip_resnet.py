@@ -12,51 +12,40 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision import transforms
 
 from agents.errors import UnavailableError
-from agents.vision.models.clipcap_checkpoint import assign, layers_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from agents.vision.models.weights import assign, layers_of
 
 MEAN = (0.48145466, 0.4578275, 0.40821073)
-STD = (0.26862954, 0.26130258, 0.27577711)
+DEVIATION = (0.26862954, 0.26130258, 0.27577711)
 HEAD_WIDTH = 64
 SIZED = ("conv1.weight", "layer1.0.conv1.weight", "attnpool.positional_embedding", "attnpool.c_proj.weight")
-COUNTER = "num_batches_tracked"
 STRIDE = 32  # pixels of the image per cell of the last feature map
 
 
 class ClipPixels:
     """CLIP's input for a tower that takes ``size`` x ``size`` pixels, as OpenAI's ``clip.load`` prepares it.
 
-    The shorter side is brought to ``size`` by Pillow's bicubic filter (the longer one is truncated to whole pixels),
-    then the centre is cut out. torchvision, and with it CLIP, rounds the corner of the cut half to even, where
-    transformers' image processor rounds it down: a shift by one pixel in some sizes.
+    transformers' image processor rounds the corner of the cut otherwise: a shift by one pixel in some sizes.
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
-        self._mean, self._std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
+        shorter = transforms.Resize(size, transforms.InterpolationMode.BICUBIC)
+        normalise = transforms.Normalize(MEAN, DEVIATION)
+        self._transform = transforms.Compose([shorter, transforms.CenterCrop(size), transforms.ToTensor(), normalise])
 
     def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
         """uint8 [height, width, 3] to float32 [3, size, size], by the mean and deviation of CLIP's training set."""
-        height, width, _ = pixels.shape
-        size, shorter = self.size, min(height, width)
-        scaled = (int(size * width / shorter), int(size * height / shorter))
-        image = Image.fromarray(pixels)
-        if scaled != image.size:
-            image = image.resize(scaled, Image.Resampling.BICUBIC)
-        left, top = round((scaled[0] - size) / 2), round((scaled[1] - size) / 2)
-        values = torch.from_numpy(np.array(image.crop((left, top, left + size, top + size)))).permute(2, 0, 1)
-        return (values.to(torch.float32) / 255 - self._mean) / self._std
+        prepared: Tensor = self._transform(Image.fromarray(pixels))
+        return prepared
 
 
 class Bottleneck(nn.Module):
@@ -93,11 +82,9 @@ class AttentionPool(nn.Module):
     def __init__(self, grid: int, width: int, outputs: int) -> None:
         super().__init__()
         self.positional_embedding = nn.Parameter(torch.empty(grid**2 + 1, width))
-        self.q_proj, self.k_proj, self.v_proj = (
-            nn.Linear(width, width),
-            nn.Linear(width, width),
-            nn.Linear(width, width),
-        )
+        self.q_proj = nn.Linear(width, width)
+        self.k_proj = nn.Linear(width, width)
+        self.v_proj = nn.Linear(width, width)
         self.c_proj = nn.Linear(width, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -117,7 +104,7 @@ class ClipResNet(nn.Module):
 
     def __init__(self, width: int, blocks: tuple[int, ...], grid: int, outputs: int) -> None:
         super().__init__()
-        self.size, self.outputs = grid * STRIDE, outputs
+        self.outputs = outputs
         self.conv1 = nn.Conv2d(3, width // 2, 3, stride=2, padding=1, bias=False)
         self.conv2 = nn.Conv2d(width // 2, width // 2, 3, padding=1, bias=False)
         self.conv3 = nn.Conv2d(width // 2, width, 3, padding=1, bias=False)
@@ -140,31 +127,27 @@ class ClipResNet(nn.Module):
         pooled: Tensor = self.attnpool(x)
         return pooled
 
-    @classmethod
-    def from_weights(cls, weights: Mapping[str, Tensor], path: Path) -> ClipResNet:
-        """The tower among the ``weights`` of a whole CLIP model (names begin with ``visual.``) or of its tower alone.
 
-        Raises UnavailableError, naming ``path``, if they are not those of a ResNet tower.
-        """
-        found, prefix = _tower(weights, path)
-        blocks = tuple(layers_of(found, f"layer{stage}.") for stage in (1, 2, 3, 4))
-        with torch.device("meta"):
-            tower = cls(
-                width=found["layer1.0.conv1.weight"].shape[0],
-                blocks=blocks,
-                grid=_grid(found),
-                outputs=found["attnpool.c_proj.weight"].shape[0],
-            )
-        # How many batches the averages were taken over: of no use here, and not every copy of the weights has it.
-        counters = [name for name in tower.state_dict() if name.endswith(COUNTER)]
-        found = {name: value for name, value in found.items() if not name.endswith(COUNTER)}
-        assign(tower, found | dict.fromkeys(counters, torch.zeros(())), path, prefix)
-        return tower
+def load_resnet(weights: Mapping[str, Tensor], path: Path) -> ClipResNet:
+    """The tower among the ``weights`` of a whole CLIP model (names begin with ``visual.``) or of its tower alone.
 
-    @staticmethod
-    def size_of(weights: Mapping[str, Tensor], path: Path) -> int:
-        """The side of the images that the tower with these ``weights`` takes. Raises UnavailableError."""
-        return _grid(_tower(weights, path)[0]) * STRIDE
+    Raises UnavailableError, naming ``path``, if they are not those of a ResNet tower.
+    """
+    found, prefix = _tower(weights, path)
+    with torch.device("meta"):
+        tower = ClipResNet(
+            width=found["layer1.0.conv1.weight"].shape[0],
+            blocks=tuple(layers_of(found, f"layer{stage}.") for stage in (1, 2, 3, 4)),
+            grid=_grid(found),
+            outputs=found["attnpool.c_proj.weight"].shape[0],
+        )
+    assign(tower, found, path, prefix)
+    return tower
+
+
+def resnet_size(weights: Mapping[str, Tensor], path: Path) -> int:
+    """The side of the images that the tower with these ``weights`` takes. Raises UnavailableError."""
+    return _grid(_tower(weights, path)[0]) * STRIDE
 
 
 def _tower(weights: Mapping[str, Tensor], path: Path) -> tuple[dict[str, Tensor], str]:

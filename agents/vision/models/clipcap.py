@@ -8,8 +8,7 @@ weights are those of the authors' files (``clip_project.…``, ``gpt.…``); siz
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,24 +22,20 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     LogitsProcessor,
-    LogitsProcessorList,
-    MinNewTokensLengthLogitsProcessor,
     StoppingCriteria,
-    StoppingCriteriaList,
 )
 
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
-from agents.sampling import NotKept
-from agents.vision.models.clip_resnet import ClipResNet
-from agents.vision.models.clipcap_checkpoint import assign, layers_of
+from agents.vision.models.clip_resnet import ClipResNet, load_resnet, resnet_size
+from agents.vision.models.weights import assign, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER, GPT = "clip_project.", "gpt."
-END, PAD = -1, -2  # no tokens, but what stands behind those of a caption
-SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
+FILES = (".safetensors", ".pt", ".pth", ".bin")
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+CPU = torch.device("cpu")
 MapperName = Literal["transformer", "mlp"]
 
 
@@ -153,7 +148,7 @@ def load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
         if name.startswith(GPT) and not name.endswith((".attn.bias", ".attn.masked_bias"))
     }
     if not found:
-        return load_pretrained(GPT2LMHeadModel, folder, torch.device("cpu"), torch.float32)
+        return load_pretrained(GPT2LMHeadModel, folder, CPU, torch.float32)
     if "transformer.wte.weight" in found:  # the same tensor, which some formats keep once
         found.setdefault("lm_head.weight", found["transformer.wte.weight"])
     config = GPT2Config.from_pretrained(folder, local_files_only=True)
@@ -170,16 +165,16 @@ def load_tower(path: Path) -> nn.Module:
     Raises UnavailableError.
     """
     if file := _resnet_file(path):
-        return ClipResNet.from_weights(checkpoints.read_weights(file), file)
-    _check_clip(path)
-    return load_pretrained(CLIPVisionModelWithProjection, path, torch.device("cpu"), torch.float32)  # type: ignore[no-any-return]
+        return load_resnet(checkpoints.read_weights(file), file)
+    return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
 
 
 def input_size(path: Path) -> int:
     """Height and width of the images that the tower at ``path`` takes, without loading it. Raises UnavailableError."""
     if file := _resnet_file(path):
-        return ClipResNet.size_of(checkpoints.read_weights(file), file)
-    _check_clip(path)
+        return resnet_size(checkpoints.read_weights(file), file)
+    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
+        raise UnavailableError(f"{path} {wrong}")
     return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
 
 
@@ -188,34 +183,28 @@ def _resnet_file(path: Path) -> Path | None:
     return files[0] if files else None
 
 
-def _check_clip(path: Path) -> None:
-    if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
-        raise UnavailableError(f"{path} {wrong}")
+def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool) -> Any:
+    """A :class:`ClipCapModel` on the CPU, in float32.
 
-
-def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool, stop: int, averaged: bool) -> Any:
-    """A :class:`ClipCapModel` on the CPU, in float32: ``path`` is the authors' file, ``clip`` the image tower's, and
-    ``gpt`` GPT-2's folder. Raises UnavailableError if they do not fit each other."""
+    ``path`` is the authors' file, or a folder with that file alone; ``clip`` the image tower's and ``gpt`` GPT-2's
+    folder. Raises UnavailableError if they do not fit each other.
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in FILES)
+        if len(files) != 1:
+            raise UnavailableError(f"{path} holds {len(files)} files of weights ({', '.join(FILES)}); name one")
+        path = files[0]
     weights = checkpoints.read_weights(path)
     language = load_gpt(weights, gpt, path)
     mapper = make_mapper(weights, language.config.n_embd, kind, path)
-    tower = load_tower(clip)
-    given = tower.outputs if isinstance(tower, ClipResNet) else int(tower.config.projection_dim)  # type: ignore[union-attr, arg-type]
+    tower: Any = load_tower(clip)
+    given = tower.outputs if isinstance(tower, ClipResNet) else int(tower.config.projection_dim)
     if given != mapper.features:
         raise UnavailableError(f"{path} maps {mapper.features} features of an image, the tower {clip} gives {given}")
-    return ClipCapModel(tower, mapper, language, normalise=normalise, stop=stop, averaged=averaged).eval()
+    return ClipCapModel(tower, mapper, language, normalise=normalise).eval()
 
 
-def draw(
-    gpt: Path,
-    kind: MapperName,
-    device: torch.device,
-    dtype: torch.dtype,
-    *,
-    normalise: bool,
-    stop: int,
-    averaged: bool,
-) -> Any:
+def draw(gpt: Path, kind: MapperName, device: torch.device, dtype: torch.dtype, *, normalise: bool) -> Any:
     """The model that was published with the mapper ``kind``, with random weights; ``gpt`` is a folder with GPT-2's
     configuration."""
     config = GPT2Config.from_pretrained(gpt, local_files_only=True)
@@ -232,23 +221,18 @@ def draw(
             mapper = PerceptronMapper(512, 5 * width, width, prefix=10)
         language = GPT2LMHeadModel(config)
         language.tie_weights()
-        return ClipCapModel(tower, mapper, language, normalise=normalise, stop=stop, averaged=averaged)
+        return ClipCapModel(tower, mapper, language, normalise=normalise)
 
     return random_weights.build(make, device, dtype)
 
 
 class ClipCapModel(nn.Module):
-    """Tower, mapper and GPT-2. ``normalise`` divides the features by their length before they are mapped.
+    """Tower, mapper and GPT-2. ``normalise`` divides the features by their length before they are mapped."""
 
-    ``stop`` is the token that ends a caption. ``averaged`` is about beams, see :class:`AveragedBeams`.
-    """
-
-    def __init__(
-        self, tower: nn.Module, mapper: nn.Module, gpt: Any, *, normalise: bool, stop: int, averaged: bool
-    ) -> None:
+    def __init__(self, tower: nn.Module, mapper: Mapper, gpt: Any, *, normalise: bool) -> None:
         super().__init__()
         self.tower, self.clip_project, self.gpt = tower, mapper, gpt
-        self.normalise, self.stop, self.averaged = normalise, stop, averaged
+        self.normalise = normalise
         # generate() fills from here what a caller leaves out, and GPT-2's own end of text does not end a caption.
         gpt.generation_config = GenerationConfig()
 
@@ -268,64 +252,17 @@ class ClipCapModel(nn.Module):
             features = features / features.norm(dim=-1, keepdim=True)
         return self.clip_project(features)  # type: ignore[no-any-return]
 
-    def generate(
-        self,
-        prefix: Tensor,
-        config: GenerationConfig,
-        processors: Sequence[LogitsProcessor] = (),
-        prompt: Sequence[int] = (),
-    ) -> tuple[Tensor, Tensor | None]:
-        """transformers' ``generate`` of GPT-2 after ``prefix`` [rows, length, width] and the tokens ``prompt``.
-
-        ``config`` is one that leaves the special tokens open; it is completed here. Returns int64 [rows * returned,
-        length] tokens, which go on behind the stop token with :data:`END`, and behind a caption that was cut off with
-        :data:`PAD`; and the beams' scores if there are any.
-        """
-        chain = LogitsProcessorList(one for one in processors if not isinstance(one, NotKept))  # it has to be last
-        text = self.gpt.get_input_embeddings()(torch.tensor([prompt], dtype=torch.long, device=prefix.device))
-        embeddings = torch.cat((prefix, text.expand(len(prefix), -1, -1)), dim=1)
-        config = copy.deepcopy(config)
-        config.pad_token_id, config.return_dict_in_generate = self.stop, True
-        stopping = StoppingCriteriaList()
-        beams = config.num_beams or 1
-        if self.averaged and beams > 1:
-            least = max(config.min_new_tokens or 0, (config.min_length or 0) - embeddings.shape[1])
-            if least:  # transformers knows of no end here, and would not keep it away
-                chain.append(MinNewTokensLengthLogitsProcessor(0, least, self.stop, device=str(embeddings.device)))
-            chain.append(AveragedBeams(self.stop, beams))
-            stopping.append(AllStopped(self.stop, beams))
-            config.length_penalty, config.early_stopping = 0.0, True  # the scores are averages already
-        else:
-            config.eos_token_id = self.stop
-        chain.append(NotKept())
-        done = self.gpt.generate(
-            inputs_embeds=embeddings,
-            attention_mask=torch.ones(embeddings.shape[:2], dtype=torch.long, device=embeddings.device),
-            generation_config=config,
-            logits_processor=chain,
-            stopping_criteria=stopping,
-        )
-        tokens: Tensor = done.sequences
-        complete = (tokens == self.stop).any(dim=1, keepdim=True)
-        tokens = tokens.masked_fill(_after(tokens, self.stop), END)
-        return torch.cat((tokens, torch.where(complete, END, PAD)), dim=1), done.get("sequences_scores")
-
-
-def _after(tokens: Tensor, stop: int) -> Tensor:
-    """Where in [rows, length] a row has had ``stop`` before."""
-    seen = (tokens == stop).cumsum(dim=1) - (tokens == stop).long()
-    return seen > 0
-
 
 class AveragedBeams(LogitsProcessor):
     """Makes transformers' beam search that of ClipCap's authors.
 
     transformers ranks beams by the sum of their log-probabilities and takes finished ones aside, so that as many go
-    on as before. The authors rank finished and unfinished ones together, by the mean per token, so that a finished
-    caption takes the place of one that goes on, until all are finished; a finished one may still be displaced. No
-    option of transformers says so, but scores can: each step's are the differences of the means, so that a beam's sum
-    is its mean, and a finished beam has one continuation (token 0) that changes nothing. ``stop`` must not be a token
-    that ends a beam for transformers.
+    on as before. The authors rank finished and unfinished ones together, by the mean per token. A finished caption
+    takes the place of one that goes on, until all are finished; it may still be displaced.
+
+    No option of transformers says so, but scores can. Each step's scores are the differences of the means, so that a
+    beam's sum is its mean, and a finished beam has one continuation (token 0) that changes nothing. ``stop`` must not
+    be a token that ends a beam for transformers.
     """
 
     def __init__(self, stop: int, beams: int) -> None:
@@ -337,9 +274,11 @@ class AveragedBeams(LogitsProcessor):
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows * beams, step], ``scores`` log-probabilities [rows * beams, vocabulary]."""
         step = input_ids.shape[1]
-        finished = (input_ids == self._stop).any(dim=1)
+        stops = input_ids == self._stop
+        finished = stops.any(dim=1)
         sums = self._sums_of(input_ids)
-        lengths = torch.where(finished, _until(input_ids, self._stop), step).clamp(min=1)
+        before = stops.cumsum(dim=1) - stops.long()  # stops before each token; token 0 follows the first of them
+        lengths = (before == 0).sum(dim=1).clamp(min=1)
         means = sums / lengths
         self._tokens, self._sums, self._scores = input_ids, sums, scores
         after = (sums[:, None] + scores) / (step + 1) - means[:, None]
@@ -360,11 +299,6 @@ class AveragedBeams(LogitsProcessor):
         finished = (self._tokens == self._stop).any(dim=1)
         gained = self._scores[parent, input_ids[:, -1]]
         return self._sums[parent] + torch.where(finished[parent], 0.0, gained)
-
-
-def _until(tokens: Tensor, stop: int) -> Tensor:
-    """How many tokens of each row [rows, length] there are up to the first ``stop``, itself included."""
-    return (~_after(tokens, stop)).sum(dim=1)
 
 
 class AllStopped(StoppingCriteria):

@@ -17,7 +17,9 @@ at least one cut, so that the number of boxes is not ``n`` in general (5 for 5, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -47,6 +49,14 @@ class Box:
     def volume(self) -> int:
         r, g, b = (high - low for low, high in zip(self.low, self.high, strict=True))
         return r * g * b
+
+    @property
+    def population_volume(self) -> int:
+        return self.population * self.volume
+
+
+BY_POPULATION = attrgetter("population")
+BY_POPULATION_VOLUME = attrgetter("population_volume")
 
 
 def histogram(pixels: NDArray[np.uint8], quality: int = 1) -> NDArray[np.int64]:
@@ -90,12 +100,12 @@ def median_cut(counts: NDArray[np.int64], n: int = 5) -> list[Box]:
         return []
     # Ties decide which box is cut. They follow the reference's queue: a stable ascending sort, taken from the end,
     # and emptied from the end into the second phase's queue.
-    boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, by_volume=False)
-    boxes.sort(key=_population)
+    boxes = _cut_repeatedly(counts, boxes, -(-3 * n // 4) - 1, BY_POPULATION)
+    boxes.sort(key=BY_POPULATION)
     boxes.reverse()
     # The second phase counts its own boxes from 1 up to what is missing, and so makes one cut less, or one too many.
-    boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, by_volume=True)
-    boxes.sort(key=_population_volume)
+    boxes = _cut_repeatedly(counts, boxes, n - len(boxes) - 1, BY_POPULATION_VOLUME)
+    boxes.sort(key=BY_POPULATION_VOLUME)
     boxes.reverse()
     return [box for box in boxes if box.population]
 
@@ -110,12 +120,9 @@ def palette(counts: NDArray[np.int64], n: int = 5, order: Order = "population_vo
     colors = [(_mean(counts, box), box.population) for box in median_cut(counts, n)]
     if not colors:
         return [(WHITE, 0)]
-    return colors if order == "population_volume" else by_population(colors)
-
-
-def by_population(colors: Palette) -> Palette:
-    """A palette in the other order: the largest population first, equal ones as they were."""
-    return sorted(colors, key=lambda color: -color[1])
+    if order == "population":  # equal ones stay as they were
+        colors.sort(key=lambda color: -color[1])
+    return colors
 
 
 def get_palette(pixels: NDArray[np.uint8], n: int = 5, quality: int = 1, order: Order = "population_volume") -> Palette:
@@ -128,14 +135,6 @@ def get_color(pixels: NDArray[np.uint8], quality: int = 1, order: Order = "popul
     return get_palette(pixels, 5, quality, order)[0][0]
 
 
-def _population(box: Box) -> int:
-    return box.population
-
-
-def _population_volume(box: Box) -> int:
-    return box.population * box.volume
-
-
 def _whole(counts: NDArray[np.int64]) -> list[Box]:
     """The smallest box around everything that was counted, or none."""
     used = [np.flatnonzero(counts.any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
@@ -145,10 +144,8 @@ def _whole(counts: NDArray[np.int64]) -> list[Box]:
     return [Box((r[0], g[0], b[0]), (r[1], g[1], b[1]), int(counts.sum()))]
 
 
-def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, *, by_volume: bool) -> list[Box]:
-    """Cut the first box of the order, ``cuts`` times and at least once."""
-    key = _population_volume if by_volume else _population
-    boxes = list(boxes)
+def _cut_repeatedly(counts: NDArray[np.int64], boxes: list[Box], cuts: int, key: Callable[[Box], int]) -> list[Box]:
+    """Cut the box of the largest ``key``, ``cuts`` times and at least once."""
     for _ in range(max(1, cuts)):
         boxes.sort(key=key)
         if boxes[-1].population == 1:  # a single pixel is not cut, and stays first: nothing would change any more
@@ -172,15 +169,12 @@ def _cut(counts: NDArray[np.int64], box: Box) -> tuple[Box, Box]:
     while below[plane] == total and plane and below[plane - 1]:
         plane -= 1
     edge = box.low[axis] + plane + 1
+    low, high = list(box.low), list(box.high)
+    low[axis] = high[axis] = edge
     return (
-        Box(box.low, _with(box.high, axis, edge), below[plane]),
-        Box(_with(box.low, axis, edge), box.high, total - below[plane]),
+        Box(box.low, (high[0], high[1], high[2]), below[plane]),
+        Box((low[0], low[1], low[2]), box.high, total - below[plane]),
     )
-
-
-def _with(corner: RGB, axis: int, value: int) -> RGB:
-    r, g, b = (value if at == axis else old for at, old in enumerate(corner))
-    return r, g, b
 
 
 def _profile(counts: NDArray[np.int64], box: Box, axis: int) -> NDArray[np.int64]:

@@ -20,9 +20,12 @@ from transformers import Cache, EncoderDecoderCache, GenerationMixin, LogitsProc
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import ModelOutput
 
-from agents.vision.models.ofa_attention import (
+from agents.vision.models.ofa_layers import (
+    IMAGE_CHANNELS,
     DecoderLayer,
     EncoderLayer,
+    ImageEmbedding,
+    OFAConfig,
     Source,
     bucket_bias,
     image_buckets,
@@ -30,15 +33,15 @@ from agents.vision.models.ofa_attention import (
     position_bias,
     token_buckets,
 )
-from agents.vision.models.ofa_config import IMAGE_CHANNELS, OFAConfig
-from agents.vision.models.ofa_resnet import ResNet
 
 
 @dataclass
 class OFAEncoderOutput(ModelOutput):
-    """``last_hidden_state`` [B, S, D], S = patches + tokens, is what ``generate`` repeats for beams; the decoder itself
-    attends to ``source``, which is no tensor and stays one row per image. ``generate`` changes what it is given: give
-    it what :meth:`rows` makes where the images are to be used again."""
+    """``last_hidden_state`` [B, S, D], S = patches + tokens, is what ``generate`` repeats for beams.
+
+    The decoder attends to ``source``, which is no tensor and stays one row per image. ``generate`` changes what it is
+    given: give it what :meth:`rows` makes where the images are to be used again.
+    """
 
     last_hidden_state: Tensor | None = None
     source: Source | None = None
@@ -47,13 +50,7 @@ class OFAEncoderOutput(ModelOutput):
         """The rows of ``chosen``, each any number of times."""
         assert self.source is not None
         states = self.source.states[list(chosen)]
-        padding = None if self.source.padding is None else self.source.padding[list(chosen)]
-        return OFAEncoderOutput(states, Source(states, self.source.positions, padding))
-
-
-def hide(bias: Tensor, hidden: Tensor | None) -> Tensor:
-    """``bias`` with the lowest number where ``hidden`` (which broadcasts with it) is True."""
-    return bias if hidden is None else bias.masked_fill(hidden, torch.finfo(bias.dtype).min)
+        return OFAEncoderOutput(states, Source(states, self.source.positions))
 
 
 def _tables(layers: int, buckets: int, heads: int) -> nn.ModuleList:
@@ -69,12 +66,11 @@ class OFAEncoder(nn.Module):
     def __init__(self, config: OFAConfig) -> None:
         super().__init__()
         self.config = config
-        width = config.d_model
-        side = 2 * config.image_bucket_size - 1
+        width, heads, count = config.d_model, config.encoder_attention_heads, config.encoder_layers
         self.embed_tokens = nn.Embedding(config.vocab_size, width)
         self.layernorm_embedding = nn.LayerNorm(width)
         self.type_embedding = nn.Embedding(2, width)  # 0: text, 1: image
-        self.embed_images = ResNet(config.resnet_type)
+        self.embed_images = ImageEmbedding(config.resnet_type)
         self.image_proj = nn.Linear(IMAGE_CHANNELS, width)
         self.patch_layernorm_embedding = nn.LayerNorm(width)
         self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
@@ -83,16 +79,16 @@ class OFAEncoder(nn.Module):
         self.image_pos_ln = nn.LayerNorm(width)
         self.pos_q_linear = nn.Linear(width, width)
         self.pos_k_linear = nn.Linear(width, width)
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.layers = nn.ModuleList(EncoderLayer(width, heads, config.encoder_ffn_dim) for _ in range(count))
         self.layer_norm = nn.LayerNorm(width)
-        heads = config.encoder_attention_heads
-        self.token_rel_pos_table_list = _tables(config.encoder_layers, 2 * config.token_bucket_size - 1, heads)
-        self.image_rel_pos_table_list = _tables(config.encoder_layers, side**2 + 3, heads)
+        self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
+        self.image_rel_pos_table_list = _tables(count, (2 * config.image_bucket_size - 1) ** 2 + 3, heads)
 
     def forward(self, input_ids: Tensor, pixel_values: Tensor, **_: Any) -> OFAEncoderOutput:
-        """``input_ids`` [B, L], padded on the right; ``pixel_values`` [B, 3, H, W], within -1 and 1.
+        """``input_ids`` [B, L], none of them padding; ``pixel_values`` [B, 3, H, W], within -1 and 1.
 
-        Other arguments are those that ``generate`` hands to every encoder; none has a meaning here.
+        Other arguments are those that ``generate`` hands to every encoder; none has a meaning here. Raises ValueError
+        if the image has more patches than there are positions.
         """
         config = self.config
         patches = self.embed_images(pixel_values)
@@ -104,40 +100,25 @@ class OFAEncoder(nn.Module):
             )
         grid = image_positions(height, width, config.image_bucket_size).to(input_ids.device)
         text = torch.arange(input_ids.shape[1], device=input_ids.device)
-        states, positions = self._embed(input_ids, patches.flatten(2).transpose(1, 2), text, grid)
-
-        padding = torch.cat([grid.new_zeros(len(input_ids), len(grid)).bool(), input_ids.eq(config.pad_token_id)], 1)
-        padded = bool(padding.any())
-        if padded:
-            states = states.masked_fill(padding[..., None], 0.0)
-        hidden = padding[:, None, None, :] if padded else None
+        tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
+        images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]
+        states = torch.cat([self.patch_layernorm_embedding(images), self.layernorm_embedding(tokens)], 1)
+        at_image, at_text = self.embed_image_positions(grid)[None], self.embed_positions(text)[None]
+        positions = torch.cat([self.image_pos_ln(at_image), self.pos_ln(at_text)], 1)
 
         everywhere = position_bias(
-            self.pos_q_linear(positions),
-            self.pos_k_linear(positions),
-            config.encoder_attention_heads,
-            config.attn_scale_factor,
+            self.pos_q_linear(positions), self.pos_k_linear(positions), config.encoder_attention_heads
         )
-        image = image_buckets(grid, config.image_bucket_size)
-        tokens = token_buckets(text, text, config.token_bucket_size)
+        image_offsets = image_buckets(grid, config.image_bucket_size)
+        token_offsets = token_buckets(text, text, config.token_bucket_size)
         tables = (self.image_rel_pos_table_list, self.token_rel_pos_table_list)
         for layer, image_table, token_table in zip(self.layers, *tables, strict=True):
             bias = everywhere.clone()
-            bias[:, :, : len(grid), : len(grid)] += bucket_bias(image_table, image)
-            bias[:, :, len(grid) :, len(grid) :] += bucket_bias(token_table, tokens)
-            states = layer(states, hide(bias, hidden))
+            bias[:, :, : len(grid), : len(grid)] += bucket_bias(image_table, image_offsets)
+            bias[:, :, len(grid) :, len(grid) :] += bucket_bias(token_table, token_offsets)
+            states = layer(states, bias)
         states = self.layer_norm(states)
-        return OFAEncoderOutput(states, Source(states, positions, padding if padded else None))
-
-    def _embed(self, input_ids: Tensor, patches: Tensor, text: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
-        """The states [B, S, D] that the layers begin with, and the position embeddings [1, S, D]."""
-        tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
-        images = self.image_proj(patches) + self.type_embedding.weight[1]
-        at_text, at_image = self.embed_positions(text)[None], self.embed_image_positions(grid)[None]
-        if self.config.entangle_position_embedding:
-            tokens, images = tokens + at_text, images + at_image
-        states = torch.cat([self.patch_layernorm_embedding(images), self.layernorm_embedding(tokens)], 1)
-        return states, torch.cat([self.image_pos_ln(at_image), self.pos_ln(at_text)], 1)
+        return OFAEncoderOutput(states, Source(states, positions))
 
 
 class OFADecoder(nn.Module):
@@ -146,7 +127,8 @@ class OFADecoder(nn.Module):
     def __init__(self, config: OFAConfig) -> None:
         super().__init__()
         self.config = config
-        width = config.d_model
+        width, heads, inner = config.d_model, config.decoder_attention_heads, config.decoder_ffn_dim
+        count = config.decoder_layers
         self.layernorm_embedding = nn.LayerNorm(width)
         self.embed_positions = nn.Embedding(config.max_position_embeddings + 2, width)
         self.pos_ln = nn.LayerNorm(width)
@@ -154,38 +136,31 @@ class OFADecoder(nn.Module):
         self.self_pos_k_linear = nn.Linear(width, width)
         self.cross_pos_q_linear = nn.Linear(width, width)
         self.cross_pos_k_linear = nn.Linear(width, width)
-        self.layers = nn.ModuleList(DecoderLayer(config, layer) for layer in range(config.decoder_layers))
+        self.layers = nn.ModuleList(DecoderLayer(width, heads, inner, layer) for layer in range(count))
         self.layer_norm = nn.LayerNorm(width)
-        self.token_rel_pos_table_list = _tables(
-            config.decoder_layers, 2 * config.token_bucket_size - 1, config.decoder_attention_heads
-        )
+        self.token_rel_pos_table_list = _tables(count, 2 * config.token_bucket_size - 1, heads)
 
     def forward(self, embedded: Tensor, source: Source, cache: Cache | None) -> Tensor:
         """``embedded``: embeddings of the tokens that are not in ``cache``, [B, q, D] -> states [B, q, D]."""
-        config = self.config
-        heads, factor = config.decoder_attention_heads, config.attn_scale_factor
-        self_cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
-        past = 0 if self_cache is None else self_cache.get_seq_length()
+        config, heads = self.config, self.config.decoder_attention_heads
+        own_cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+        past = 0 if own_cache is None else own_cache.get_seq_length()
         steps = torch.arange(past + embedded.shape[1], device=embedded.device)
-        at = self.embed_positions(steps)[None]
-        states = self.layernorm_embedding(embedded + at[:, past:] if config.entangle_position_embedding else embedded)
-
-        at = self.pos_ln(at)
+        at = self.pos_ln(self.embed_positions(steps)[None])
         now = at[:, past:]
-        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(at), heads, factor)
+        everywhere = position_bias(self.self_pos_q_linear(now), self.self_pos_k_linear(at), heads)
         if source.position_keys is None:
             source.position_keys = self.cross_pos_k_linear(source.positions)
-        across = position_bias(self.cross_pos_q_linear(now), source.position_keys, heads, factor)
-        repeats = source.repeats(len(embedded))
+        across = position_bias(self.cross_pos_q_linear(now), source.position_keys, heads)
         if now.shape[1] > 1:  # a single step's bias broadcasts
-            across = across.repeat(1, 1, repeats, 1)
-        if source.padding is not None:
-            across = hide(across, source.padding[:, None, None, :])
+            across = across.repeat(1, 1, len(embedded) // len(source.states), 1)
         future = steps[None, :] > steps[past:, None]
         buckets = token_buckets(steps[past:], steps, config.token_bucket_size)
+        states = self.layernorm_embedding(embedded)
         for layer, table in zip(self.layers, self.token_rel_pos_table_list, strict=True):
-            bias = hide(everywhere + bucket_bias(table, buckets), future)
-            states = layer(states, bias, source, across, self_cache)
+            bias = everywhere + bucket_bias(table, buckets)
+            bias = bias.masked_fill(future, torch.finfo(bias.dtype).min)
+            states = layer.decode(states, bias, source, across, own_cache)  # type: ignore[operator]
         normed: Tensor = self.layer_norm(states)
         return normed
 
@@ -248,7 +223,7 @@ class OFAModel(PreTrainedModel, GenerationMixin):
         return Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=seen)
 
 
-class Limits(LogitsProcessor):
+class FairseqEnd(LogitsProcessor):
     """fairseq's rules for a text's end and its padding (models/sequence_generator.py), in place.
 
     Padding is never said; the end not before ``least`` tokens; and after ``most`` tokens, if there is such a limit, the

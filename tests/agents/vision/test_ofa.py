@@ -22,8 +22,8 @@ from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
 from agents.images import Image
 from agents.stimuli import CaptionStimulus
-from agents.vision.models import ofa_processing
 from agents.vision.models.ofa import OFAModel
+from agents.vision.models.ofa_checkpoint import load_tokenizer
 from agents.vision.ofa import OFAAgent
 
 SIDE = 64  # pixels: 4 x 4 patches
@@ -54,19 +54,8 @@ def fairseq(tmp_path_factory: pytest.TempPathFactory, model: OFAModel) -> Path:
     return tiny_ofa.fairseq_file(tmp_path_factory.mktemp("ofa") / "caption_huge_best.pt", model)
 
 
-def test_images_are_read_as_the_reference_reads_them() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (37, 91, 3), dtype=np.uint8)
-    found = ofa_processing.OFAImageProcessor(48)(pixels)
-    resized = PILImage.fromarray(pixels).resize((48, 48), PILImage.Resampling.BICUBIC)
-    for channel, row, column in ((0, 0, 0), (1, 20, 47), (2, 47, 3)):
-        value = resized.getpixel((column, row))[channel]  # type: ignore[index]
-        assert found[channel, row, column] == np.float32(np.float32(value) / np.float32(255) - np.float32(0.5)) * 2
-    assert found.dtype == np.float32
-    assert found.shape == (3, 48, 48)
-
-
 def test_texts_are_tokens_of_the_dictionary_and_back(hub: Path) -> None:
-    tokenizer = ofa_processing.load_tokenizer(hub)
+    tokenizer = load_tokenizer(hub)
     vocabulary = json.loads((hub / "vocab.json").read_text())
     assert len(tokenizer) == tiny_ofa.ROWS == len(vocabulary) + 9192
     for text in (" what does the image describe?", " a man", "Größe: 5 µm 🙂"):
@@ -85,15 +74,15 @@ def test_texts_are_tokens_of_the_dictionary_and_back(hub: Path) -> None:
 
 def test_a_bad_dictionary_is_one_sentence(tmp_path: Path, hub: Path) -> None:
     with pytest.raises(UnavailableError, match=r"lacks vocab\.json and merges\.txt"):
-        ofa_processing.load_tokenizer(tmp_path)
+        load_tokenizer(tmp_path)
     (tmp_path / "merges.txt").write_bytes((hub / "merges.txt").read_bytes())
     (tmp_path / "vocab.json").write_text('{"<s>": 0')
     with pytest.raises(UnavailableError, match="damaged"):
-        ofa_processing.load_tokenizer(tmp_path)
+        load_tokenizer(tmp_path)
     (tmp_path / "merges.txt").write_text("#version: 0.2\n")
     (tmp_path / "vocab.json").write_text('{"<s>": 0, "a": 1}')
     with pytest.raises(UnavailableError, match="no token '<pad>'"):
-        ofa_processing.load_tokenizer(tmp_path)
+        load_tokenizer(tmp_path)
 
 
 def make(checkpoint: Path, **settings: Any) -> OFAAgent:
@@ -141,7 +130,7 @@ def test_the_answer_is_the_plain_models(hub: Path, model: OFAModel) -> None:
     agent = make(hub, beams=1, no_repeat_ngram=0)
     shown = stimulus(5)
     [answer] = answers(agent.respond([agent.prepare(shown)], [Draw(seed=1)]))
-    tokenizer = ofa_processing.load_tokenizer(hub)
+    tokenizer = load_tokenizer(hub)
     squeezed = PILImage.fromarray(shown.image.decode()).resize((SIDE, SIDE), PILImage.Resampling.BICUBIC)
     pixels = torch.from_numpy(np.asarray(squeezed) / 127.5 - 1).permute(2, 0, 1)
     slow = plain(model)
@@ -201,7 +190,7 @@ def test_both_forms_say_the_same(hub: Path, fairseq: Path) -> None:
 
 def test_punctuation_and_image_codes_are_no_words(hub: Path) -> None:
     agent = make(hub)
-    tokenizer = ofa_processing.load_tokenizer(hub)
+    tokenizer = load_tokenizer(hub)
     said = tokenizer(" a man, and a dog.", add_special_tokens=False)["input_ids"]
     code = tiny_ofa.WORDS + 7
     row = agent._row(0, Draw(seed=1))

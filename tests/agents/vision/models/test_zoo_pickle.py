@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import struct
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -27,16 +26,6 @@ ARRAYS: dict[str, NDArray[Any]] = {
     "count": np.array(7, dtype=np.int64),
     "flags": np.array([True, False]),
 }
-
-
-class Call:
-    """Pickles as a call of ``function``."""
-
-    def __init__(self, function: Any, *arguments: Any, state: Any = None) -> None:
-        self.made = (function, arguments) if state is None else (function, arguments, state)
-
-    def __reduce__(self) -> Any:
-        return self.made
 
 
 def read(content: Any, protocol: int = 3) -> dict[str, NDArray[Any]]:
@@ -67,24 +56,21 @@ def test_a_file_of_python_2_and_an_old_numpy_is_read() -> None:
     np.testing.assert_array_equal(read(b"".join(parts))["w"], values)
 
 
-def evil(mark: Path) -> dict[str, Any]:
-    command = f"touch {mark}"
-    return {
-        "os.system": Call(os.system, command),
-        "eval": Call(eval, f"open({str(mark)!r}, 'w')"),
-        "getattr": Call(getattr, "text", "encode"),
-        "open": Call(open, str(mark), "w"),
-        "numpy.load": Call(np.load, str(mark)),
-        "a class of ours": Path(mark),
-        "a scalar": np.float32(1.0),
-    }
+class Call:
+    """Pickles as a call of ``function``."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.made = (function, arguments)
+
+    def __reduce__(self) -> Any:
+        return self.made
 
 
-@pytest.mark.parametrize("what", evil(Path("x")))
+@pytest.mark.parametrize("function", [os.mkdir, eval, np.load, getattr], ids=lambda function: function.__name__)
 @pytest.mark.parametrize("place", ["model", "beside", "key"])
-def test_code_is_refused_and_not_executed(what: str, place: str, tmp_path: Path) -> None:
+def test_code_is_refused_and_not_executed(function: Any, place: str, tmp_path: Path) -> None:
     mark = tmp_path / "executed"
-    call = evil(mark)[what]
+    call = Call(function, str(mark))
     content: dict[Any, Any] = {"model": dict(ARRAYS)}
     if place == "model":
         content["model"]["w"] = call
@@ -97,43 +83,6 @@ def test_code_is_refused_and_not_executed(what: str, place: str, tmp_path: Path)
     assert not mark.exists()
 
 
-NUMPY = b"\x80\x03cnumpy._core.multiarray\n_reconstruct\n"
-MISUSED = {
-    "another class to build": NUMPY + b"(cnumpy\ndtype\nK\x00\x85C\x01btR.",
-    "a class called": b"\x80\x03cnumpy\nndarray\nK\x05\x85R.",
-    "another encoding": b"\x80\x03c_codecs\nencode\nX\x01\x00\x00\x00aX\x05\x00\x00\x00rot13\x86R.",
-    "an encoder of bytes": b"\x80\x03c_codecs\nencode\nC\x01aX\x06\x00\x00\x00latin1\x86R.",
-    "a function's attributes set": b"\x80\x03c_codecs\nencode\n}X\x08\x00\x00\x00__code__K\x01sb.",
-    "a dtype of objects": b"\x80\x03cnumpy\ndtype\nX\x01\x00\x00\x00OK\x00K\x01\x87R.",
-    "a compound dtype": b"\x80\x03cnumpy\ndtype\nX\x02\x00\x00\x00f4K\x00K\x01\x87R"
-    b"(K\x03X\x01\x00\x00\x00<K\x01NNK\x00tb.",
-}
-
-
-def test_the_calls_above_are_executed_by_pickle_itself(tmp_path: Path) -> None:
-    pickle.loads(pickle.dumps({"w": evil(tmp_path / "executed")["os.system"]}))  # noqa: S301
-    assert (tmp_path / "executed").exists()
-
-
-@pytest.mark.parametrize("what", MISUSED)
-def test_allowed_names_do_only_what_arrays_need(what: str) -> None:
-    with pytest.raises(UnavailableError, match="nothing in it was executed"):
-        read(MISUSED[what])
-
-
-def test_arrays_of_objects_are_refused() -> None:
-    with pytest.raises(UnavailableError, match=r"type 'O8'|array of objects"):
-        read({"model": {"w": np.array([{}, None])}})
-
-
-def test_an_array_that_is_shorter_than_its_shape_says_is_refused() -> None:
-    good = pickle.dumps({"model": {"w": np.zeros(200, np.float32)}}, 3)
-    longer = good.replace(b"K\xc8\x85", b"K\xc9\x85")
-    assert longer != good
-    with pytest.raises(UnavailableError, match="size is not its shape's"):
-        read(longer)
-
-
 @pytest.mark.parametrize(
     ("content", "match"),
     [
@@ -142,6 +91,7 @@ def test_an_array_that_is_shorter_than_its_shape_says_is_refused() -> None:
         ([1, 2], "no weights under 'model'"),
         ({"model": {"w": [1.0, 2.0]}}, "something else than arrays"),
         ({"model": {3: ARRAYS["half"]}}, "something else than arrays"),
+        ({"model": {"w": np.array([{}, None])}}, "something else than arrays"),
         (b"", "damaged"),
         (b"\x80\x03}", "damaged"),
         (b"not a pickle at all", "damaged"),
@@ -153,14 +103,6 @@ def test_other_files_are_refused_in_one_sentence(content: Any, match: str) -> No
     with pytest.raises(UnavailableError, match=match) as caught:
         read(content)
     assert "\n" not in str(caught.value)
-
-
-def test_a_large_index_asks_for_no_memory() -> None:
-    """Python's reader in C makes a table as long as the largest index, here of 64 GiB."""
-    content = pickle.dumps({"model": {"w": np.ones(2, np.float32)}}, 3)
-    head, tail = content[:3], content[3:]
-    assert head[2:] == b"}"
-    assert read(head + b"r" + struct.pack("<I", 2**32 - 1) + tail)["w"].tolist() == [1.0, 1.0]
 
 
 def test_conversion_keeps_every_array_and_says_where_it_came_from(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ImageColor
 
@@ -29,7 +28,6 @@ def test_every_name_means_one_of_the_eleven_words() -> None:
     assert set(WORD.values()) == set(WORDS)
     assert all(word_of(word) == word for word in WORDS)
     assert word_of("darkslategrey") == word_of("darkslategray") == "gray"
-    assert word_of("aqua") == word_of("cyan") == "blue"
     with pytest.raises(KeyError):
         word_of("rebeccapurple")
 
@@ -62,18 +60,12 @@ def test_no_colored_name_is_gray_and_no_gray_one_colored() -> None:
             assert word in ("gray", "black", "white"), name
 
 
+@settings(deadline=None)
 @given(RGBS)
 def test_nearest_by_rgb(rgb: tuple[int, int, int]) -> None:
     names = list(CSS3)
     distances = np.linalg.norm(np.array([CSS3[name] for name in names], dtype=np.float64) - rgb, axis=1)
     assert nearest_rgb(rgb) == names[int(distances.argmin())]
-
-
-@given(RGBS)
-def test_lab_equals_opencv(rgb: tuple[int, int, int]) -> None:
-    image = np.array([[rgb]], dtype=np.float32) / 255
-    # OpenCV reads the cube root off a table: over 40,000 colours it is off by up to 0.46, in dark greens.
-    np.testing.assert_allclose(lab(rgb), cv2.cvtColor(image, cv2.COLOR_RGB2Lab)[0, 0], atol=0.6)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +82,7 @@ def test_lab_of_known_colors(rgb: tuple[int, int, int], expected: tuple[float, f
     np.testing.assert_allclose(lab(rgb), expected, atol=0.01)
 
 
+@settings(deadline=None)
 @given(RGBS)
 def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
     words = [*WORD.values(), *FOCAL]
@@ -118,20 +111,17 @@ def test_focal_colors_are_those_of_the_munsell_chips() -> None:
 
 
 def test_equally_near_names_go_by_the_alphabet() -> None:
-    """Every fifth value of each channel: where two names are equally near, the first must win."""
     names = list(CSS3)
     table = np.array([CSS3[name] for name in names])
-    grid = np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
-    ties = 0
-    for colors in np.array_split(grid, 60):
-        squares = ((colors - table) ** 2).sum(axis=2)
-        for row in np.flatnonzero((squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1)[:5]:
-            r, g, b = colors[row, 0].tolist()
-            assert nearest_rgb((r, g, b)) == min(
-                name for name, square in zip(names, squares[row], strict=True) if square == squares[row].min()
-            )
-            ties += 1
-    assert ties > 20
+    grid = np.stack(np.meshgrid(*[np.arange(0, 256, 15)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
+    squares = ((grid - table) ** 2).sum(axis=2)
+    tied = np.flatnonzero((squares == squares.min(axis=1, keepdims=True)).sum(axis=1) > 1)
+    assert len(tied) > 10
+    for row in tied:
+        r, g, b = grid[row, 0].tolist()
+        assert nearest_rgb((r, g, b)) == min(
+            name for name, square in zip(names, squares[row], strict=True) if square == squares[row].min()
+        )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import tiny_ofa
 import torch
 from PIL import Image as PILImage
 from plain_ofa import BOS, END, PAD, plain
-from tiny_ofa import images, questions
 
 from agents.answers import CaptionAnswer
 from agents.contract import Draw, Reply
@@ -148,9 +148,7 @@ def test_the_answer_is_the_plain_models(hub: Path, model: OFAModel) -> None:
     assert answer.tokens == len(said)
     assert answer.finish == ("length" if len(said) == MOST else "end")
     kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
-    assert answer.text == " ".join(
-        "".join(c for c in kept if c.isalnum() or ord(c) > 126 or c.isspace() or ord(c) < 32).split()
-    )
+    assert answer.text == " ".join("".join(c for c in kept if c not in string.punctuation).split())
 
 
 def test_local_copies_are_found_and_files_are_on_no_hub(tmp_path: Path, hub: Path, fairseq: Path) -> None:
@@ -163,17 +161,6 @@ def test_local_copies_are_found_and_files_are_on_no_hub(tmp_path: Path, hub: Pat
         fetch(tmp_path / "caption_huge_best.pt")
 
 
-def test_in_half_precision_the_model_is_nearly_the_same(hub: Path, model: OFAModel) -> None:
-    agent = make(hub, precision="bf16")
-    assert agent.provenance()["dtype"] == "bfloat16"
-    with torch.inference_mode():
-        half = agent._model.encode(questions(2), images(2).bfloat16())
-        whole = model.encode(questions(2), images(2))
-    gap = half.last_hidden_state.float() - whole.last_hidden_state
-    assert 0 < gap.norm() / whole.last_hidden_state.norm() < 0.05
-    assert len(respond(agent, range(3))) == 3
-
-
 def test_samples_in_beam_search_are_ranks(hub: Path) -> None:
     agent = make(hub)
     prepared = agent.prepare(stimulus(1))
@@ -182,25 +169,11 @@ def test_samples_in_beam_search_are_ranks(hub: Path) -> None:
     assert said[0].text == respond(agent, [1])[0].text
 
 
-def test_both_forms_say_the_same(hub: Path, fairseq: Path) -> None:
-    first = respond(make(hub), range(3))
-    second = respond(make(fairseq, dictionary=str(hub)), range(3))
-    assert first == second
-
-
-def test_punctuation_and_image_codes_are_no_words(hub: Path) -> None:
-    agent = make(hub)
-    tokenizer = load_tokenizer(hub)
-    said = tokenizer(" a man, and a dog.", add_special_tokens=False)["input_ids"]
-    code = tiny_ofa.WORDS + 7
-    row = agent._row(0, Draw(seed=1))
-    clean, mixed = answers([agent._reply([*said, END], None, row), agent._reply([*said, code, END], None, row)])
-    assert clean.text == mixed.text == "a man and a dog"
-    assert clean.finish == "end"
-    assert "special_tokens" not in clean.flags
-    assert "special_tokens" in mixed.flags
-    kept = make(hub, strip_punctuation=False)
-    assert answers([kept._reply([*said, END], None, row)])[0].text == "a man, and a dog."
+def test_punctuation_is_taken_out_unless_it_is_to_stay(hub: Path) -> None:
+    clean, kept = respond(make(hub), range(8)), respond(make(hub, strip_punctuation=False), range(8))
+    bare = [answer.text.translate(str.maketrans("", "", string.punctuation)) for answer in kept]
+    assert [answer.text for answer in clean] == [" ".join(text.split()) for text in bare]
+    assert [answer.tokens for answer in clean] == [answer.tokens for answer in kept]
 
 
 def test_what_is_missing_is_said(tmp_path: Path, hub: Path, fairseq: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from pathlib import Path
 
 import colorthief
@@ -14,13 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from agents.vision.models import median_cut
-from agents.vision.models.median_cut import WHITE, by_population, get_color, get_palette, histogram
+from agents.vision.models.median_cut import WHITE, get_color, get_palette, histogram
 
 PHOTOGRAPHS = sorted(
-    path
-    for path in (Path(__file__).parents[4] / "examples").glob("**/*")
-    if path.suffix in (".jpg", ".png") and path.stem != "broken"
+    path for path in (Path(__file__).parents[4] / "examples" / "images").iterdir() if path.stem != "broken"
 )
 # The reference asks Pillow for its pixels in a way that newer versions of Pillow call deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*getdata.*:DeprecationWarning")
@@ -95,21 +91,13 @@ def images(draw: st.DrawFn, largest: int = 24) -> NDArray[np.uint8]:
     return np.ascontiguousarray(pixels.astype(np.uint8))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(images(), st.integers(2, 24), st.sampled_from([1, 1, 2, 3, 10]))
 def test_palettes_equal_the_reference(pixels: NDArray[np.uint8], n: int, quality: int) -> None:
     assert get_palette(pixels, n, quality) == (reference_palette(pixels, n, quality) or [(WHITE, 0)])
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(images(48))
-def test_the_color_equals_the_reference(pixels: NDArray[np.uint8]) -> None:
-    thief = colorthief.ColorThief(as_file(pixels))
-    expected = thief.get_color(quality=1) if reference_histogram(pixels, 1).any() else WHITE
-    assert get_color(pixels) == expected
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 33, 64, 256])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 9, 10, 33, 256])
 def test_every_number_of_colors_equals_the_reference(n: int) -> None:
     rng = np.random.default_rng(n)
     pixels = np.clip(rng.normal(120, 25, (40, 40, 3)), 0, 255).astype(np.uint8)
@@ -120,10 +108,10 @@ def test_every_number_of_colors_equals_the_reference(n: int) -> None:
 def test_photographs_equal_the_reference(path: Path) -> None:
     with PILImage.open(path) as image:
         picture = image.convert("RGB")
-    picture.thumbnail((256, 256))
+    picture.thumbnail((160, 160))
     pixels = np.asarray(picture)
     assert get_color(pixels) == colorthief.ColorThief(as_file(pixels)).get_color(quality=1)
-    for n, quality in ((5, 1), (10, 1), (5, 10)):
+    for n, quality in ((5, 1), (10, 3)):
         assert get_palette(pixels, n, quality) == reference_palette(pixels, n, quality)
 
 
@@ -147,7 +135,7 @@ def test_both_orders_where_they_differ() -> None:
     assert get_color(pixels) == (4, 4, 252)
     assert get_color(pixels, order="population") == (252, 4, 4)
     assert get_palette(pixels) == [((4, 4, 252), 100), ((252, 4, 4), 300)]
-    assert by_population(get_palette(pixels)) == get_palette(pixels, order="population")
+    assert get_palette(pixels, order="population") == [((252, 4, 4), 300), ((4, 4, 252), 100)]
 
 
 def test_a_plane_of_colors() -> None:
@@ -171,36 +159,19 @@ def test_nearly_white_pixels_are_not_counted(color: tuple[int, int, int], counte
     assert histogram(np.full((3, 4, 3), color, dtype=np.uint8)).sum() == counted
 
 
-@settings(max_examples=100, deadline=None)
-@given(images(), st.integers(1, 12), st.integers(1, 40))
-def test_the_histogram_is_the_rule(pixels: NDArray[np.uint8], quality: int, at_once: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(median_cut, "PIXELS_AT_ONCE", at_once)
-        np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))
-
-
-def test_every_value_of_a_channel_falls_into_its_bin() -> None:
-    ramp = np.zeros((1, 256, 3), dtype=np.uint8)
-    for channel in range(3):
-        pixels = ramp.copy()
-        pixels[..., channel] = np.arange(256)
-        profile = histogram(pixels).sum(axis=tuple(other for other in range(3) if other != channel))
-        assert profile.tolist() == [8] * 32
-
-
 @settings(max_examples=50, deadline=None)
-@given(images(), st.integers(2, 40))
-def test_boxes_part_the_histogram(pixels: NDArray[np.uint8], n: int) -> None:
-    counts = histogram(pixels)
-    boxes = median_cut.median_cut(counts, n)
-    owners: Counter[tuple[int, int, int]] = Counter()
-    for box in boxes:
-        inside = counts[tuple(slice(*side) for side in zip(box.low, box.high, strict=True))]
-        assert inside.sum() == box.population > 0
-        assert inside.size == box.volume
-        owners.update(zip(*(axis + low for axis, low in zip(inside.nonzero(), box.low, strict=True)), strict=True))
-    assert len(owners) == np.count_nonzero(counts)
-    assert set(owners.values()) <= {1}
+@given(images(), st.integers(1, 12))
+def test_the_histogram_is_the_rule(pixels: NDArray[np.uint8], quality: int) -> None:
+    np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))
+
+
+def test_more_pixels_than_are_counted_at_once() -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (1, 3 * 2**20 // 2 + 1, 4), dtype=np.uint8)
+    kept = pixels[0][(pixels[0, :, 3] >= 125) & ~(pixels[0, :, :3] > 250).all(axis=1), :3]
+    r, g, b = (kept // 8).T
+    expected = np.zeros((32, 32, 32), dtype=np.int64)
+    np.add.at(expected, (r, g, b), 1)
+    np.testing.assert_array_equal(histogram(pixels), expected)
 
 
 def test_what_does_not_lie_in_one_piece_of_memory() -> None:

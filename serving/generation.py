@@ -18,7 +18,8 @@ from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem
 from agents.tasks import ConversationType
 from serving.conversations import policies
-from serving.conversations.conversation import Conversation, Rules, read_journal
+from serving.conversations.conversation import Conversation
+from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
 from serving.runs.eligibility import Kind, named, task_of
@@ -262,7 +263,9 @@ class Generation:
         seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
         first, second = unit.members
         told = (self.agents[first].instructions, self.agents[second].instructions)
-        rules = self._rules(unit)
+        chosen = policies.pair_settings(unit.name, self.options.settings.get(unit.name))
+        members = [self.agents[member] for member in unit.members]
+        policy = {kind: chosen.policy_for(kind, members) for kind in get_args(ConversationType)}
         state = unit.done.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
@@ -283,8 +286,8 @@ class Generation:
                     continue
                 talk = Conversation(
                     unit.name, (first, second), row, sample, seed, place + 1,
-                    rules[orjson.loads(row).get("type", "MM")], said.pop((stimulus, sample), {}),
-                    lambda line: self.store.put(journal, line), told,
+                    policy[orjson.loads(row).get("type", "MM")], chosen.thresholds, chosen.attempts, told,
+                    said.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
                 )  # fmt: skip
                 running.add(asyncio.create_task(hold(talk)))
                 if len(running) >= CONVERSATIONS:
@@ -296,15 +299,6 @@ class Generation:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-
-    def _rules(self, unit: Unit) -> dict[ConversationType, Rules]:
-        """What is done about bad turns in the pair's conversations, by their type."""
-        chosen = policies.pair_settings(unit.name, self.options.settings.get(unit.name))
-        members = [self.agents[member] for member in unit.members]
-        return {
-            kind: Rules(chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts)
-            for kind in get_args(ConversationType)
-        }
 
     def counts(self) -> dict[str, Counter[str]]:
         """Per unit, what is on disk: from before and since."""

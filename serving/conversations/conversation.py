@@ -5,55 +5,40 @@ from there and goes on where it ended.
 
 What its filters find may mean that a turn, or the whole conversation, is sampled again (see
 :mod:`agents.language.filters`). The first attempt of a turn has number 0, further ones count on; those in the c-th
-attempt at the conversation (from 0) begin at :data:`STRIDE` c, and everything that is drawn for the conversation
-(topic, names, personas, who starts) comes from the seed of that attempt. Filters are pure functions, so a conversation
-that is replayed is rejected again where it was.
+attempt at the conversation (from 0) begin at :data:`STRIDE` c. Everything that is drawn for the conversation (topic,
+names, personas, who starts) comes from the seed of that attempt. Filters are pure functions, so a conversation that is
+replayed is rejected again where it was.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.answers import ConversationAnswer, Message, TurnAnswer
-from agents.contract import Draw
-from agents.errors import InputError
+from agents.answers import TurnAnswer
 from agents.language.filters.policies import Judgement
 from agents.language.filters.settings import FilterSettings, Policy
 from agents.stimuli import ConversationStimulus, parse_row
-from serving.conversations import turns
+from serving.conversations.journal import Turn, Turns, add_costs, turn_line
 from serving.conversations.scenario import SIDES, draw_scenario
+from serving.conversations.transcript import Instructions, Transcript, no_instructions, why_unusable
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
 STRIDE = 10_000
-OLDER = {"status": "ok", "error": None, "raw": None}  # what a line of version 0.1 does not say
-Told = Callable[[ConversationStimulus, Draw], str | None]
-Turns = Mapping[tuple[int, int], Mapping[str, Any]]  # journal lines by (attempt at the conversation, turn)
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What is done about bad turns and conversations, and how often they are tried."""
-
-    policy: Policy = field(default_factory=Policy)
-    thresholds: FilterSettings = field(default_factory=FilterSettings)
-    attempts: int = 1
 
 
 @dataclass(slots=True)
 class Conversation:
     """One conversation of the pair ``name`` = (``first``, ``second``) about one stimulus.
 
-    ``turns`` are journalled turns to replay, ``on_turn`` is called with each new one's journal line. ``told`` are the
-    two agents' :meth:`agents.contract.Agent.instructions`. :meth:`run` returns an item as the scheduler would, its
-    answer the whole conversation.
+    ``policy`` and ``thresholds`` say what is done about bad turns, ``attempts`` how often a turn and the whole are
+    tried. ``instructions`` are the two agents' :meth:`agents.contract.Agent.instructions`. ``journalled`` turns are
+    replayed, ``on_turn`` is called with each new one's journal line.
     """
 
     name: str
@@ -62,127 +47,102 @@ class Conversation:
     sample: int
     run_seed: int
     order: int
-    rules: Rules = field(default_factory=Rules)
-    turns: Turns = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    thresholds: FilterSettings = field(default_factory=FilterSettings)
+    attempts: int = 1
+    instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
+    journalled: Turns = field(default_factory=dict)
     on_turn: Callable[[bytes], None] = lambda line: None
-    told: tuple[Told, Told] = (lambda stimulus, draw: None, lambda stimulus, draw: None)
-    _messages: list[Message] = field(init=False, default_factory=list)
     _replays: bool = field(init=False, default=True)
-    _batches: list[int] = field(init=False, default_factory=list)
-    _raws: list[Any] = field(init=False, default_factory=list)
+    _turns: list[Turn] = field(init=False, default_factory=list)  # of all attempts
 
     async def run(self, scheduler: Scheduler) -> AgentRequest:
-        """Hold the conversation. Raises AgentStoppedError if one of the two stops."""
+        """Hold the conversation; returns what the scheduler would, with the whole conversation as its answer. Raises
+        AgentStoppedError if one of the two stops."""
         stimulus = parse_row(self.row)
         assert isinstance(stimulus, ConversationStimulus)
-        whole = AgentRequest(
-            self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name, order=self.order
-        )
+        whole = AgentRequest(self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name)
         whole.sha256 = hashlib.sha256(self.row).hexdigest()
         if stimulus.mode == "burst":  # to hold it in turns would be an answer to another stimulus
             whole.draw_seed()
-            whole.status, whole.error = "failed", ("unsupported_mode", "only ping-pong conversations are held")
+            whole.fail("unsupported_mode", "only ping-pong conversations are held")
             return whole
-        for whole.attempt in range(self.rules.attempts):
-            shown = draw_scenario(stimulus, whole.draw_seed())
-            self._messages.clear()
-            self._raws.clear()
-            found = await self._hold(scheduler, shown, whole)
-            said = {"turns": self._raws} if any(self._raws) else {}
-            whole.raw = orjson.dumps({**turns.drawn(shown), **said})
-            whole.answer = None
-            if self._messages or whole.status != "failed":
-                ended_early = len(self._messages) < shown.exchanges
-                answer = ConversationAnswer(messages=self._messages, ended_early=ended_early)
-                whole.answer = answer.model_dump_json().encode()
-            if found:
-                whole.attempts.append(whole.attempt_record(found))
+        for whole.attempt in range(self.attempts):
+            drawn = draw_scenario(stimulus, whole.draw_seed())
+            transcript = Transcript(drawn, self.pair, self.instructions, self.policy, self.thresholds, self.sample)
+            verdicts = await self._hold(scheduler, transcript, whole)
+            whole.raw = transcript.raw_json()
+            has_answer = transcript.messages or whole.status != "failed"
+            whole.answer = transcript.answer_json() if has_answer else None
+            if verdicts:
+                whole.attempts.append(whole.attempt_record(verdicts))
             if whole.status != "rejected":
                 break
-        if whole.worker is not None and self._batches:
-            whole.worker = {**whole.worker, "batch_size": round(sum(self._batches) / len(self._batches))}
+        add_costs(whole, self._turns)
         return whole
 
-    async def _hold(
-        self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: AgentRequest
-    ) -> list[dict[str, Any]]:
+    async def _hold(self, scheduler: Scheduler, transcript: Transcript, whole: AgentRequest) -> list[dict[str, Any]]:
         """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found; where an
         agent's own end it, what these found in the turn's last attempt."""
-        assert stimulus.who_starts is not None
-        starts = SIDES.index(stimulus.who_starts)
         whole.status = "ok"
-        for turn in range(stimulus.exchanges):
-            side = (starts + turn) % 2
-            done, rejected = await self._turn(scheduler, stimulus, whole, side, turn)
-            self._add(whole, done)
-            if done["status"] != "ok":
-                whole.status, whole.error = done["status"], done["error"] and tuple(done["error"])
-                last = done["attempts"][-1]["verdicts"] if whole.status == "rejected" and done["attempts"] else []
-                return [one for one in last if one["rejected"]]
-            answer = TurnAnswer.model_validate(done["answer"])
-            self._messages.append(turns.next_message(stimulus, self._messages, side, self.pair[side], answer))
+        while not transcript.ended:
+            turn, rejected = await self._turn(scheduler, transcript, whole)
+            self._turns.append(turn)
+            whole.attempts += turn["attempts"]
+            transcript.raws.append(turn["raw"])
+            if turn["status"] != "ok":
+                whole.status, whole.error = turn["status"], turn["error"] and tuple(turn["error"])
+                last = turn["attempts"][-1]["verdicts"] if whole.status == "rejected" and turn["attempts"] else []
+                return [verdict for verdict in last if verdict["rejected"]]
+            transcript.add(TurnAnswer.model_validate(turn["answer"]))
             if rejected:
                 whole.status = "rejected"
-                return [turns.verdict(one) for one in rejected]
-        prompts = [self._prompt(stimulus, side) for side in range(2)]
-        found = turns.judge_whole(stimulus, self._messages, self.rules.policy, self.rules.thresholds, prompts)
+                return [asdict(one.verdict()) for one in rejected]
         # Nothing is sampled again for what the history did before the two spoke.
-        return [{**turns.verdict(one), "rejected": False} for one in found]
+        return [{**asdict(one.verdict()), "rejected": False} for one in transcript.judge_whole()]
 
     async def _turn(
-        self, scheduler: Scheduler, stimulus: ConversationStimulus, whole: AgentRequest, side: int, turn: int
-    ) -> tuple[Mapping[str, Any], list[Judgement]]:
-        """One turn: its journal line, and for which findings the conversation ends with it.
+        self, scheduler: Scheduler, transcript: Transcript, whole: AgentRequest
+    ) -> tuple[Turn, list[Judgement]]:
+        """One turn, and for which findings the conversation ends with it.
 
         A turn that is to be sampled again is, as often as the rules allow; after that the conversation is. What failed
         is not journalled: it may be asked again.
         """
-        if turn == 0 and stimulus.opener is not None:
-            opener = TurnAnswer(text=stimulus.opener, finish="opener").model_dump()
-            return {"status": "ok", "answer": opener, "attempts": [], "raw": None}, []
-        known = self.turns.get((whole.attempt, turn)) if self._replays else None
+        if (opener := transcript.opener()) is not None:
+            return {"status": "ok", "answer": opener.model_dump(), "attempts": [], "raw": None}, []
+        known = self.journalled.get((whole.attempt, len(transcript.messages))) if self._replays else None
         if known is not None:
-            said = known["answer"]["text"] if known["status"] == "ok" else None
-            return known, [] if said is None else _again(self._judged(stimulus, side, said))
+            found = transcript.judge_next(known["answer"]["text"]) if known["status"] == "ok" else []
+            return known, [one for one in found if one.rejected]
         self._replays = False  # what comes after a turn that is asked anew is not what was said after the old one
         earlier: list[dict[str, Any]] = []
         number = STRIDE * whole.attempt
-        for tried in range(1, self.rules.attempts + 1):
-            item = await self._ask(scheduler, stimulus, side, turn, number)
-            if item.status == "ok" and (wrong := turns.unusable(item)) is not None:
-                item.status, item.error = "failed", ("bad_turn", wrong)
-            item.attempts = [*earlier, *item.attempts]
-            found = []
-            if item.status != "ok":
+        found = []
+        for attempt in range(1, self.attempts + 1):
+            request = await self._ask(scheduler, transcript, number)
+            if request.status == "ok" and (why := why_unusable(request.answer)) is not None:
+                request.status, request.error = "failed", ("bad_turn", why)
+            request.attempts = [*earlier, *request.attempts]
+            if request.status != "ok":
+                found = []
                 break
-            found = self._judged(stimulus, side, TurnAnswer.model_validate_json(item.answer or b"").text)
+            found = transcript.judge_next(TurnAnswer.model_validate_json(request.answer or b"").text)
             bad = [one for one in found if one.action == "resample_turn"]
-            if not bad or tried == self.rules.attempts:
+            if not bad or attempt == self.attempts:
                 break
-            earlier = [*item.attempts, item.attempt_record([turns.verdict(one) for one in bad])]
-            number = item.first_attempt + item.attempt + 1
-        line = self._line(item, whole.attempt)
-        if item.status in ("ok", "rejected"):
+            earlier = [*request.attempts, request.attempt_record([asdict(one.verdict()) for one in bad])]
+            number = request.first_attempt + request.attempt + 1
+        line = turn_line(request, whole.attempt)
+        if request.status in ("ok", "rejected"):
             self.on_turn(line)
-        return orjson.loads(line), _again(found)
+        return orjson.loads(line), [one for one in found if one.rejected]
 
-    def _judged(self, stimulus: ConversationStimulus, side: int, text: str) -> list[Judgement]:
-        """What the filters find in a new message."""
-        policy, thresholds = self.rules.policy, self.rules.thresholds
-        prompt = self._prompt(stimulus, side)
-        return turns.judge_next(stimulus, self._messages, side, text, policy, thresholds, prompt)
-
-    def _prompt(self, stimulus: ConversationStimulus, side: int) -> str | None:
-        """What the agent on ``side`` was told, as it stands before its next message."""
-        draw = Draw(0, self.sample, options={"speaker": SIDES[side]})
-        return self.told[side](turns.shown(stimulus, self._messages), draw)
-
-    async def _ask(
-        self, scheduler: Scheduler, stimulus: ConversationStimulus, side: int, turn: int, first_attempt: int
-    ) -> AgentRequest:
+    async def _ask(self, scheduler: Scheduler, transcript: Transcript, first_attempt: int) -> AgentRequest:
+        side, turn = transcript.side, len(transcript.messages)
         return await scheduler.answer(
             self.pair[side],
-            turns.shown(stimulus, self._messages),
+            transcript.shown(),
             self.sample,
             seed=self.run_seed,
             turn=turn,
@@ -191,95 +151,3 @@ class Conversation:
             order=self.order,
             first_attempt=first_attempt,
         )
-
-    def _line(self, item: AgentRequest, attempt: int) -> bytes:
-        """The journal's line of a turn."""
-        return orjson.dumps(
-            {
-                "stimulus": item.stimulus,
-                "sample": item.sample,
-                "conversation_attempt": attempt,
-                "turn": item.turn,
-                "status": item.status,
-                "error": item.error,
-                "answer": None if item.answer is None else orjson.Fragment(item.answer),
-                "raw": None if item.raw is None else orjson.Fragment(item.raw),
-                "attempts": item.attempts,
-                "timing": [item.waiting, item.preparing, item.responding],
-                "worker": item.worker,
-            },
-            option=orjson.OPT_APPEND_NEWLINE,
-        )
-
-    def _add(self, whole: AgentRequest, done: Mapping[str, Any]) -> None:
-        """Add one turn's cost and rejected attempts to the whole."""
-        whole.attempts += done["attempts"]
-        self._raws.append(done["raw"])
-        waiting, preparing, responding = done.get("timing") or (0.0, 0.0, 0.0)
-        whole.waiting += waiting
-        whole.preparing += preparing
-        whole.responding = round(whole.responding + responding, 6)
-        if done.get("worker"):
-            whole.worker = done["worker"]
-            self._batches.append(done["worker"]["batch_size"])
-
-
-def _again(found: Sequence[Judgement]) -> list[Judgement]:
-    """The findings for which a conversation is sampled again: also a turn that has been sampled often enough."""
-    return [one for one in found if one.rejected]
-
-
-class _Worker(BaseModel):
-    batch_size: int
-
-
-class _Line(BaseModel):
-    """What a journal's line must say for its turn to be replayed."""
-
-    model_config = ConfigDict(strict=True)
-
-    stimulus: str
-    sample: int
-    conversation_attempt: int
-    turn: int
-    status: Literal["ok", "rejected"] = "ok"
-    answer: TurnAnswer | None
-    attempts: list[dict[str, Any]]
-    timing: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
-    worker: _Worker | None = None
-
-    @model_validator(mode="after")
-    def _something_was_said(self) -> _Line:
-        if self.status == "ok" and self.answer is None:
-            raise ValueError("no answer")
-        return self
-
-
-def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Any]]:
-    """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
-    conversation, turn). Raises InputError for a line that is no turn.
-
-    A turn that stands there again was asked anew, as a line had been lost: what was said after the old one goes.
-    """
-    found: dict[tuple[str, int], dict[tuple[int, int], Any]] = {}
-    for turn in _lines(path):
-        if wanted(turn["stimulus"], turn["sample"]):
-            turns = found.setdefault((turn["stimulus"], turn["sample"]), {})
-            place = turn["conversation_attempt"], turn["turn"]
-            while turns and next(reversed(turns)) >= place:
-                turns.popitem()
-            turns[place] = {**OLDER, **turn}
-    return found
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if path.exists():
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    _Line.model_validate_json(line)
-                except ValidationError:
-                    raise InputError(
-                        f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
-                    ) from None
-                yield orjson.loads(line)

@@ -2,14 +2,14 @@
 
     stimulus = ConversationStimulus(id="talk-1", task="conversation", type="HM", topic="books")
     dialogue = Dialogue(scheduler, "eliza", stimulus, seed=7)
-    for said in await dialogue.open():  # who starts is drawn from the seed where the stimulus does not say
-        print(said.message.text)
-    said = await dialogue.say("Hello!")
+    for opening in await dialogue.open():  # who starts is drawn from the seed where the stimulus does not say
+        print(opening.message.text)
+    reply = await dialogue.say("Hello!")
     line = dialogue.record(header)
 
-Each answer is an item of the scheduler, as a turn of any conversation: seeds are derived for the pair (``human~eliza``,
-or ``eliza~human`` where the person is B), and the agent's own filters may ask it again. The filters of conversations
-judge both speakers and nothing follows from what they find, as in the papers: it is told as flags.
+Each answer is a request to the scheduler, as a turn of any conversation. Seeds are derived for the pair
+(``human~eliza``, or ``eliza~human`` where the person is B), and the agent's own filters may ask it again. The filters
+of conversations judge both speakers and nothing follows from what they find, as in the papers: it is told as flags.
 
 Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent. Time-outs,
 limits on how many dialogues there are, and who may speak in one are the caller's.
@@ -19,23 +19,24 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import orjson
 from pydantic import ValidationError
 
 from agents import stimuli
-from agents.answers import ConversationAnswer, Message, TurnAnswer
-from agents.contract import Draw, Verdict
+from agents.answers import Message, TurnAnswer
+from agents.contract import Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import THRESHOLDS
 from agents.language.filters.settings import MEASURE, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
-from serving.conversations import turns
+from serving.conversations.journal import Turn, add_costs, turn_line
 from serving.conversations.scenario import SIDES, draw_scenario
+from serving.conversations.transcript import Transcript, no_instructions, why_unusable
 from serving.runs.record_lines import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -81,26 +82,31 @@ class Dialogue:
         who: str = "human",
         thresholds: FilterSettings = THRESHOLDS,
     ) -> None:
-        lane = scheduler.dispatchers.get(agent)
-        if lane is None:
+        dispatcher = scheduler.dispatchers.get(agent)
+        if dispatcher is None:
             raise AgentStoppedError(f"agent {agent} is not loaded")
-        if "conversation" not in lane.agent.tasks:
-            raise InputError(f"agent {agent} does not converse; its tasks are {', '.join(lane.agent.tasks)}")
+        if "conversation" not in dispatcher.agent.tasks:
+            raise InputError(f"agent {agent} does not converse; its tasks are {', '.join(dispatcher.agent.tasks)}")
         if PERSON.fullmatch(who) is None:
             raise InputError(f'who: a person is called "human" or "human:NAME", not {who!r}')
         self.person = SIDES.index(person)
         self.speakers = (who, agent) if self.person == 0 else (agent, who)
-        self._scheduler, self._agent, self._thresholds = scheduler, agent, thresholds
-        self._told = lane.agent.instructions
-        self._row, self._sample = stimuli.canonical(stimulus), sample
+        self._scheduler, self._agent = scheduler, agent
+        self._row, self._id, self._sample = stimuli.canonical(stimulus), stimulus.id, sample
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
-        self._id = stimulus.id
-        self.stimulus = draw_scenario(stimulus, self._item().draw_seed())
-        self._said: list[FlaggedMessage] = []
-        self._raws: list[Any] = []  # what the agent told of each message, null for the person's
-        self._answered: list[AgentRequest] = []  # with the attempts that the agent's own filters rejected or noted
-        self._tried = 0  # the number of the next attempt at the present turn
+        told = dispatcher.agent.instructions
+        self._transcript = Transcript(
+            draw_scenario(stimulus, self._whole().draw_seed()),
+            self.speakers,
+            (no_instructions, told) if self.person == 0 else (told, no_instructions),
+            MEASURE,
+            thresholds,
+            sample,
+        )
+        self._flagged: list[FlaggedMessage] = []
+        self._turns: list[Turn] = []  # the agent's, as a journal has them
+        self._next_attempt = 0  # the number of the next attempt at the present turn
         self._busy = False
 
     @property
@@ -109,24 +115,24 @@ class Dialogue:
         return "~".join(self.speakers)
 
     @property
+    def stimulus(self) -> ConversationStimulus:
+        """The stimulus with all that was drawn for it."""
+        return self._transcript.stimulus
+
+    @property
     def ended(self) -> bool:
         """Whether all exchanges have been made."""
-        return len(self._said) >= self.stimulus.exchanges
+        return self._transcript.ended
 
     def transcript(self) -> list[FlaggedMessage]:
         """What has been said, both speakers' messages."""
-        return list(self._said)
+        return list(self._flagged)
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
         """What is said before the person speaks: the stimulus's opener, whoever says it, and the agent's message if it
         is the agent's turn. Nothing where the person is to begin, or where it has been said. Raises as :meth:`say`."""
         with self._at_work():
-            fresh: list[FlaggedMessage] = []
-            if self._opens_with_opener():
-                opener = TurnAnswer(text=self.stimulus.opener or "", finish="opener")
-                fresh.append(self._heard(fresh, opener))
-            await self._answer(fresh, deadline)
-        return fresh
+            return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
         """The agent's answer to the person's message; None where that was the last message of the conversation.
@@ -139,10 +145,9 @@ class Dialogue:
                 raise DialogueError(
                     "ended", f"the conversation is over: all {self.stimulus.exchanges} messages have been said"
                 )
-            if self._opens_with_opener() or self._side(0) != self.person:
+            if self._transcript.opener() is not None or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self._agent} is to speak first: open the conversation")
-            fresh = [self._heard([], TurnAnswer(text=_checked(text)))]
-            await self._answer(fresh, deadline)
+            fresh = await self._exchange(TurnAnswer(text=_checked(text)), deadline)
         return fresh[1] if len(fresh) > 1 else None
 
     def record(self, header: RecordHeader) -> bytes:
@@ -152,31 +157,37 @@ class Dialogue:
         what it told of each turn (``turns``, null for the person's). ``ended_early`` tells that exchanges are left,
         which the filter early_exit notes too.
         """
-        whole = self._item()
+        whole = self._whole()
         whole.draw_seed()
         whole.status, whole.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
-        told = {"turns": self._raws} if any(self._raws) else {}
-        whole.raw = orjson.dumps({**turns.drawn(self.stimulus), "person": SIDES[self.person], **told})
-        messages = [one.message for one in self._said]
-        whole.answer = ConversationAnswer(messages=messages, ended_early=not self.ended).model_dump_json().encode()
-        for item in self._answered:
-            whole.attempts += item.attempts
-            whole.waiting += item.waiting
-            whole.preparing += item.preparing
-            whole.responding = round(whole.responding + item.responding, 6)
-        batches = [item.worker["batch_size"] for item in self._answered if item.worker is not None]
-        if batches:
-            last = next(item.worker for item in reversed(self._answered) if item.worker is not None)
-            whole.worker = {**last, "batch_size": round(sum(batches) / len(batches))}
-        prompts = [self._prompt(side, messages) for side in range(2)]
-        found = turns.judge_whole(self.stimulus, messages, MEASURE, self._thresholds, prompts)
-        if messages and found:
-            whole.attempts.append(whole.attempt_record([turns.verdict(one) for one in found]))
+        whole.raw = self._transcript.raw_json(person=SIDES[self.person])
+        whole.answer = self._transcript.answer_json()
+        whole.attempts = [attempt for turn in self._turns for attempt in turn["attempts"]]
+        add_costs(whole, self._turns)
+        found = self._transcript.judge_whole()
+        if self._flagged and found:
+            whole.attempts.append(whole.attempt_record([asdict(one.verdict()) for one in found]))
         return header.line(whole, "conversation")
 
-    def _item(self) -> AgentRequest:
-        """The whole conversation as an item: what its seed and its record are of."""
+    def _whole(self) -> AgentRequest:
+        """The whole conversation as a request: what its seed and its record are of."""
         return AgentRequest(self._agent, self._row, self._id, self._sample, self._seed, self.name)
+
+    async def _exchange(self, said: TurnAnswer | None, deadline: float | None) -> list[FlaggedMessage]:
+        """Add what is ``said``, if anything, and the agent's answer if it is its turn then: both or nothing."""
+        fresh: list[FlaggedMessage] = []
+        draft = self._transcript.copy()
+        if said is not None:
+            fresh.append(_add(draft, said, None))
+        if not draft.ended and draft.side != self.person:
+            request = await self._ask(draft, deadline)
+            turn = orjson.loads(turn_line(request, 0))
+            self._turns.append(turn)
+            fresh.append(_add(draft, self._usable(request), turn["raw"]))
+            self._next_attempt = 0
+        self._transcript = draft
+        self._flagged += fresh
+        return fresh
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -189,71 +200,42 @@ class Dialogue:
         finally:
             self._busy = False
 
-    def _opens_with_opener(self) -> bool:
-        return self.stimulus.opener is not None and not self._said
+    async def _ask(self, draft: Transcript, deadline: float | None) -> AgentRequest:
+        turn = len(draft.messages)
+        return await self._scheduler.answer(
+            self._agent,
+            draft.shown(),
+            self._sample,
+            seed=self._seed,
+            turn=turn,
+            options={"speaker": SIDES[1 - self.person], "turn": turn},
+            name=self.name,
+            order=self._order,
+            first_attempt=self._next_attempt,
+            deadline=deadline,
+        )
 
-    def _side(self, ahead: int) -> int:
-        """Whose turn it is, ``ahead`` messages from now."""
-        assert self.stimulus.who_starts is not None
-        return (SIDES.index(self.stimulus.who_starts) + len(self._said) + ahead) % 2
-
-    def _heard(self, fresh: list[FlaggedMessage], answer: TurnAnswer) -> FlaggedMessage:
-        """The next message after ``fresh``, which are not part of the dialogue yet."""
-        before = self._messages(fresh)
-        side = self._side(len(fresh))
-        message = turns.next_message(self.stimulus, before, side, self.speakers[side], answer)
-        prompt = self._prompt(side, before)
-        found = turns.judge_next(self.stimulus, before, side, message.text, MEASURE, self._thresholds, prompt)
-        return FlaggedMessage(message, tuple(one.verdict() for one in found))
-
-    def _prompt(self, side: int, before: Sequence[Message]) -> str | None:
-        """What the speaker on ``side`` was told, as it stands before its next message; a person is told nothing."""
-        if side == self.person:
-            return None
-        draw = Draw(0, self._sample, options={"speaker": SIDES[side]})
-        return self._told(turns.shown(self.stimulus, before), draw)
-
-    async def _answer(self, fresh: list[FlaggedMessage], deadline: float | None) -> None:
-        """Let the agent answer if it is its turn after ``fresh``; then they are all said."""
-        turn = len(self._said) + len(fresh)
-        raws: list[Any] = [None] * len(fresh)
-        if turn < self.stimulus.exchanges and self._side(len(fresh)) != self.person:
-            item = await self._scheduler.answer(
-                self._agent,
-                turns.shown(self.stimulus, self._messages(fresh)),
-                self._sample,
-                seed=self._seed,
-                turn=turn,
-                options={"speaker": SIDES[1 - self.person], "turn": turn},
-                name=self.name,
-                order=self._order,
-                first_attempt=self._tried,
-                deadline=deadline,
-            )
-            item.row = b""  # it holds all that was said before, which is kept here once
-            self._answered.append(item)
-            fresh.append(self._heard(fresh, self._usable(item)))
-            raws.append(None if item.raw is None else orjson.loads(item.raw))
-            self._tried = 0
-        self._said += fresh
-        self._raws += raws
-
-    def _usable(self, item: AgentRequest) -> TurnAnswer:
+    def _usable(self, request: AgentRequest) -> TurnAnswer:
         """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
-        wrong = turns.unusable(item) if item.status == "ok" else None
-        self._tried = item.first_attempt + item.attempt + (item.status == "rejected" or wrong is not None)
-        if item.status == "rejected":
-            verdicts: list[dict[str, Any]] = item.attempts[-1]["verdicts"]
-            why = "; ".join(f"{one['filter']}: {one['found']}" for one in verdicts if one["rejected"])
-            raise AnswerError("rejected", f"{self._agent} said nothing that its filters let pass: {why}")
-        if item.status != "ok":
-            raise AnswerError(*(item.error or ("failed", f"{self._agent} gave no answer")))
-        if wrong is not None:
-            raise AnswerError("bad_turn", wrong)
-        return TurnAnswer.model_validate_json(item.answer or b"")
+        why = why_unusable(request.answer) if request.status == "ok" else None
+        in_vain = request.status == "rejected" or why is not None
+        self._next_attempt = request.first_attempt + request.attempt + in_vain
+        if request.status == "rejected":
+            verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
+            reasons = "; ".join(f"{one['filter']}: {one['found']}" for one in verdicts if one["rejected"])
+            raise AnswerError("rejected", f"{self._agent} said nothing that its filters let pass: {reasons}")
+        if request.status != "ok":
+            raise AnswerError(*(request.error or ("failed", f"{self._agent} gave no answer")))
+        if why is not None:
+            raise AnswerError("bad_turn", why)
+        return TurnAnswer.model_validate_json(request.answer or b"")
 
-    def _messages(self, fresh: list[FlaggedMessage]) -> list[Message]:
-        return [one.message for one in (*self._said, *fresh)]
+
+def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
+    """Judge and add the next message."""
+    found = draft.judge_next(answer.text)
+    draft.raws.append(raw)
+    return FlaggedMessage(draft.add(answer), tuple(one.verdict() for one in found))
 
 
 def _checked(text: str) -> str:

@@ -27,10 +27,8 @@ class PairSettings(Settings):
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """The policy that holds for a conversation of the type ``kind`` between the two of ``pair``."""
-        if self.policy is not None:
-            return self.policy
         first, second = (agent.family for agent in pair)
-        return papers_policy(kind, first, second)
+        return self.policy or papers_policy(kind, first, second)
 
 
 def pair_settings(name: str, given: Mapping[str, Any] | None) -> PairSettings:

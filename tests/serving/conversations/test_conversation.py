@@ -19,7 +19,9 @@ from agents.errors import InputError
 from agents.language.filters.settings import COMPLETION, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations import policies, scenario
-from serving.conversations.conversation import STRIDE, Conversation, Rules, read_journal
+from serving.conversations.conversation import STRIDE, Conversation
+from serving.conversations.journal import read_journal
+from serving.conversations.policies import PairSettings
 from serving.scheduling.request import AgentRequest
 
 Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
@@ -47,7 +49,7 @@ class Scripted:
         item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
         if (turn, first_attempt) in self.own:
             item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
-            item.attempts = [item.rejected_attempt([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
+            item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
         item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
         item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
         return item
@@ -58,7 +60,7 @@ def row(**fields: Any) -> bytes:
 
 
 def hold(
-    script: Script, rules: Rules, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
+    script: Script, rules: PairSettings, turns: Any = None, own: Any = None, told: Any = None, **fields: Any
 ) -> tuple[AgentRequest, Scripted, list[dict[str, Any]]]:
     scheduler, lines = Scripted(script, own), []
     talk = Conversation(
@@ -68,10 +70,11 @@ def hold(
         0,
         7,
         1,
-        rules,
-        turns or {},
-        lambda line: lines.append(json.loads(line)),
-        told or (lambda stimulus, draw: None,) * 2,
+        rules.policy or Policy(),
+        attempts=rules.attempts,
+        instructions=told or (lambda stimulus, draw: None,) * 2,
+        journalled=turns or {},
+        on_turn=lambda line: lines.append(json.loads(line)),
     )
     return asyncio.run(talk.run(scheduler)), scheduler, lines  # type: ignore[arg-type]
 
@@ -92,7 +95,7 @@ def looping(until: int) -> Script:
 
 
 def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
-    item, scheduler, _ = hold(fresh, Rules())
+    item, scheduler, _ = hold(fresh, PairSettings(attempts=1))
     expected = scenario.draw_scenario(
         ConversationStimulus(id="c", task="conversation", exchanges=6), seeds.derive(7, "a~b", "c", 0, None, 0)
     )
@@ -109,13 +112,13 @@ def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
 
 
 def test_bursts_are_not_held_in_turns() -> None:
-    item, scheduler, lines = hold(fresh, Rules(attempts=3), mode="burst")
+    item, scheduler, lines = hold(fresh, PairSettings(attempts=3), mode="burst")
     assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_mode")
     assert scheduler.asked == lines == []
 
 
 def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:
-    item, scheduler, lines = hold(looping(until=2 * STRIDE), Rules(COMPLETION, attempts=5))
+    item, scheduler, lines = hold(looping(until=2 * STRIDE), PairSettings(policy=COMPLETION, attempts=5))
     assert item.status == "ok"
     assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
     assert json.loads(item.answer or b"")["ended_early"] is False
@@ -134,7 +137,7 @@ def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds(
 
 
 def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None:
-    item, _, _ = hold(looping(until=10**9), Rules(COMPLETION, attempts=3))
+    item, _, _ = hold(looping(until=10**9), PairSettings(policy=COMPLETION, attempts=3))
     assert item.status == "rejected"
     assert len(texts(item)) == 5
     assert json.loads(item.answer or b"")["ended_early"] is True
@@ -142,7 +145,7 @@ def test_one_that_never_stops_repeating_is_rejected_with_its_last_text() -> None
 
 
 def test_a_conversation_that_an_agents_own_filter_ends_stays_in_the_record() -> None:
-    item, _, _ = hold(fresh, Rules(attempts=3), own={(2, 0): "rejected", (2, STRIDE): "rejected"})
+    item, _, _ = hold(fresh, PairSettings(attempts=3), own={(2, 0): "rejected", (2, STRIDE): "rejected"})
     assert item.status == "ok"
     assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
     for number, one in enumerate(one for one in item.attempts if one["turn"] is None):
@@ -155,7 +158,7 @@ def test_a_conversation_that_an_agents_own_filter_ends_stays_in_the_record() -> 
 
 def test_what_the_history_repeats_rejects_nothing() -> None:
     given_ = [{"speaker": name, "text": "The same sentence comes again."} for name in ("Ann", "Bob", "Ann", "Bob")]
-    item, scheduler, _ = hold(fresh, Rules(COMPLETION, attempts=3), names=["Ann", "Bob"], history=given_)
+    item, scheduler, _ = hold(fresh, PairSettings(policy=COMPLETION, attempts=3), names=["Ann", "Bob"], history=given_)
     assert item.status == "ok"
     assert len(scheduler.asked) == 6
     [noted] = item.attempts
@@ -166,7 +169,7 @@ def test_what_the_history_repeats_rejects_nothing() -> None:
 
 
 def test_flags_are_noted_and_nothing_is_asked_twice() -> None:
-    item, scheduler, _ = hold(looping(until=10**9), Rules(Policy(), attempts=5))
+    item, scheduler, _ = hold(looping(until=10**9), PairSettings(policy=Policy(), attempts=5))
     assert item.status == "ok"
     assert [turn for turn, _ in scheduler.asked] == list(range(6))
     [noted] = item.attempts
@@ -178,7 +181,7 @@ def test_a_bad_turn_is_sampled_again_alone() -> None:
     def script(turn: int, attempt: int) -> str:
         return "..." if turn == 3 and attempt < 2 else fresh(turn, attempt)
 
-    item, scheduler, lines = hold(script, Rules(Policy(empty="resample_turn"), attempts=4))
+    item, scheduler, lines = hold(script, PairSettings(policy=Policy(empty="resample_turn"), attempts=4))
     assert item.status == "ok"
     assert scheduler.asked == [(0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (4, 0), (5, 0)]
     assert texts(item)[3] == fresh(3, 2)
@@ -190,12 +193,12 @@ def test_a_bad_turn_is_sampled_again_alone() -> None:
 
 
 def test_what_a_turn_says_beside_its_text_is_in_the_record() -> None:
-    item, _, _ = hold(fresh, Rules(), opener="Hello there, you two.", who_starts="A")
+    item, _, _ = hold(fresh, PairSettings(attempts=1), opener="Hello there, you two.", who_starts="A")
     assert json.loads(item.raw or b"")["turns"] == [None, *({"tokens": 10 * turn} for turn in range(1, 6))]
 
 
 def test_a_turn_that_failed_is_not_journalled() -> None:
-    item, _, lines = hold(fresh, Rules(attempts=3), own={(3, 0): "failed"})
+    item, _, lines = hold(fresh, PairSettings(attempts=3), own={(3, 0): "failed"})
     assert item.status == "failed"
     assert len(texts(item)) == len(lines) == 3
 
@@ -207,11 +210,16 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
     """Only side B's agent is told; side A says the same words, and that is no echo."""
     said = "Well, both of them love to talk about the old lighthouse, as you know."
     told = (lambda stimulus, draw: None, lambda stimulus, draw: prompts if draw.options["speaker"] == "B" else "wrong")
-    item, _, _ = hold(lambda turn, attempt: said + "!" * turn, Rules(Policy()), told=told, who_starts="A")
+    item, _, _ = hold(
+        lambda turn, attempt: said + "!" * turn, PairSettings(policy=Policy(), attempts=1), told=told, who_starts="A"
+    )
     found = {one["filter"]: one["found"] for attempt in item.attempts for one in attempt["verdicts"]}
     assert ("prompt_echo" in found) == (prompts is not None)
     turned, _, _ = hold(
-        lambda turn, attempt: said, Rules(Policy(prompt_echo="resample_turn")), told=told, who_starts="A"
+        lambda turn, attempt: said,
+        PairSettings(policy=Policy(prompt_echo="resample_turn"), attempts=1),
+        told=told,
+        who_starts="A",
     )
     assert turned.status == ("rejected" if prompts else "ok")
     assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
@@ -231,9 +239,9 @@ def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(
         return "" if turn == bad and attempt % STRIDE == 0 else looping(until)(turn, attempt)
 
     policy = COMPLETION.model_copy(update={"empty": "resample_turn"})
-    whole, scheduler, lines = hold(script, Rules(policy, attempts=4), own=own)
+    whole, scheduler, lines = hold(script, PairSettings(policy=policy, attempts=4), own=own)
     turns = {(line["conversation_attempt"], line["turn"]): line for line in lines[:kept]}
-    again, second, more = hold(script, Rules(policy, attempts=4), turns, own)
+    again, second, more = hold(script, PairSettings(policy=policy, attempts=4), turns, own)
     assert (again.status, again.answer, again.seed, again.raw) == (whole.status, whole.answer, whole.seed, whole.raw)
     assert orjson.dumps(again.attempts) == orjson.dumps(whole.attempts)
     assert len(more) == len(lines) - len(turns)
@@ -243,23 +251,23 @@ def test_a_replayed_conversation_is_the_same_and_asks_for_nothing_twice(
 
 
 def test_turns_behind_a_gap_in_the_journal_are_asked_anew() -> None:
-    _, _, lines = hold(fresh, Rules())
+    _, _, lines = hold(fresh, PairSettings(attempts=1))
     turns = {(0, line["turn"]): line for line in lines if line["turn"] != 2}
-    _, scheduler, _ = hold(fresh, Rules(), turns)
+    _, scheduler, _ = hold(fresh, PairSettings(attempts=1), turns)
     assert [turn for turn, _ in scheduler.asked] == [2, 3, 4, 5]
 
 
 def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(tmp_path: Path) -> None:
     """A line is lost, the run goes on from before it and is killed again: what follows is of the second time."""
     path = tmp_path / "turns.jsonl"
-    _, _, first = hold(fresh, Rules())
-    _, _, second = hold(lambda turn, attempt: f"Said anew {turn}", Rules())
+    _, _, first = hold(fresh, PairSettings(attempts=1))
+    _, _, second = hold(lambda turn, attempt: f"Said anew {turn}", PairSettings(attempts=1))
     kept = [*(line for line in first if line["turn"] != 2), *second[2:4]]
     path.write_text("".join(json.dumps(line) + "\n" for line in kept))
     assert read_journal(path, lambda stimulus, sample: sample == 1) == {}
     turns = read_journal(path, lambda stimulus, sample: True)["c", 0]
     assert turns == {(0, line["turn"]): line for line in [*first[:2], *second[2:4]]}
-    item, scheduler, _ = hold(fresh, Rules(), turns)
+    item, scheduler, _ = hold(fresh, PairSettings(attempts=1), turns)
     assert [turn for turn, _ in scheduler.asked] == [4, 5]
     assert texts(item)[1:5] == [fresh(1, 0), "Said anew 2", "Said anew 3", fresh(4, 0)]
 
@@ -290,7 +298,7 @@ def test_what_was_said_after_a_lost_turn_counts_no_more_once_that_is_asked_anew(
 )
 def test_a_line_that_is_no_turn_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
     path = tmp_path / "turns.jsonl"
-    _, _, lines = hold(fresh, Rules())
+    _, _, lines = hold(fresh, PairSettings(attempts=1))
     written = [json.dumps(line) for line in lines]
     path.write_text("\n".join([written[0], damage(written[1]), *written[2:], ""]))
     with pytest.raises(InputError, match=r"turns\.jsonl:2 is not a turn of a conversation; take the line out"):
@@ -321,7 +329,9 @@ def test_casting_fills_in_what_is_open_and_nothing_else(given_: dict[str, Any], 
 )
 def test_sides_in_a_history_get_the_names(names: Any, expected: Any) -> None:
     given_ = [{"speaker": side, "text": f"said {place}"} for place, side in enumerate("ABA")]
-    _, scheduler, _ = hold(fresh, Rules(), history=given_, **({} if names is None else {"names": names}))
+    _, scheduler, _ = hold(
+        fresh, PairSettings(attempts=1), history=given_, **({} if names is None else {"names": names})
+    )
     for _, seen, _ in scheduler.seen:
         assert seen.names is not None
         wanted = expected or [seen.names[0], seen.names[1], seen.names[0]]

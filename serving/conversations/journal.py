@@ -1,0 +1,104 @@
+"""The turns of a conversation as lines of JSON: an unfinished conversation is replayed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agents.answers import TurnAnswer
+from agents.errors import InputError
+from serving.scheduling.request import AgentRequest
+
+OLDER = {"status": "ok", "error": None, "raw": None}  # what a line of version 0.1 does not say
+
+Turn = Mapping[str, Any]
+Turns = Mapping[tuple[int, int], Turn]  # by (attempt at the conversation, turn)
+
+
+def turn_line(request: AgentRequest, conversation_attempt: int) -> bytes:
+    """The journal's line of an answered turn."""
+    return orjson.dumps(
+        {
+            "stimulus": request.stimulus,
+            "sample": request.sample,
+            "conversation_attempt": conversation_attempt,
+            "turn": request.turn,
+            "status": request.status,
+            "error": request.error,
+            "answer": None if request.answer is None else orjson.Fragment(request.answer),
+            "raw": None if request.raw is None else orjson.Fragment(request.raw),
+            "attempts": request.attempts,
+            "timing": [request.waiting, request.preparing, request.responding],
+            "worker": request.worker,
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def add_costs(whole: AgentRequest, turns: Sequence[Turn]) -> None:
+    """Add to a conversation what its turns took; its worker is the last turn's, with the mean size of the batches."""
+    for turn in turns:
+        waiting, preparing, responding = turn.get("timing") or (0.0, 0.0, 0.0)
+        whole.waiting += waiting
+        whole.preparing += preparing
+        whole.responding = round(whole.responding + responding, 6)
+    workers = [turn["worker"] for turn in turns if turn.get("worker")]
+    if workers:
+        mean = sum(worker["batch_size"] for worker in workers) / len(workers)
+        whole.worker = {**workers[-1], "batch_size": round(mean)}
+
+
+class _Worker(BaseModel):
+    batch_size: int
+
+
+class _Line(BaseModel):
+    """What a journal's line must say for its turn to be replayed."""
+
+    model_config = ConfigDict(strict=True)
+
+    stimulus: str
+    sample: int
+    conversation_attempt: int
+    turn: int
+    status: Literal["ok", "rejected"] = "ok"
+    answer: TurnAnswer | None
+    attempts: list[dict[str, Any]]
+    timing: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
+    worker: _Worker | None = None
+
+    @model_validator(mode="after")
+    def _has_an_answer(self) -> _Line:
+        if self.status == "ok" and self.answer is None:
+            raise ValueError("no answer")
+        return self
+
+
+def read_journal(path: Path, wanted: Callable[[str, int], bool]) -> dict[tuple[str, int], dict[tuple[int, int], Turn]]:
+    """The journalled turns of the ``wanted`` conversations by (stimulus, sample), and there by (attempt at the
+    conversation, turn). Raises InputError for a line that is no turn.
+
+    A turn that stands there again was asked anew, as a line had been lost: what was said after the old one goes.
+    """
+    found: dict[tuple[str, int], dict[tuple[int, int], Turn]] = {}
+    if not path.exists():
+        return found
+    with path.open("rb") as file:
+        for number, text in enumerate(file, start=1):
+            try:
+                line = _Line.model_validate_json(text)
+            except ValidationError:
+                raise InputError(
+                    f"{path}:{number} is not a turn of a conversation; take the line out, then resume"
+                ) from None
+            if wanted(line.stimulus, line.sample):
+                turns = found.setdefault((line.stimulus, line.sample), {})
+                key = line.conversation_attempt, line.turn
+                while turns and next(reversed(turns)) >= key:
+                    turns.popitem()
+                turns[key] = {**OLDER, **orjson.loads(text)}
+    return found

@@ -122,7 +122,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     try:
         return parse_row(json.dumps(row), files=files)  # as JSON, where a pair is a list
     except ValidationError as error:
-        raise _wrong([_of_row(field, message) for field, message in field_problems(error, row)]) from None
+        raise _wrong([_of_row(field, message) for field, message in field_problems(error)]) from None
 
 
 def _of_row(field: str | None, message: str) -> tuple[str, str]:

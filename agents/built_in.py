@@ -1,43 +1,217 @@
 """Our own agents: the lines of the catalogue.
 
-A new agent is one file and one line in the ``entries`` of its folder; a new checkpoint of a known family is one line.
+A family says what its agents share; a new checkpoint of a known family is one line of :data:`BUILT_IN`.
 """
 
 from __future__ import annotations
 
-from agents.attention import entries as attention
-from agents.entry import EXACT, Entry
-from agents.language import entries as language
-from agents.stimuli import TASKS
-from agents.vision import entries as vision
+from collections.abc import Callable
+from typing import Any
 
+from agents.entry import EXACT, NOT_IN_PAPER, VARIANT, Entry, InPaper
+from agents.tasks import TASKS, Task
+
+COLORS: tuple[Task, ...] = ("color_estimation",)
+OBJECTS: tuple[Task, ...] = ("object_detection",)
+GAZE: tuple[Task, ...] = ("attention_prediction",)
+CAPTIONS: tuple[Task, ...] = ("image_captioning",)
+WORDS: tuple[Task, ...] = ("word_association",)
+CHAT: tuple[Task, ...] = ("conversation",)
+TALK = CHAT + WORDS
+MIT, BSD = "MIT", "BSD-3-Clause"
+
+
+def family(
+    agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", **shared: Any
+) -> Callable[..., Entry]:
+    """What makes the entries of one class: each has a name, a summary, and settings beside the ``shared`` ones."""
+
+    def make(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
+        return Entry(name, f"agents.{agent}", tasks, summary, source, in_paper, licence, {**shared, **settings})
+
+    return make
+
+
+GIT: dict[str, Any] = {"beams": 4, "length_penalty": 0.6, "max_tokens": 50, "count_prompt": True}
+BLIP: dict[str, Any] = {"prompt": "a picture of ", "beams": 3, "min_tokens": 5, "max_tokens": 20, "count_prompt": True}
+LLAVA: dict[str, Any] = {
+    "decoding": "sample",
+    "temperature": 0.2,
+    "max_tokens": 512,
+    "reject": ["too_few_words", "too_many_words"],
+    "attempts": 11,
+}
+
+mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it")
+git = family("vision.git:GitAgent", CAPTIONS, "Wang et al. 2022, arXiv 2205.14100", MIT, **GIT)
+blip = family("vision.blip:BlipAgent", CAPTIONS, "Li et al. 2022, arXiv 2201.12086", BSD, **BLIP)
+blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
+llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
+ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
+clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
+detectron2 = family(
+    "vision.detectron2_maskrcnn:Detectron2Agent",
+    OBJECTS,
+    "He et al. 2017; Wu et al. 2019, Detectron2",
+    "Apache-2.0; weights CC-BY-SA-3.0",
+)
+torchvision = family(
+    "vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD
+)
+detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
+
+gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006")
+# With torchvision's weights, where the authors had Caffe's; the early layer and the bottom-up map are unstated.
+ivsn = family("attention.ivsn:IVSNAgent", GAZE, "Zhang et al. 2018", BSD)
+returning = family(
+    "attention.return_fixations:ReturnFixations", GAZE, "Zhang et al. 2022", "BSD-3-Clause; saccades MIT"
+)
+eccnet = family("attention.eccnet:EccNetAgent", GAZE, "Gupta et al. 2021", BSD)
+deepgaze = family("attention.deepgaze:DeepGazeAgent", GAZE, "Kümmerer, Bethge, Wallis 2022", "none given")
+center = family("attention.baselines:CenterAgent", GAZE, "Clarke, Tatler 2014")
+chance = family("attention.baselines:RandomAgent", GAZE, "the baseline of every scanpath study")
+
+word2vec = family("language.vector_files:VectorFileAgent", WORDS, "Mikolov et al. 2013")
+glove = family("language.vector_files:VectorFileAgent", WORDS, "Pennington et al. 2014", "PDDL-1.0")
+gpt2_words = family("language.gpt2_embedding:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
+minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019")
+eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966")
+completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
+dialogpt = family("language.dialogpt:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
+blenderbot = family("language.blenderbot:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
+# As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
+LLAMA: dict[str, Any] = {
+    "rises_with": "turn",
+    "ages": True,
+    "plain": True,
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "lower_case": 0.0,
+    "min_words": 2,
+    "greetings": ["Hi!", "Hey", "Hello, how are you?", "What's up?", "Hey, how is it going?"],
+    "truncation": {"least": 7},
+}
+GRATTAFIORI = "Grattafiori et al. 2024, arXiv 2407.21783"
+llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)
+llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
+qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
+chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", "proprietary")
+text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", "proprietary")
+embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", "proprietary")
+universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", "proprietary")
+
+UNIVERSAL = "agents.universal"
 BUILT_IN: tuple[Entry, ...] = (
-    *vision.ENTRIES,
-    *attention.ENTRIES,
-    *language.ENTRIES,
-    Entry(
-        "openai-universal",
-        "agents.universal.openai_universal:UniversalAgent",
-        TASKS,
-        "one multimodal model on an OpenAI-compatible server, asked as people were",
-        "OpenAI 2024, GPT-4o",
+    mmcq("mmcq", "modified median cut; nearest CSS3 colour, mapped to eleven words", VARIANT),
+    mmcq("mmcq-lab", "modified median cut; nearest of the eleven words by CIELAB (1976) distance", naming="lab"),
+    git("git-large-coco", "GIT, large, fine-tuned on COCO captions", EXACT, checkpoint="microsoft/git-large-coco"),
+    git("git-base-coco", "GIT, base, fine-tuned on COCO captions", VARIANT, checkpoint="microsoft/git-base-coco"),
+    blip("blip-large", "BLIP, large, fine-tuned on COCO", EXACT, checkpoint="Salesforce/blip-image-captioning-large"),
+    blip("blip-base", "BLIP, base, fine-tuned on COCO", VARIANT, checkpoint="Salesforce/blip-image-captioning-base"),
+    blip2("blip2-opt-2.7b", "BLIP-2 with OPT 2.7B", checkpoint="Salesforce/blip2-opt-2.7b"),
+    llava(
+        "llava-v1.6-mistral-7b",
+        "LLaVA-NeXT with Mistral 7B, instructed as people were",
         EXACT,
-        "proprietary",
-        settings={"model": "gpt-4o"},
+        checkpoint="llava-hf/llava-v1.6-mistral-7b-hf",
+    ),
+    ofa(
+        "ofa-huge",
+        "OFA, huge, fine-tuned on COCO captions; fairseq's file by local path",
+        EXACT,
+        checkpoint="./caption_huge_best.pt",
+        dictionary="OFA-Sys/ofa-tiny",
+    ),
+    ofa("ofa-tiny-pretrained", "OFA, tiny, pretrained only", checkpoint="OFA-Sys/ofa-tiny", image_size=256),
+    ofa("ofa-medium-pretrained", "OFA, medium, pretrained only", checkpoint="OFA-Sys/ofa-medium", image_size=256),
+    ofa("ofa-base-pretrained", "OFA, base, pretrained only", checkpoint="OFA-Sys/ofa-base", image_size=384),
+    ofa("ofa-large-pretrained", "OFA, large, pretrained only", checkpoint="OFA-Sys/ofa-large", image_size=480),
+    ofa("ofa-huge-pretrained", "OFA, huge, pretrained only", checkpoint="OFA-Sys/ofa-huge", image_size=480),
+    clipcap(
+        "clipcap-transformer",
+        "CLIP RN50x4, a transformer mapper, GPT-2 unchanged; local checkpoint",
+        EXACT,
+        checkpoint="./transformer_weights.pt",
+        mapper="transformer",
+        clip="timm/resnet50x4_clip.openai",
+    ),
+    clipcap(
+        "clipcap-mlp",
+        "CLIP ViT-B/32, a perceptron as mapper, GPT-2 tuned; local checkpoint",
+        VARIANT,
+        checkpoint="./coco_weights.pt",
+        mapper="mlp",
+        clip="openai/clip-vit-base-patch32",
+    ),
+    detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", EXACT),
+    torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
+    # The main revision has a backbone of timm's, a package that nothing else here needs.
+    detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),
+    gbvs("gbvs", "graph-based visual saliency; maximum with inhibition of return", EXACT),
+    ivsn("ivsn", "invariant visual search: VGG16's features of the scene that resemble the target's", VARIANT),
+    ivsn("ivsn-notarget", "invariant visual search without its target", VARIANT, modulation="none"),
+    ivsn("ivsn-layer", "invariant visual search by features of an early layer", VARIANT, target_layer="pool2"),
+    returning(
+        "return-fixations",
+        "saliency or similarity, people's saccades, and a memory that fades, so that places are looked at again",
+        EXACT,
+        saccades="amplitudes",  # as the authors' program draws its prior
+    ),
+    # With torchvision's weights, where the authors had Keras's.
+    eccnet("eccnet", "EccNet: search with vision that fades from the fixation", VARIANT),
+    deepgaze("deepgaze3", "DeepGaze III; maximum of its density with inhibition of return", EXACT),
+    center("center", "baseline: a Gaussian about the centre, whatever the picture"),
+    chance("random", "baseline: any pixel as likely as any other"),
+    word2vec(
+        "word2vec",
+        "nearest word by word2vec; local file of vectors",
+        EXACT,
+        checkpoint="./GoogleNews-vectors-negative300.bin.gz",
+    ),
+    glove("glove", "nearest word by GloVe; local file of vectors", VARIANT, checkpoint="./glove.6B.300d.txt"),
+    gpt2_words("gpt2-embedding", "nearest word by GPT-2's input embeddings", EXACT),
+    minilm("minilm", "nearest word by sentence embeddings whose weights come as a package"),
+    eliza("eliza", "keywords, decomposition and reassembly rules; no weights"),
+    completion(
+        "gpt2-completion",
+        "GPT-2 large continues the papers' prompt for GPT-3",
+        checkpoint="openai-community/gpt2-large",
+    ),
+    dialogpt("dialogpt", "DialoGPT, large", checkpoint="microsoft/DialoGPT-large"),
+    blenderbot(
+        "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
+    ),
+    blenderbot("blenderbot-3b", "BlenderBot, 3 thousand million weights", VARIANT, checkpoint="facebook/blenderbot-3B"),
+    llama33("llama-3.3-70b", "Llama 3.3 70B", EXACT, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
+    llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
+    qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),
+    chat_server("openai-chat", "a chat model on an OpenAI-compatible server", EXACT, model="gpt-4o"),
+    text_server(
+        "openai-completion",
+        "a model that continues texts, on a server, with the papers' GPT-3 prompt",
+        VARIANT,
+        model="davinci-002",
+    ),
+    embedding_server("openai-embedding", "nearest word by a server's embeddings", VARIANT),
+    universal(
+        "openai-universal",
+        "one multimodal model on an OpenAI-compatible server, asked as people were",
+        EXACT,
+        model="gpt-4o",
     ),
     Entry(
         "catch",
-        "agents.universal.catch:CatchAgent",
+        f"{UNIVERSAL}.catch:CatchAgent",
         TASKS,
         "catch trials: answers that no attentive judge takes for a person's",
         "the 2025 paper, Table S3",
         EXACT,
         role="control",
     ),
-    Entry("null", "agents.universal.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
+    Entry("null", f"{UNIVERSAL}.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),
     Entry(
         "null-one",
-        "agents.universal.null:ContinuousNullAgent",
+        f"{UNIVERSAL}.null:ContinuousNullAgent",
         TASKS,
         "no operation, one at a time",
         "for measuring",

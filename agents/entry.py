@@ -11,10 +11,9 @@ from pydantic import ValidationError
 
 from agents.contract import Agent
 from agents.errors import InputError, bad_settings
-from agents.pretrained import PretrainedAgent
-from agents.random_weights import RANDOM, spelled
+from agents.pretrained import PretrainedAgent, WeightsFileAgent
+from agents.random_weights import RANDOM, random_setting
 from agents.stimuli import Task
-from agents.weights_file import WeightsFileAgent
 
 InPaper = Literal["exact", "variant", "no"]
 EXACT: InPaper = "exact"
@@ -60,7 +59,9 @@ class Entry:
         cls = self.load_class()
         chosen = {**self.settings, **(overrides or {})}
         if chosen.get("checkpoint") == RANDOM and issubclass(cls, PretrainedAgent):
-            chosen["checkpoint"] = spelled(self.published or str(cls.Settings.model_fields["checkpoint"].default))
+            chosen["checkpoint"] = random_setting(
+                self.published or str(cls.Settings.model_fields["checkpoint"].default)
+            )
         try:
             settings = cls.Settings.model_validate(chosen)
         except ValidationError as error:

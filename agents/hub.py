@@ -1,30 +1,27 @@
-"""The Hugging Face hub: what is downloaded from it, and where it lies on this machine.
-
-The layout of the cache is documented: in a model's folder ``refs`` names commits, ``snapshots`` are folders of them.
-"""
+"""The Hugging Face hub: what is downloaded from it, into the cache of its own library."""
 
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import logging
-import os
-import re
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from agents.checkpoints import (
+    SPARE,
+    TEXTS,
+    TORCH_INDEX,
+    Download,
+    identity,
+    lacking,
+    local_path,
+    model_files,
+    short_text,
+)
 from agents.errors import UnavailableError
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
-TEXTS = ("*.json", "*.txt", "*.model", "*.jinja")
-# Of a repository's files of weights those that repeat others.
-SPARE = re.compile(r"(consolidated|adapter_model).*|.+\.(fp16|bf16|fp32|int8)[.-].+")
-TORCH = re.compile(r"(.+_)?pytorch_model(-\d+-of-\d+)?\.bin")
+OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
 
 log = logging.getLogger("turinglike.fetch")
@@ -34,55 +31,58 @@ class NoNetworkError(UnavailableError):
     """The hub cannot be reached from this machine."""
 
 
-class NotFetchedError(UnavailableError):
-    """A model of the hub is not on this machine."""
+def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = ()) -> Download:
+    """Download a hub checkpoint into the hub's cache: safetensors if there are any, else the torch files.
 
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """What ``turinglike fetch`` brought, or found here: ``size`` in bytes, ``path`` of the folder or file."""
-
-    name: str
-    path: Path
-    size: int
-    revision: str | None
-    licence: str | None
-
-
-def download(checkpoint: str, revision: str | None, only: Sequence[str] = (), needs: Sequence[str] = ()) -> Download:
-    """See :func:`agents.checkpoints.fetch`. Raises UnavailableError."""
+    A repository that lacks what ``needs`` lists (see :func:`agents.checkpoints.problem`) is refused before anything is
+    downloaded. The new files are found once all of them are here. How much is coming goes to the log
+    "turinglike.fetch". A local path is only looked at. Raises UnavailableError; NoNetworkError if the hub cannot be
+    reached.
+    """
+    local = local_path(checkpoint)
+    if local is not None:
+        size = sum(file.stat().st_size for file in model_files(local))
+        return Download(checkpoint, local, size, identity(checkpoint)[1], None)
     with _sentences(checkpoint, revision):
-        return _download(checkpoint, revision, only, needs)
+        from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+        from huggingface_hub.utils import (  # type: ignore[attr-defined]
+            disable_progress_bars,
+            enable_progress_bars,
+            filter_repo_objects,
+        )
+
+        about = HfApi().model_info(checkpoint, revision=revision, timeout=TIMEOUT)
+        commit = str(about.sha)
+        there = [file.rfilename for file in about.siblings or () if "/" not in file.rfilename]
+        if absent := lacking(needs, there):
+            raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
+        chosen = _chosen(there)
+        names = list(filter_repo_objects(there, **chosen))
+        found = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
+        whole = sum(file.file_size or 0 for file in found)
+        coming = readable(sum(file.file_size or 0 for file in found if file.will_download))
+        room = f"{readable(whole)}, of which {coming} are to be downloaded to {constants.HF_HUB_CACHE}"
+        log.info("%s: %s", checkpoint, room)
+        # One after another, here in the main thread: Ctrl-C then ends a download at once. The configuration goes last,
+        # so that a folder that has it has everything; then the revision is said to be this commit.
+        for name in sorted(names, key="config.json".__eq__):
+            hf_hub_download(checkpoint, name, revision=commit, etag_timeout=TIMEOUT)
+        disable_progress_bars()
+        try:
+            folder = Path(snapshot_download(checkpoint, revision=revision, **chosen))
+        finally:
+            enable_progress_bars()
+    return Download(checkpoint, folder, whole, folder.name, _licence(vars(about.card_data) if about.card_data else {}))
 
 
-def _download(checkpoint: str, revision: str | None, only: Sequence[str], needs: Sequence[str]) -> Download:
-    from huggingface_hub import HfApi, hf_hub_download
-
-    about = HfApi().model_info(checkpoint, revision=revision, files_metadata=True, timeout=TIMEOUT)
-    files = {file.rfilename: file for file in about.siblings or ()}
-    names = wanted(list(files), only)
-    if absent := lacking(needs, names):
-        raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
-    commit = str(about.sha)
-    root = cache_folder(checkpoint)
-    folder = root / "snapshots" / commit
-    coming = 0
-    for name in names:
-        lfs = files[name].lfs
-        content = files[name].blob_id if lfs is None else lfs.sha256
-        if not (folder / name).exists() and not (content and (root / "blobs" / content).exists()):
-            coming += files[name].size or 0
-    whole = sum(files[name].size or 0 for name in names)
-    log.info("%s: %s, of which %s are to be downloaded to %s", checkpoint, readable(whole), readable(coming), root)
-    _check_room(checkpoint, coming, root)
-    # One after another, here in the main thread: Ctrl-C then ends a download at once, and leaves nothing half-written.
-    # The configuration goes last, so that a folder that has it has everything.
-    for name in sorted(names, key="config.json".__eq__):
-        hf_hub_download(checkpoint, name, revision=commit, etag_timeout=TIMEOUT)
-    if revision != commit:
-        _write_reference(root / "refs" / (revision or "main"), commit)
-    size = sum((folder / name).stat().st_size for name in names)
-    return Download(checkpoint, folder, size, commit, _licence(vars(about.card_data) if about.card_data else {}))
+def _chosen(names: Sequence[str]) -> dict[str, Any]:
+    """Which of a repository's files to take: the texts, and one form of the weights."""
+    weights, spare = [name for name in OPEN_CLIP if name in names][:1], SPARE
+    if not weights and any(name.endswith(".safetensors") for name in names):
+        weights = ["*.safetensors"]
+    elif not weights:
+        weights, spare = ["pytorch_model*.bin"], [one for one in SPARE if one != TORCH_INDEX]
+    return {"allow_patterns": TEXTS + weights, "ignore_patterns": spare}
 
 
 def _licence(card: Mapping[str, Any]) -> str | None:
@@ -104,47 +104,19 @@ def _sentences(checkpoint: str, revision: str | None) -> Iterator[None]:
     except UnavailableError:
         raise
     except errors.GatedRepoError:
-        raise UnavailableError(
-            f"{checkpoint}: its authors ask for consent; give it on its hub page and set HF_TOKEN"
-        ) from None
+        text = f"{checkpoint}: its authors ask for consent; give it on its hub page and set HF_TOKEN"
+        raise UnavailableError(text) from None
     except errors.RepositoryNotFoundError:
         raise UnavailableError(f"{checkpoint}: the hub has no such model, or HF_TOKEN may not see it") from None
     except errors.RevisionNotFoundError:
         raise UnavailableError(f"{checkpoint}: the hub has no revision {revision!r}") from None
     except Exception as error:  # what the client, httpx and hf_xet raise has no base in common
         cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ else error
-        host, short = urlsplit(constants.ENDPOINT).netloc, short_text(cause)
-        if isinstance(cause, errors.OfflineModeIsEnabled):
-            raise NoNetworkError(f"{checkpoint}: nothing is fetched while HF_HUB_OFFLINE is set") from None
-        if isinstance(cause, (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)):
-            raise NoNetworkError(f"{checkpoint}: there is no network to {host} ({short})") from None
-        if isinstance(cause, httpx.TransportError):
-            raise UnavailableError(
-                f"{checkpoint}: the connection to {host} broke off ({short}); what is complete is kept, fetch it again"
-            ) from None
-        raise UnavailableError(f"{checkpoint} could not be downloaded: {short}") from None
-
-
-OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-
-
-def wanted(names: Sequence[str], only: Sequence[str] = ()) -> list[str]:
-    """Of a hub repository's files those that an agent reads: of the top folder alone, one form of the weights, those of
-    open_clip's form where there are any. ``only`` names the files to take instead."""
-    if only:
-        return [name for name in names if name in only]
-    top = [name for name in names if "/" not in name]
-    open_clip = [name for name in OPEN_CLIP if name in top][:1]
-    safe = [name for name in top if name.endswith(".safetensors")]
-    weights = [name for name in safe if not SPARE.fullmatch(name)] or safe
-    weights = open_clip or weights or [name for name in top if TORCH.fullmatch(name)]
-    index = "model.safetensors.index.json" if safe else "pytorch_model.bin.index.json"
-    texts = [
-        name
-        for name in top
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in TEXTS) and (name == index or ".index." not in name)
-    ]
-    return list(dict.fromkeys(weights + texts))
+        offline = (errors.OfflineModeIsEnabled, httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
+        if isinstance(cause, offline):
+            raise NoNetworkError(f"{checkpoint}: {constants.ENDPOINT} cannot be reached: {short_text(cause)}") from None
+        text = f"{checkpoint} could not be downloaded: {short_text(cause)}; what is complete is kept, fetch it again"
+        raise UnavailableError(text) from None
 
 
 def readable(size: int) -> str:
@@ -153,71 +125,3 @@ def readable(size: int) -> str:
         if size >= one:
             return f"{size / one:.1f} {unit}"
     return f"{size} bytes"
-
-
-def cache_folder(checkpoint: str) -> Path:
-    """Where the hub's client keeps all that it has of one model."""
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE) / f"models--{checkpoint.replace('/', '--')}"
-
-
-def snapshot(checkpoint: str, revision: str | None) -> Path | None:
-    """The folder of a model's files at a revision (none: the main branch); None if it is not here."""
-    root = cache_folder(checkpoint)
-    if revision and COMMIT.fullmatch(revision):
-        commit = revision
-    else:
-        name = Path(revision or "main")
-        if name.is_absolute() or ".." in name.parts:
-            return None
-        try:
-            commit = (root / "refs" / name).read_text("utf-8").strip()
-        except (OSError, ValueError):
-            return None
-        if not COMMIT.fullmatch(commit):
-            return None
-    folder = root / "snapshots" / commit
-    return folder if folder.is_dir() else None
-
-
-def _write_reference(path: Path, commit: str) -> None:
-    """Say that the revision ``path`` is ``commit``: whole or not at all, and not at all if it says so already."""
-    if path.is_file() and path.read_text("utf-8", "replace").strip() == commit:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(commit)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _check_room(checkpoint: str, coming: int, folder: Path) -> None:
-    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    free = shutil.disk_usage(there).free
-    if coming > free:
-        raise UnavailableError(
-            f"{checkpoint}: {readable(coming)} are to be downloaded to {folder}, where {readable(free)} are free; "
-            "HF_HOME names another place"
-        )
-
-
-def lacking(needs: Sequence[str], files: Collection[str]) -> list[str]:
-    """Of ``needs`` those of which no alternative is among ``files``."""
-    return [" or ".join(names.split("|")) for names in needs if not any(name in files for name in names.split("|"))]
-
-
-def short_text(error: BaseException) -> str:
-    """What an error says, in one line of a message."""
-    text = " ".join(str(error).split())
-    kind = type(error).__name__
-    return text[:200] if " " in text else f"{kind} {text[:200]}".strip()  # a KeyError says no more than its key
-
-
-def some(names: Sequence[str]) -> str:
-    """Up to three of them, for a message."""
-    return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"

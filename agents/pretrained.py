@@ -1,17 +1,32 @@
-"""Agents with a published checkpoint: where it is, what is missing, and how it is fetched."""
+"""Agents with a published checkpoint: where it is, what is missing, how it is fetched, and how its model is loaded.
+
+:class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` one file of weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints, footprint, random_weights
+from agents import checkpoints, hub, random_weights
 from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
+
+if TYPE_CHECKING:
+    import torch
+
+TORCHVISION = "https://download.pytorch.org/models/"
+# Below so many weights, handing an operation to threads costs more than they save. The bound is a choice: models of 0.1
+# million weights were up to 1.5 times as fast on one thread of two, one of 18 million was not.
+WORTH_SHARING = 5_000_000
 
 
 class PretrainedSettings(BaseSettings):
@@ -24,10 +39,6 @@ class PretrainedSettings(BaseSettings):
     revision: str | None = None
     """A commit, branch or tag of the hub; none: its main branch as it was when it was fetched last."""
 
-
-# Below so many weights, handing an operation to threads costs more than they save. The bound is a choice: models of 0.1
-# million weights were up to 1.5 times as fast on one thread of two, one of 18 million was not.
-WORTH_SHARING = 5_000_000
 
 P = TypeVar("P", bound=PretrainedSettings)
 
@@ -51,10 +62,13 @@ class PretrainedAgent(Agent[P]):
 
     def __init__(self, settings: P, name: str) -> None:
         super().__init__(settings, name)
-        self.random = random_weights.asked(settings.checkpoint)
-        self._made: random_weights.MadeFolder | None = None
+        self.random = random_weights.is_random(settings.checkpoint)
+        self._made: tempfile.TemporaryDirectory[str] | None = None
         try:
-            count = self.architecture().parameters if self.random else footprint.parameters(self.weight_paths())
+            if self.random:
+                count = self.architecture().parameters
+            else:
+                count = sum(map(checkpoints.count_weights, self.weight_paths()))
         except UnavailableError:
             return
         if count:
@@ -77,7 +91,7 @@ class PretrainedAgent(Agent[P]):
     def checkpoint(self) -> tuple[str | None, str | None]:
         """With random weights the published checkpoint of the architecture stands for the revision."""
         if self.random:
-            return random_weights.RANDOM, random_weights.published(self.settings.checkpoint) or None
+            return random_weights.RANDOM, random_weights.published_name(self.settings.checkpoint) or None
         return checkpoints.identity(self.settings.checkpoint, self.settings.revision)
 
     def missing(self) -> str | None:
@@ -85,20 +99,18 @@ class PretrainedAgent(Agent[P]):
             return lacking
         if self.random:
             return self.unknown_architecture()
+        fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
             found = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
-            return (
-                f"{error}: run `turinglike fetch {self.name}` where there is a network, or give a local copy with "
-                f"--set {self.name}.checkpoint=PATH"
-            )
+            return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
         except UnavailableError as error:
             return str(error)
         wrong = checkpoints.problem(found, self.needs, self.model_types)
         if wrong is None:
             return None
-        completes = not checkpoints.is_local(self.settings.checkpoint) and checkpoints.problem(found, self.needs)
-        return f"{found} {wrong}" + f": run `turinglike fetch {self.name}` where there is a network" * bool(completes)
+        is_whole = checkpoints.is_local(self.settings.checkpoint) or checkpoints.problem(found, self.needs) is None
+        return f"{found} {wrong}" if is_whole else f"{found} {wrong}: {fetch}"
 
     def unknown_architecture(self) -> str | None:
         """What keeps the agent from random weights, as a sentence, or None."""
@@ -111,7 +123,7 @@ class PretrainedAgent(Agent[P]):
     def fetch(self) -> Sequence[checkpoints.Download]:
         if self.random:
             return ()
-        found = checkpoints.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
+        found = hub.fetch(self.settings.checkpoint, self.settings.revision, needs=self.needs)
         wrong = checkpoints.problem(found.path, self.needs, self.model_types) if found.path.is_dir() else None
         if wrong is not None:
             raise UnavailableError(f"{found.path} {wrong}")
@@ -119,11 +131,11 @@ class PretrainedAgent(Agent[P]):
 
     def folder(self) -> Path:
         """The checkpoint's folder (or file). Raises UnavailableError."""
-        if self.random:
-            if self._made is None:
-                self._made = random_weights.MadeFolder(self.architecture())
-            return self._made.path
-        return checkpoints.find(self.settings.checkpoint, self.settings.revision)
+        if not self.random:
+            return checkpoints.find(self.settings.checkpoint, self.settings.revision)
+        if self._made is None:
+            self._made = random_weights.make_folder(self.architecture())
+        return Path(self._made.name)
 
     def provenance(self) -> dict[str, Any]:
         found = self.random or checkpoints.random_weights(self.folder())
@@ -132,9 +144,210 @@ class PretrainedAgent(Agent[P]):
     def drop_folder(self) -> None:
         """Remove what was made for random weights, if there is anything: of use until the model is loaded."""
         if self._made is not None:
-            self._made.remove()
+            self._made.cleanup()
             self._made = None
 
     def close(self) -> None:
         super().close()
         self.drop_folder()
+
+
+class WeightsFileSettings(BaseSettings):
+    """Which file of weights."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    checkpoint: str = Field("published", min_length=1)
+    """The weights that were published for the model ("published"), a local .safetensors or .pth file, or "random"."""
+
+
+F = TypeVar("F", bound=WeightsFileSettings)
+
+
+class WeightsFileAgent(Agent[F]):
+    """Implements :meth:`checkpoint`, :meth:`missing`, :meth:`fetch` and :meth:`provenance` for one file of weights:
+    the published one, in a cache, or a local one. With ``random`` weights there is no file."""
+
+    licence: ClassVar[str]  # of the published weights
+
+    def __init__(self, settings: F, name: str) -> None:
+        super().__init__(settings, name)
+        self.random = settings.checkpoint == random_weights.RANDOM
+
+    @abstractmethod
+    def published(self) -> Path:
+        """Where the published weights are, or would be if they were fetched."""
+
+    @abstractmethod
+    def download(self, path: Path) -> None:
+        """Bring the published weights to ``path``, whole or not at all. Raises UnavailableError."""
+
+    def weights_path(self) -> Path:
+        """The file that the settings name, there or not."""
+        given = self.settings.checkpoint
+        return self.published() if given == "published" else Path(given).expanduser().absolute()
+
+    def checkpoint(self) -> tuple[str | None, str | None]:
+        if self.random:
+            return random_weights.RANDOM, None
+        path, given = self.weights_path(), self.settings.checkpoint
+        revision = checkpoints.identity(str(path))[1] if path.is_file() else None
+        return (path.name if given == "published" else given), revision
+
+    def missing(self) -> str | None:
+        if (lacking := self.missing_packages()) is not None or self.random:
+            return lacking
+        path = self.weights_path()
+        if path.is_file():
+            return None
+        if self.settings.checkpoint == "published":
+            return f"the published weights {path.name} are not on this machine: run `turinglike fetch {self.name}`"
+        return f"{self.settings.checkpoint}: no such file"
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
+        path, published = self.weights_path(), self.settings.checkpoint == "published"
+        if published and not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.download(path)
+        if not path.is_file():
+            raise UnavailableError(f"{self.settings.checkpoint}: no such file")
+        name, revision = self.checkpoint()
+        licence = self.licence if published else None
+        return [checkpoints.Download(str(name), path, path.stat().st_size, revision, licence)]
+
+    def give_weights(
+        self,
+        model: torch.nn.Module,
+        read: Callable[[Path], Mapping[str, torch.Tensor]],
+        unused: Sequence[str] = (),
+    ) -> None:
+        """Give ``model``, which is on the CPU, its weights: what ``read`` says of the file, or random ones.
+
+        ``unused`` are beginnings of names that the file may have beyond. Raises UnavailableError.
+        """
+        if self.random:
+            random_weights.fill(model)
+        else:
+            path = self.weights_path()
+            load_weights(model, read(path), path, unused)
+
+    def provenance(self) -> dict[str, Any]:
+        found = self.random or checkpoints.random_weights(self.weights_path())
+        return {"random_weights": True} if found else {}
+
+
+# downloading files that are on no hub
+
+
+def torch_hub_path(name: str) -> Path:
+    """Where torch.hub keeps the file ``name`` of weights, there or not."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")
+    return Path(home).expanduser() / "hub" / "checkpoints" / name
+
+
+def download_torchvision(path: Path) -> None:
+    """Bring a file of torchvision's to ``path``, checked against the hash in its name. Raises UnavailableError."""
+    download(TORCHVISION + path.name, path, path.stem.rpartition("-")[2])
+
+
+def download(url: str, path: Path, sha256: str | None = None) -> None:
+    """Bring a file to ``path``, whole or not at all; ``sha256`` is how its hash begins. Raises UnavailableError."""
+    import torch
+
+    try:
+        torch.hub.download_url_to_file(url, str(path), hash_prefix=sha256)
+    except (OSError, RuntimeError) as error:
+        raise UnavailableError(f"{url} could not be downloaded: {error}") from None
+
+
+# loading: whole, from this machine, executing nothing that a file holds
+
+
+def dtype_for(precision: str, device: torch.device) -> torch.dtype:
+    """The type in which a model computes: that of the setting ``precision``, "auto", "fp32", "bf16" or "fp16"."""
+    import torch
+
+    if precision == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+
+
+def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
+    """A model of transformers from a local folder, in evaluation mode on ``device``.
+
+    Raises UnavailableError, with one sentence, if the folder cannot be read, would have to execute code to be read, or
+    lacks weights of the architecture, which transformers itself would draw at random. They are drawn only for a folder
+    that was made for that (see :mod:`agents.random_weights`).
+    """
+    import pickle
+
+    from safetensors import SafetensorError
+
+    if random_weights.is_made(folder):
+        with _silence():
+            return random_weights.load(cls, folder, device, dtype)
+    try:
+        with _silence():
+            model, about = cls.from_pretrained(
+                folder,
+                dtype=dtype,
+                device_map={"": str(device)} if device.type == "cuda" else None,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
+                trust_remote_code=False,
+                local_files_only=True,
+                weights_only=True,
+            )
+    except pickle.UnpicklingError as error:
+        raise checkpoints.not_executed(folder, error) from None
+    except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {text[:300]}") from None
+    wrong = [f"{name} {list(found)} for {list(wanted)}" for name, found, wanted in about["mismatched_keys"]]
+    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=wrong)
+    return model.eval()
+
+
+def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
+    """A tokenizer or processor of transformers (``what`` says which) from a local folder. Raises UnavailableError."""
+    try:
+        with _silence():
+            return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
+    except Exception as error:  # damaged JSON, unknown classes and bad values raise a dozen types
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {text[:200]}") from None
+
+
+def load_weights(
+    model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
+) -> None:
+    """Give ``model`` its weights, every one of them. ``unused`` are beginnings of names that the file may have beyond.
+
+    Raises UnavailableError, naming some, if weights are missing, superfluous, or of another shape.
+    """
+    kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
+    try:
+        wrong = model.load_state_dict(kept, strict=False)
+    except RuntimeError as error:  # shapes
+        text = " ".join(str(error).split())
+        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {text[:200]}") from None
+    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without transformers' progress bars and reports: what matters of them becomes an error here."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,10 +1,9 @@
 """Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
 
-An agent whose setting ``checkpoint`` is "random" is measured before any weights are there. Its architecture is a line
-of a table (:mod:`agents.vision.architectures`, :mod:`agents.language.architectures`), of which a folder is made that
-has all that a checkpoint's has but the weights. These are drawn where the model runs, in its type, and are the same
-every time and on every device: a fixed sequence of normal numbers, repeated, each matrix from another place in it on.
-Its length is a prime, so that no two rows of a matrix are alike.
+An agent whose setting ``checkpoint`` is "random" is measured before any weights are there. ``agents/random`` has a
+file of JSON for each published checkpoint: how many weights it has, and the files that stand beside its weights. They
+are written to a temporary folder, with a tokenizer that is made (:mod:`agents.random_tokenizer`). The weights are
+drawn where the model runs, in its type; they are the same every time on one kind of device.
 
 What such a model says is noise. Its texts all have the same length, the largest that the settings allow: no token that
 ends or pads a text is ever taken. Nothing is rejected and asked for again.
@@ -12,161 +11,121 @@ ends or pads a text is ever taken. Nothing is rejected and asked for again.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.made_tokenizer import Tokens, make, make_inner
+from agents.random_tokenizer import make_bpe, make_tokenizer
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
 
 RANDOM = "random"
-SEQUENCE = 1_048_583  # the least prime above 2^20
+DESCRIBED = Path(__file__).parent / "random"
 NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  # what frozen norms keep as buffers
-CONFIG, GENERATION, IMAGES = "config.json", "generation_config.json", "preprocessor_config.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A published model, without its weights.
+    """A published model without its weights.
 
-    ``kind`` is the model_type of its config.json, ``parameters`` how many weights it has, ``fields`` what differs from
-    the defaults of its configuration: transformers' for its kind, or ``config`` ("module:Class"). ``model`` is the
-    class that a checkpoint names, for engines that ask the checkpoint. ``tokens``: its tokenizer; with ``bare_tokens``
-    the dictionary alone is written, as vocab.json and merges.txt. ``images`` are the class of its image processor and
-    what differs from its defaults, ``generation`` is what its generation_config.json says of tokens, ``files`` are
-    further files of JSON by name.
+    ``kind`` is its model_type, ``parameters`` its number of weights, ``files`` the contents of JSON files by name.
+    ``tokenizer`` names one of ``tokenizers.json``; with ``bare_tokenizer`` its vocabulary and merges alone are written.
     """
 
     kind: str
     parameters: int
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    config: str | None = None
-    model: str | None = None
-    tokens: Tokens | None = None
-    bare_tokens: bool = False
-    images: tuple[str, Mapping[str, Any]] | None = None
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def make_config(self) -> Any:
-        """Its configuration, an object of transformers."""
-        from transformers import AutoConfig
-
-        if self.config is None:
-            config = AutoConfig.for_model(self.kind, **self.fields)
-        else:
-            module, _, name = self.config.partition(":")
-            config = getattr(importlib.import_module(module), name)(**self.fields)
-        config.architectures = None if self.model is None else [self.model]
-        return config
+    files: Mapping[str, Any]
+    tokenizer: str | None = None
+    bare_tokenizer: bool = False
 
     def write(self, folder: Path) -> None:
         """Fill ``folder`` with what a checkpoint has beside its weights, and the mark of random ones."""
-        import transformers
-
-        self.make_config().save_pretrained(folder)
-        if self.generation:
-            transformers.GenerationConfig(**self.generation).save_pretrained(folder)
-        if self.tokens is not None and self.bare_tokens:
-            make_inner(self.tokens).model.save(str(folder))
-        elif self.tokens is not None:
-            make(self.tokens).save_pretrained(folder)
-        if self.images is not None:
-            name, fields = self.images
-            said = getattr(transformers, name)(**fields).to_dict()
-            (folder / IMAGES).write_text(json.dumps(said))
-        for file, values in self.files.items():
-            (folder / file).write_text(json.dumps(values))
+        for name, content in self.files.items():
+            (folder / name).write_text(json.dumps(content))
+        if self.tokenizer is not None:
+            about = json.loads((DESCRIBED / "tokenizers.json").read_text("utf-8"))[self.tokenizer]
+            if self.bare_tokenizer:
+                make_bpe(about).model.save(str(folder))
+            else:
+                make_tokenizer(about).save_pretrained(folder)
         (folder / checkpoints.MARKER).touch()
 
 
-def asked(checkpoint: str) -> bool:
+def is_random(checkpoint: str) -> bool:
     """Whether a setting ``checkpoint`` asks for random weights: "random", or "random:" and a published checkpoint."""
     return checkpoint == RANDOM or checkpoint.startswith(f"{RANDOM}:")
 
 
-def spelled(published: str) -> str:
+def random_setting(published: str) -> str:
     """The setting that asks for the architecture of the checkpoint ``published``."""
     return f"{RANDOM}:{published}"
 
 
-def published(checkpoint: str) -> str:
+def published_name(checkpoint: str) -> str:
     """Of which checkpoint a setting for random weights asks the architecture; "" if it does not say."""
     return checkpoint.removeprefix(RANDOM).removeprefix(":").removeprefix("./")
 
 
-@cache
-def known() -> Mapping[str, Architecture]:
-    """All architectures by their published checkpoints."""
-    from agents.language import architectures as language
-    from agents.vision import architectures as vision
-
-    return {**vision.ARCHITECTURES, **language.ARCHITECTURES}
+def names() -> list[str]:
+    """The published checkpoints whose architectures are known."""
+    files = sorted(DESCRIBED.glob("*.json"))
+    return [file.stem.replace("--", "/") for file in files if file.stem != "tokenizers"]
 
 
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     """What a setting for random weights asks for. Raises UnavailableError, also if it is none of the ``kinds``."""
-    name = published(checkpoint)
-    fitting = {known_name: one for known_name, one in known().items() if not kinds or one.kind in kinds}
-    if name in fitting:
-        return fitting[name]
+    name = published_name(checkpoint)
+    if name in names() and (not kinds or _read(name).kind in kinds):
+        return _read(name)
+    fitting = [known for known in names() if not kinds or _read(known).kind in kinds]
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
-    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(sorted(fitting))}" if fitting else ""
+    choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
 
 
-class MadeFolder:
-    """A new folder ``path`` for an architecture among the machine's temporary ones. It goes with :meth:`remove`, with
-    this object, or with the process."""
+def _read(name: str) -> Architecture:
+    file = DESCRIBED / f"{name.replace('/', '--')}.json"
+    return Architecture(**json.loads(file.read_text("utf-8")))
 
-    def __init__(self, one: Architecture) -> None:
-        """Raises UnavailableError."""
-        self.path = Path(tempfile.mkdtemp(prefix="turinglike-random-"))
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-        one.write(self.path)
 
-    def remove(self) -> None:
-        self._remove()
+def make_folder(one: Architecture) -> tempfile.TemporaryDirectory[str]:
+    """A new temporary folder for an architecture; it goes with the object, or with the process."""
+    folder = tempfile.TemporaryDirectory(prefix="turinglike-random-", ignore_cleanup_errors=True)
+    one.write(Path(folder.name))
+    return folder
 
 
 def is_made(folder: Path) -> bool:
-    """Whether the folder is a :class:`MadeFolder`'s: it says that its weights are random, and has none."""
+    """Whether the folder is one of :func:`make_folder`: it says that its weights are random, and has none."""
     files = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     return checkpoints.MARKER in files and not any(name.endswith(checkpoints.FILES) for name in files)
 
 
-# models
-
-
 def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """The model ``cls`` of transformers that a :class:`MadeFolder` says, in evaluation mode on ``device``."""
+    """The model ``cls`` of transformers that a made folder describes, in evaluation mode on ``device``."""
     from transformers import AutoConfig, GenerationConfig
 
     is_auto = hasattr(cls, "from_config")
     config = (AutoConfig if is_auto else cls.config_class).from_pretrained(folder, local_files_only=True)
     make_model = cls.from_config if is_auto else cls._from_config
     model = build(lambda: make_model(config, dtype=dtype), device, dtype)
-    if (folder / GENERATION).exists():
+    if (folder / "generation_config.json").exists():
         model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
     return model
 
 
 def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dtype) -> Any:
-    """What ``make_module`` makes, with drawn weights, in evaluation mode; on ``device`` and in ``dtype`` from the
-    beginning, so that it is there once."""
+    """What ``make_module`` makes, with drawn weights, in evaluation mode.
+
+    It is made on ``device`` and in ``dtype``, so that it is in memory once.
+    """
     import torch
     from transformers.initialization import no_init_weights
 
@@ -177,54 +136,32 @@ def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dty
             module = make_module()
     finally:
         torch.set_default_dtype(before)
-    if hasattr(module, "tie_weights"):  # which is a part of the drawing that is left out
+    if hasattr(module, "tie_weights"):  # which is a part of the initialisation that is left out
         module.tie_weights()
     fill(module)
     return module.eval()
 
 
 def fill(module: torch.nn.Module) -> None:
-    """Draw the weights of ``module``, where they are and in their type.
+    """Draw the weights of ``module`` where they are, in their type.
 
-    A matrix has the deviation with which its outputs are as large as its inputs; scales of norms are 1, biases 0.
+    Matrices are normal, with the deviation that makes outputs as large as inputs; scales of norms are 1, biases 0.
     """
     import torch
 
-    place = 0
-    sequences: dict[tuple[torch.device, torch.dtype], Tensor] = {}
+    generators: dict[torch.device, torch.Generator] = {}
     with torch.no_grad():
         for name, weight in module.named_parameters():
-            if name.endswith("bias"):
+            if weight.ndim >= 2 and not name.endswith("bias"):
+                if weight.device not in generators and weight.device.type != "meta":
+                    generators[weight.device] = torch.Generator(weight.device).manual_seed(0)
+                inputs = math.prod(weight.shape[1:]) if weight.ndim == 4 else weight.shape[-1]
+                weight.normal_(0.0, inputs**-0.5, generator=generators.get(weight.device))
+            elif name.endswith("bias"):
                 weight.zero_()
-                continue
-            if weight.ndim < 2:
-                if weight.numel() > 1:  # what is one number has its value from its constructor
-                    weight.fill_(1.0)
-                continue
-            kind = (weight.device, weight.dtype)
-            if kind not in sequences:
-                sequences[kind] = _sequence().to(*kind)
-            inputs = math.prod(weight.shape[1:]) if weight.ndim == 4 else weight.shape[-1]
-            _repeat(weight, sequences[kind] * inputs**-0.5, place % SEQUENCE)
-            place += weight.numel()
+            elif weight.numel() > 1:  # what is one number has its value from its constructor
+                weight.fill_(1.0)
         for name, kept in module.named_buffers():
             value = NORMS.get(name.rpartition(".")[2])
             if value is not None and kept.ndim == 1:
                 kept.fill_(value)
-
-
-def _sequence() -> Tensor:
-    import torch
-
-    return torch.randn(SEQUENCE, generator=torch.Generator().manual_seed(0))
-
-
-def _repeat(weight: Tensor, sequence: Tensor, start: int) -> None:
-    """Fill ``weight`` with ``sequence`` from ``start`` on, again and again."""
-    flat = weight.view(-1)
-    first = min(len(sequence) - start, len(flat))
-    flat[:first] = sequence[start : start + first]
-    whole = (len(flat) - first) // len(sequence)
-    last = first + whole * len(sequence)
-    flat[first:last].view(whole, len(sequence))[:] = sequence
-    flat[last:] = sequence[: len(flat) - last]

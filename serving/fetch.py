@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agents.catalogue import Entry
-from agents.checkpoints import Download, NoNetworkError, readable
+from agents.checkpoints import Download
 from agents.contract import Agent
 from agents.errors import InputError, Problem, TuringlikeError
+from agents.hub import NoNetworkError, readable
 from agents.selection import resolve
 
 FAILED = 1  # the exit code if not everything was brought

@@ -14,8 +14,8 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
-from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 
 if TYPE_CHECKING:
     import torch

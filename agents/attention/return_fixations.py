@@ -13,8 +13,8 @@ from agents.attention.models.fixations import Plan
 from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
+from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
-from agents.weights_file import WeightsFileSettings
 
 if TYPE_CHECKING:
     from agents.attention.models.return_fixations import Memory, Seen

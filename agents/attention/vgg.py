@@ -11,8 +11,8 @@ from agents import checkpoints
 from agents.attention.scanpath import ScanSettings
 from agents.contract import MIB
 from agents.errors import UnavailableError
+from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 from agents.stimuli import Task
-from agents.weights_file import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
 
 if TYPE_CHECKING:
     import torch

@@ -10,8 +10,7 @@ from agents.contract import GIB
 from agents.errors import AnswerError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.words.vectors import Case, forms
-from agents.loading import load_part, load_pretrained
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import checkpoints
+from agents import checkpoints, hub
+from agents.checkpoints import short_text
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
-from agents.hub import short_text
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import vocabulary
-from agents.loading import load_part, load_pretrained
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +76,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         return vocabulary.missing() if wrong is None else f"{folder} {wrong}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        return [checkpoints.fetch(str(self.folder()))] if self._packaged() else super().fetch()
+        return [hub.fetch(str(self.folder()))] if self._packaged() else super().fetch()
 
     def open(self) -> None:
         from transformers import AutoTokenizer

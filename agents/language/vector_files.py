@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from agents import checkpoints
+from agents import checkpoints, hub
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
@@ -56,7 +56,7 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
             return f"{self.settings.checkpoint} cannot be read: {error}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
-        return [checkpoints.fetch(str(self._path()))]
+        return [hub.fetch(str(self._path()))]
 
     def _path(self) -> Path:
         """The file. Raises UnavailableError with where such files are."""

@@ -20,8 +20,7 @@ from pydantic import Field, model_validator
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.loading import dtype_for, load_part, load_pretrained
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.pretrained import PretrainedAgent, PretrainedSettings, dtype_for, load_part, load_pretrained
 from agents.stimuli import CaptionStimulus, Stimulus, Task
 from agents.vision.caption_rules import Flag, flags, words
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints
+from agents import checkpoints, hub
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.loading import load_part
-from agents.random_weights import RANDOM, Architecture, architecture, spelled
+from agents.pretrained import load_part
+from agents.random_weights import RANDOM, Architecture, architecture, random_setting
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared, check_shape
 
@@ -73,7 +73,7 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
 
     def architecture(self) -> Architecture:
         """That which was published with the mapper; ``clip`` and ``language_model`` have no part in it."""
-        return architecture(spelled(PUBLISHED[self.settings.mapper]))
+        return architecture(random_setting(PUBLISHED[self.settings.mapper]))
 
     def missing(self) -> str | None:
         if self.random:
@@ -91,10 +91,10 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         if self.random:
             return ()
         try:  # what no hub has, before anything is downloaded
-            file = checkpoints.fetch(self.settings.checkpoint)
+            file = hub.fetch(self.settings.checkpoint)
         except UnavailableError as error:
             raise UnavailableError(f"{error}: {SOURCE}; then --set {self.name}.checkpoint=PATH") from None
-        return [file, *(checkpoints.fetch(getattr(self.settings, part)) for part in self.parts[1:])]
+        return [file, *(hub.fetch(getattr(self.settings, part)) for part in self.parts[1:])]
 
     def provenance(self) -> dict[str, Any]:
         found = self.random or any(map(checkpoints.random_weights, self.weight_paths()))

@@ -19,8 +19,8 @@ from agents.answers import ObjectAnswer
 from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
+from agents.pretrained import WeightsFileAgent, WeightsFileSettings
 from agents.stimuli import ObjectStimulus, Stimulus, Task
-from agents.weights_file import WeightsFileAgent, WeightsFileSettings
 
 if TYPE_CHECKING:
     import numpy as np

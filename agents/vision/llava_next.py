@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 
 from agents import checkpoints
 from agents.contract import GIB, Draw
-from agents.loading import load_part
+from agents.pretrained import load_part
 from agents.stimuli import Stimulus
 from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints, random_weights
+from agents import checkpoints, hub, random_weights
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
@@ -65,7 +65,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def missing(self) -> str | None:
         """A checkpoint is a folder of transformers' form, or one file of fairseq's and a dictionary."""
-        if self.random:
+        if self.random or self.missing_packages() is not None:
             return super().missing()
         fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
@@ -87,7 +87,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         if self._is_file() and not Path(self.settings.checkpoint).expanduser().exists():
             raise UnavailableError(f"{self.settings.checkpoint}: {FILES}; then --set {self.name}.checkpoint=PATH")
         given = self.settings.dictionary
-        return [*super().fetch(), *([] if given is None else [checkpoints.fetch(given, only=DICTIONARY)])]
+        return [*super().fetch(), *([] if given is None else [hub.fetch(given)])]
 
     def _is_file(self) -> bool:
         return self.settings.checkpoint.endswith(".pt")

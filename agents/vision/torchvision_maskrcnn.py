@@ -11,9 +11,9 @@ from pydantic import ConfigDict
 from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
+from agents.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import Stimulus
 from agents.vision.detector import Detections, FileDetector, FileSettings, PreparedImage, decode
-from agents.weights_file import download_torchvision, torch_hub_path
 
 if TYPE_CHECKING:
     import torch

@@ -90,7 +90,7 @@ def _texts(agent: Any, device: Any) -> Answer:
     """Answers conversations and cues: the tokens that the agent asks its engine, padded to the longest of the batch."""
     import transformers
 
-    from agents.loading import dtype_for, load_pretrained
+    from agents.pretrained import dtype_for, load_pretrained
 
     engine = agent._engine
     kind = "AutoModelForSeq2SeqLM" if engine._encodes else "AutoModelForCausalLM"
@@ -151,7 +151,7 @@ def _text_options(sampling: Sampling, beams: Beams | None) -> dict[str, Any]:
 def _captioner(agent: Any, device: Any, random_weights: bool) -> Answer:
     import transformers
 
-    from agents.loading import dtype_for, load_pretrained
+    from agents.pretrained import dtype_for, load_pretrained
 
     chosen = agent.settings
     dtype = dtype_for(chosen.precision, device)
@@ -226,7 +226,7 @@ def _detr(agent: Any, device: Any, random_weights: bool) -> Answer:
     import torch
     import transformers
 
-    from agents.loading import load_pretrained
+    from agents.pretrained import load_pretrained
 
     model = load_pretrained(transformers.DetrForObjectDetection, agent.folder(), device, torch.float32)
     processor, threshold = agent._processor, agent.settings.threshold

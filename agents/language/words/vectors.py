@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from agents import checkpoints
+from agents.checkpoints import short_text
 from agents.errors import UnavailableError
-from agents.hub import short_text
 
 if TYPE_CHECKING:
     import numpy as np

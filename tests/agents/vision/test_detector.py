@@ -13,8 +13,8 @@ from torch import nn
 from agents.answers import ObjectAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.pretrained import load_weights
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, pick
-from agents.weights_file import load_weights
 
 NAMES = ("__background__", "person", "dog", "N/A", "cat")
 BOX = (10.0, 20.0, 60.0, 50.0)

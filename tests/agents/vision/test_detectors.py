@@ -18,12 +18,12 @@ from safetensors.torch import load_file, save_file
 from agents.answers import ObjectAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
+from agents.pretrained import TORCHVISION
 from agents.stimuli import ObjectStimulus
 from agents.vision.detector import Detector
 from agents.vision.detectron2_maskrcnn import Detectron2Agent
 from agents.vision.detr import DetrAgent
 from agents.vision.torchvision_maskrcnn import FILES, TorchvisionMaskRCNNAgent
-from agents.weights_file import TORCHVISION
 
 EDGES = {"short_edge": tiny.SHORT, "long_edge": tiny.LONG}
 Made = dict[str, Path]

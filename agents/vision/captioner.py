@@ -115,6 +115,8 @@ class CaptionAgent(PretrainedAgent[C]):
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("image_captioning",)
+    extra = "vision"
+    packages = ("torch", "torchvision", "transformers")
     memory = 6 * GIB
     device_memory = 6 * GIB
     batch_size = 16

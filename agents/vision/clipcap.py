@@ -76,8 +76,8 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         return architecture(random_setting(PUBLISHED[self.settings.mapper]))
 
     def missing(self) -> str | None:
-        if self.random:
-            return self.unknown_architecture()
+        if self.random or self.missing_packages() is not None:
+            return super().missing()
         for part in self.parts:
             try:
                 found = checkpoints.find(getattr(self.settings, part))

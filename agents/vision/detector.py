@@ -85,6 +85,8 @@ class Detector(Agent[D]):
     """
 
     tasks: ClassVar[tuple[Task, ...]] = ("object_detection",)
+    extra = "vision"
+    packages = ("torch", "torchvision", "transformers")
     names: Sequence[str]
     model: Any = None
     device: torch.device

@@ -14,13 +14,15 @@ A table goes to stdout, and one JSON line last. The exit code is 2 for wrong usa
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.table import Table
 
 from agents.errors import InputError, TuringlikeError
 from agents.language.words.rules import RuleSettings, judge
@@ -30,7 +32,7 @@ PUBLISHED = Path(__file__).resolve().parents[1] / "examples" / "words_published.
 RULES = RuleSettings()
 SHOWN = 10  # answers that break a rule, on a terminal
 
-Said = Mapping[str, str]  # by cue
+Answers = Mapping[str, str]  # by cue
 People = Mapping[str, Sequence[str]]
 
 
@@ -40,7 +42,7 @@ def ruled(word: str, cue: str) -> str | None:
     return None if judged.rule else judged.word
 
 
-def same(ours: Said, theirs: Said) -> dict[str, int]:
+def same(ours: Answers, theirs: Answers) -> dict[str, int]:
     """``cues`` that both answer, and for how many of them the answers are ``as_said`` or by the ``rules`` the same."""
     cues = [cue for cue in theirs if cue in ours]
     return {
@@ -52,7 +54,7 @@ def same(ours: Said, theirs: Said) -> dict[str, int]:
     }
 
 
-def among(ours: Said, people: People) -> dict[str, int]:
+def among(ours: Answers, people: People) -> dict[str, int]:
     """As :func:`same`, for answers that are one of people's words."""
     cues = [cue for cue in people if cue in ours]
     return {
@@ -62,7 +64,7 @@ def among(ours: Said, people: People) -> dict[str, int]:
     }
 
 
-def broken(ours: Said) -> list[dict[str, str]]:
+def broken(ours: Answers) -> list[dict[str, str]]:
     """The answers that the rules drop or change."""
     found = []
     for cue, word in ours.items():
@@ -88,26 +90,38 @@ def run_answers(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def read(path: Path, key: str, kind: type) -> dict[str, Any]:
-    """The object ``key`` of a JSON file, whose values are of ``kind``. Raises InputError."""
+class Published(BaseModel):
+    """Known machine answers: by cue, the word of each machine."""
+
+    answers: dict[str, dict[str, str]]
+
+
+class PeoplesWords(BaseModel):
+    """What people said, by cue."""
+
+    associations: dict[str, list[str]]
+
+
+F = TypeVar("F", bound=BaseModel)
+
+
+def read(path: Path, form: type[F]) -> F:
+    """A JSON file of the ``form``. Raises InputError."""
     try:
-        found = json.loads(path.read_bytes())[key]
+        return form.model_validate_json(path.read_bytes(), strict=True)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, LookupError, TypeError) as error:
-        raise InputError(f'{path} must be JSON with a key "{key}": {error}') from None
-    if not isinstance(found, dict) or not all(isinstance(value, kind) for value in found.values()):
-        raise InputError(f'{path}: "{key}" must hold a {"list" if kind is list else "JSON object"} for each cue')
-    return found
+    except ValidationError as error:
+        raise InputError(f"{path} has another form: {error.errors()[0]['msg']}") from None
 
 
 def compare(run: Path, published: Path, people: Path | None) -> dict[str, Any]:
     """All counts: by agent (and version) and by published column."""
     columns: dict[str, dict[str, str]] = {}
-    for cue, said in read(published, "answers", dict).items():
+    for cue, said in read(published, Published).answers.items():
         for name, word in said.items():
             columns.setdefault(name, {})[cue] = word
-    theirs: People = read(people, "associations", list) if people else {}
+    theirs = read(people, PeoplesWords).associations if people else {}
     result: dict[str, Any] = {}
     for name, said in {**run_answers(run), **columns}.items():
         result[name] = {
@@ -118,23 +132,20 @@ def compare(run: Path, published: Path, people: Path | None) -> dict[str, Any]:
     return result
 
 
-def table(result: Mapping[str, Any]) -> str:
+def show(result: Mapping[str, Any]) -> None:
     """Columns of "as said / by the rules", then which answers break a rule."""
     columns = list(dict.fromkeys(column for about in result.values() for column in about["published"]))
-    rows = [["same answers: as said / by the rules", *columns, "people"]]
+    table = Table("same answers: as said / by the rules", *columns, "people", box=None, pad_edge=False)
     for name, about in result.items():
         counts = [*(about["published"].get(column) for column in columns), about["people"]]
-        cells = [
-            "-" if count is None else f"{count['as_said']} / {count['rules']} of {count['cues']}" for count in counts
-        ]
-        rows.append([name, *cells])
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        cells = [f"{one['as_said']} / {one['rules']} of {one['cues']}" if one else "-" for one in counts]
+        table.add_row(name, *cells)
+    console = Console(width=200, highlight=False, markup=False)
+    console.print(table)
     for name, about in result.items():
         told = [f"{one['word']} for {one['cue']} ({one['rule']})" for one in about["broken"][:SHOWN]]
         more = ["…"] if len(about["broken"]) > SHOWN else []
-        lines.append(": ".join([f"{name}: answers that break a rule", ", ".join([*told, *more]) or "none"]))
-    return "\n".join(lines)
+        console.print(f"{name}: answers that break a rule: {', '.join([*told, *more]) or 'none'}", soft_wrap=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -148,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TuringlikeError as error:
         print(f"compare_words: {error}", file=sys.stderr)
         return error.exit_code
-    print(table(result))
+    show(result)
     print(orjson.dumps(result).decode())
     return 0
 

@@ -58,7 +58,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
 
     settings: Settings
 
-    def _make_engine(self) -> TransformersEngine:
+    def make_engine(self) -> TransformersEngine:
         chosen = self.settings
         beams = Beams(
             chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=not self.random

@@ -39,7 +39,7 @@ class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
 
     settings: Settings
 
-    def _make_engine(self) -> TransformersEngine:
+    def make_engine(self) -> TransformersEngine:
         return TransformersEngine(self.folder(), precision=self.settings.precision, template=TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:

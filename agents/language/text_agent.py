@@ -142,7 +142,7 @@ class TextAgent(PretrainedAgent[T]):
         return 4 if self.settings.precision == "fp32" else 2
 
     def open(self) -> None:
-        self._engine = self._make_engine()
+        self._engine = self.make_engine()
         self._engine.open(chat=self.chats)
 
     def load(self, device: str) -> None:
@@ -181,7 +181,7 @@ class TextAgent(PretrainedAgent[T]):
 
     # what a family gives
 
-    def _make_engine(self) -> LocalEngine:
+    def make_engine(self) -> LocalEngine:
         vllm = self._vllm()
         if vllm is not None:
             return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=self.settings.precision)

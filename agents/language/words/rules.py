@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -121,18 +122,8 @@ def overlap(word: str, cue: str, reading: Reading) -> float:
         return 0.0
     if reading == "containment":
         return len(short) / len(long) if short in long else 0.0
-    run = longest_run(short, long)
+    run = SequenceMatcher(None, short, long, autojunk=False).find_longest_match().size
     return run / len(short) if run >= SHORTEST else 0.0
-
-
-def longest_run(one: str, other: str) -> int:
-    """The length of the longest run of letters that both words have."""
-    longest = 0
-    ending = [0] * (len(other) + 1)  # of the run that ends before each place of the other word
-    for letter in one:
-        ending = [0, *(ending[place] + 1 if letter == theirs else 0 for place, theirs in enumerate(other))]
-        longest = max(longest, *ending)
-    return longest
 
 
 @cache

@@ -255,12 +255,6 @@ def test_a_sample_is_the_word_of_its_rank(gpt2: Path) -> None:
     assert late.code == "no_word"
 
 
-def test_samples_of_one_cue_in_a_batch(gpt2: Path) -> None:
-    agent = loaded(GPT2EmbeddingAgent, gpt2)
-    replies = agent.respond(["puppy", "dog", "puppy"], [Draw(1, sample=2), Draw(1), Draw(1)])
-    assert replies == [*ask(agent, ["puppy"], 2), *ask(agent, ["dog", "puppy"])]
-
-
 def test_a_vocabulary_of_stop_words_has_no_answer(gpt2: Path) -> None:
     agent = loaded(GPT2EmbeddingAgent, gpt2, vocabulary=3)  # the, to, and
     [reply] = ask(agent, ["puppy"])

@@ -21,7 +21,7 @@ from agents.language.openai_embedding import OpenAIEmbeddingAgent
 from agents.language.words import rules as word_rules
 from agents.language.words.vocabulary import most_frequent
 
-pytestmark = tiny_vllm.needed
+pytestmark = [tiny_vllm.needed, pytest.mark.slow]
 
 WORDS = 150
 CUES = ("music", "dog", "ice cream")
@@ -82,9 +82,7 @@ def test_vectors_are_those_of_the_model_in_the_order_of_the_texts(
         assert math.dist(vector, vectors[text]) < 1e-5, text
 
 
-def test_the_answer_is_the_nearest_word(
-    served: str, vectors: Mapping[str, Sequence[float]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_answer_is_the_nearest_word(served: str, vectors: Mapping[str, Sequence[float]]) -> None:
     chosen = {"base_url": served, "model": "tiny", "vocabulary": WORDS, "candidates": 3}
     agent = OpenAIEmbeddingAgent(OpenAIEmbeddingAgent.Settings.model_validate(chosen), "openai-embedding")
     agent.open()

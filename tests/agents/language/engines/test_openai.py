@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import logging
 import math
 import os
@@ -25,7 +24,6 @@ import tiny_captioners
 import tiny_language
 from pydantic import ValidationError
 
-from agents.answers import BY_TASK, TurnAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import openai as openai_engine
@@ -35,8 +33,6 @@ from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
-from agents.stimuli import parse_row
-from agents.universal.openai_universal import UniversalAgent, UniversalSettings
 
 KEY = "sk-planted.Key_0123456789-abcdefg"
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}
@@ -204,15 +200,6 @@ def test_other_forms_of_a_message(server: bad.Misbehaving, message: dict[str, An
     server.acts = [bad.answer(message=message)]
     said = complete(server)
     assert (said.text, said.finish) == (text, finish)
-
-
-@pytest.mark.parametrize("usage", [None, [], {"prompt_tokens": "7"}, {"prompt_tokens": -1, "completion_tokens": 1.5}])
-def test_counts_that_are_none_are_left_out(server: bad.Misbehaving, usage: Any) -> None:
-    server.otherwise = lambda request: (
-        lambda handler: handler.send(200, bad.as_json({**bad.good(request, "x"), "usage": usage}))
-    )
-    said = complete(server)
-    assert (said.prompt_tokens, said.tokens) == (None, None)
 
 
 # misbehaviour
@@ -590,36 +577,3 @@ def test_what_transformers_server_does_not_know_it_refuses_with_its_own_words(
     with pytest.raises(AnswerError, match=r"422: Unexpected fields") as caught:
         ask(served, models[0], (TextRequest("x", sampling=Sampling(top_k=5)), 1))
     assert caught.value.code == "server_refused"
-
-
-def test_the_agents_answer_with_transformers_server(served: str, models: tuple[Path, Path]) -> None:
-    """Untrained models say nonsense, of which something can be read or not; all of it comes from the server."""
-    picture = {"image": "a.png"}
-    rows: list[dict[str, Any]] = [{"task": "word_association", "cue": "music"}]
-    rows.append({"task": "conversation", "topic": "music", "names": ["Ann", "Bob"], "personas": ["dry", "loud"]})
-    rows += [{"task": task, **picture} for task in ("color_estimation", "object_detection", "image_captioning")]
-    rows.append({"task": "attention_prediction", **picture})
-    image = (Path(__file__).parents[4] / "examples" / "images" / "china.jpg").read_bytes()
-
-    async def main() -> list[str]:
-        found = []
-        for row in rows:
-            stimulus = parse_row(json.dumps({"id": "s", **row}), files={"a.png": image})
-            chosen = {"base_url": served, "model": str(models["image" in row]), "frequency_penalty": 0.5}
-            agent = UniversalAgent(UniversalSettings.model_validate({**chosen, "scanpath_tokens": 40}), "universal")
-            agent.open()
-            agent.load("cpu")
-            try:
-                reply = await agent.respond_one(agent.prepare(stimulus), Draw(3, options={"speaker": "A", "turn": 0}))
-                assert reply.raw["tokens"] > 0
-                assert type(reply.answer) is (TurnAnswer if stimulus.task == "conversation" else BY_TASK[stimulus.task])
-                found.append("ok")
-            except AnswerError as error:
-                found.append(error.code)
-            finally:
-                await agent.aclose()
-        return found
-
-    found = asyncio.run(main())
-    assert set(found) <= {"ok", "unparsable"}
-    assert found[1] == found[4] == "ok"  # a message and a caption may be anything

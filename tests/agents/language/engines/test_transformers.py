@@ -444,13 +444,6 @@ def test_an_empty_prompt_is_answered(engines: dict[str, TransformersEngine], fam
     assert _one(engines[family], "", GREEDY).prompt_tokens == 1
 
 
-def test_a_character_that_was_not_finished_is_left_out(engines: dict[str, TransformersEngine]) -> None:
-    engine = engines["llama"]
-    for seed in range(40):
-        said = _one(engine, PROMPTS[5], Sampling(temperature=1.5, max_tokens=3), seed)
-        assert said.finish == "stop" or not said.text.endswith("\ufffd")
-
-
 def test_tokens_without_an_embedding_fail_their_row(folders: dict[str, Path], tmp_path: Path) -> None:
     copy = Path(shutil.copytree(folders["gpt2"], tmp_path / "copy"))
     changed = AutoTokenizer.from_pretrained(copy)
@@ -504,13 +497,6 @@ def test_a_tokenizer_of_the_older_form_is_read_the_same(folders: dict[str, Path]
     assert _say(older, asked) == _say(newer, asked)
 
 
-def test_the_provenance_names_what_ran(folders: dict[str, Path]) -> None:
-    about = _loaded(folders["llama"], precision="bf16").provenance()
-    assert about["model"] == "LlamaForCausalLM"
-    assert about["dtype"] == "bfloat16"
-    assert _loaded(folders["llama"]).provenance()["dtype"] == "float32"
-
-
 def test_a_model_without_an_encoder_takes_no_rule_on_its_prompt(folders: dict[str, Path]) -> None:
     with pytest.raises(UnavailableError, match="no_repeat_ngram"):
         TransformersEngine(folders["gpt2"], beams=Beams(2, no_repeat_ngram=3)).open()
@@ -532,16 +518,7 @@ def test_no_code_of_a_checkpoint_is_run(copy: Path, tmp_path: Path) -> None:
     assert not made.exists()
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json"])
-def test_a_damaged_file_is_refused(copy: Path, name: str) -> None:
-    (copy / name).write_text("{broken")
-    with pytest.raises(UnavailableError, match="cannot be loaded"):
-        TransformersEngine(copy).open()
-
-
 def test_weights_that_are_not_all_there_are_refused(copy: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     weights = load_file(copy / "model.safetensors")
     del weights["model.layers.1.mlp.up_proj.weight"]
     save_file(weights, copy / "model.safetensors", metadata={"format": "pt"})
@@ -549,37 +526,6 @@ def test_weights_that_are_not_all_there_are_refused(copy: Path) -> None:
     engine.open()
     with pytest.raises(UnavailableError, match="weights are missing"):
         engine.load("cpu")
-
-
-@pytest.mark.parametrize("left", [0, 1000])
-def test_a_damaged_weights_file_is_refused(copy: Path, left: int) -> None:
-    path = copy / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:left])
-    engine = TransformersEngine(copy)
-    engine.open()
-    with pytest.raises(UnavailableError, match="cannot be loaded"):
-        engine.load("cpu")
-
-
-class Bomb:
-    """Unpickling this would make a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.path,)
-
-
-def test_a_pickle_with_code_is_refused_and_not_executed(copy: Path, tmp_path: Path) -> None:
-    (copy / "model.safetensors").unlink()
-    made = tmp_path / "made"
-    torch.save({"weight": torch.zeros(2), "bomb": Bomb(made)}, copy / "pytorch_model.bin")
-    engine = TransformersEngine(copy)
-    engine.open()
-    with pytest.raises(UnavailableError, match="it was not executed"):
-        engine.load("cpu")
-    assert not made.exists()
 
 
 def test_a_model_that_never_ends_is_refused(copy: Path) -> None:

@@ -23,6 +23,7 @@ import tiny_vllm
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from agents.contract import GIB, Draw
 from agents.errors import AnswerError, UnavailableError
@@ -38,6 +39,7 @@ from agents.stimuli import ConversationStimulus, WordStimulus
 from serving.scheduling.worker import is_fatal
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("one_thread"),
     # vLLM leaves the context of its sockets to Python, which says so when it clears up.
     pytest.mark.filterwarnings(
@@ -93,14 +95,23 @@ def plain(folders: dict[str, Path]) -> dict[str, TransformersEngine]:
     return found
 
 
+PROCESSES: dict[str, str] = {}  # of each engine
+
+
+def _own_processes() -> list[str]:
+    return vllm_processes.owned(str(vllm_processes.identity(os.getpid())))
+
+
 @pytest.fixture(scope="module")
 def engines(folders: dict[str, Path]) -> Iterator[dict[str, VLLMEngine]]:
     if tiny_vllm.reason:
         pytest.skip(tiny_vllm.reason)
     with tiny_vllm.told():
         found = {name: _engine(folder, chat=name == "llama") for name, folder in folders.items()}
-        for engine in found.values():
+        for name, engine in found.items():
+            before = set(_own_processes())
             engine.load("cpu")
+            [PROCESSES[name]] = set(_own_processes()) - before
         yield found
         for engine in found.values():
             engine.close()
@@ -114,8 +125,8 @@ def loop() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-def _engine(folder: Path, *, chat: bool = False, **chosen: Any) -> VLLMEngine:
-    engine = VLLMEngine(folder, VLLMSettings(**{**tiny_vllm.SMALL, **chosen}), device_memory=GIB)
+def _engine(folder: Path, *, chat: bool = False, device_memory: int = GIB, **chosen: Any) -> VLLMEngine:
+    engine = VLLMEngine(folder, VLLMSettings(**{**tiny_vllm.SMALL, **chosen}), device_memory=device_memory)
     engine.open(chat=chat)
     return engine
 
@@ -172,23 +183,25 @@ def test_a_seed_draws_the_same_text_in_any_company(
 def test_tokens_are_drawn_as_often_as_the_model_says(
     loop: asyncio.Runner,
     engines: dict[str, VLLMEngine],
-    plain: dict[str, TransformersEngine],
+    folders: dict[str, Path],
     temperature: float,
     top_k: int,
     top_p: float,
 ) -> None:
     """Beside probabilities worked out from the logits of transformers' model."""
-    engine, draws = plain["gpt2"], 600
-    prompt = torch.tensor([engine.tokens(TextRequest(PROMPTS[0]))])
+    draws, tokenizer = 600, AutoTokenizer.from_pretrained(folders["gpt2"])
     with torch.inference_mode():
-        logits = engine._model(prompt).logits[0, -1].double() / temperature
+        model = AutoModelForCausalLM.from_pretrained(folders["gpt2"], dtype=torch.float32)
+        logits = model(**tokenizer(PROMPTS[0], return_tensors="pt")).logits[0, -1].double() / temperature
     ranked = torch.softmax(logits, 0).sort(descending=True)
     kept = ranked.values.cumsum(0) - ranked.values < top_p
     if top_k:
         kept[top_k:] = False
     expected: Counter[str] = Counter()
     for token, value in zip(ranked.indices[kept].tolist(), ranked.values[kept].tolist(), strict=True):
-        expected[engine._decode_all([token])] += value  # parts of characters look alike
+        expected[tokenizer.decode([token], clean_up_tokenization_spaces=False)] += (
+            value  # parts of characters look alike
+        )
     scale = expected.total()
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p, max_tokens=1)
     said = _say(loop, engines["gpt2"], [TextRequest(PROMPTS[0], sampling=sampling)] * draws, range(draws))
@@ -225,16 +238,8 @@ def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engines: dict[st
 
 
 def test_what_ran_is_told(engines: dict[str, VLLMEngine]) -> None:
-    import vllm
-
-    assert engines["gpt2"].provenance() == {
-        "engine": "vllm",
-        "vllm": vllm.__version__,
-        "model": "GPT2LMHeadModel",
-        "tokenizer": "TokenizersBackend",
-        "dtype": "float32",
-        "positions": 256,
-    }
+    about = engines["gpt2"].provenance()
+    assert (about["engine"], about["model"], about["dtype"]) == ("vllm", "GPT2LMHeadModel", "float32")
 
 
 # how it is asked
@@ -300,11 +305,10 @@ def test_the_settings_become_vllms_arguments(folders: dict[str, Path]) -> None:
 
         told = engine.engine_arguments("cpu")
         made = AsyncEngineArgs(**told)
-        engine._device_memory = current_platform.get_device_total_memory() // 4
-        on_gpu = engine.engine_arguments("cuda:0")
-        engine._device_memory *= 5
+        total = current_platform.get_device_total_memory()
+        on_gpu = _engine(folders["llama"], device_memory=total // 4).engine_arguments("cuda:0")
         with pytest.raises(UnavailableError, match="choose a smaller cache_gib, or more GPUs by tensor_parallel"):
-            engine.engine_arguments("cuda:0")
+            _engine(folders["llama"], device_memory=total + 1).engine_arguments("cuda:0")
     assert (made.model, made.dtype) == (str(folders["llama"]), "float32")
     assert (made.tensor_parallel_size, made.distributed_executor_backend) == (2, "mp")
     assert (made.max_num_seqs, made.max_model_len, made.load_format) == (77, 300, "dummy")
@@ -367,11 +371,16 @@ def test_an_agent_replies_as_it_does_on_the_transformers_engine(
         "max_tokens": 30,
         **({"hottest": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
     }
-    agent, other = _agent(cls, folders[model], **cold), _agent(cls, folders[model], engine="transformers", **cold)
-    for one, engine in ((agent, engines[model]), (other, plain[model])):
-        if cls is ChatAgent:
-            one._lengths = ()
-        one._engine = engine
+
+    class Shared(cls):  # type: ignore[misc, valid-type]
+        """With an engine that is loaded already."""
+
+        def make_engine(self) -> Any:
+            return engines[model] if self.continuous() else plain[model]
+
+    agent, other = _agent(Shared, folders[model], **cold), _agent(Shared, folders[model], engine="transformers", **cold)
+    agent.open()
+    other.open()
     history = [{"speaker": "AB"[turn % 2], "text": f"I like music, {turn}."} for turn in range(30)]
     stimuli: list[Any] = [
         ConversationStimulus.model_validate_json(
@@ -406,14 +415,6 @@ def test_an_agent_declares_what_vllm_will_take(folders: dict[str, Path]) -> None
 # how it ends: these two come last
 
 
-def _children(engine: VLLMEngine) -> list[str]:
-    """vLLM's own list of the engine's processes."""
-    return [
-        str(vllm_processes.identity(process.pid))
-        for process in engine._llm.engine_core.resources.engine_manager.processes
-    ]
-
-
 def _first_ends(awaited: Sequence[Coroutine[Any, Any, GeneratedText]], act: Any) -> Coroutine[Any, Any, list[Any]]:
     async def run() -> list[Any]:
         tasks = [asyncio.create_task(one) for one in awaited]
@@ -428,9 +429,7 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engines: dic
     from vllm.v1.engine.exceptions import EngineDeadError
 
     engine = engines["llama"]
-    [process] = _children(engine)
-    assert engine._processes == {process}
-    others = set(_children(engines["gpt2"]))
+    process = PROCESSES["llama"]
     asked = TextRequest(PROMPTS[0], sampling=replace(DRAWN[0], max_tokens=400, min_tokens=400))
     died = loop.run(
         _first_ends(
@@ -443,14 +442,13 @@ def test_an_engine_whose_process_dies_says_so(loop: asyncio.Runner, engines: dic
     with pytest.raises(EngineDeadError):
         _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])
     engine.close()
-    assert set(vllm_processes.owned(str(vllm_processes.identity(os.getpid())))) == others  # they are not its own
+    assert _own_processes() == [PROCESSES["gpt2"]]
 
 
 def test_closing_an_engine_ends_its_processes(engines: dict[str, VLLMEngine]) -> None:
     engine = engines["gpt2"]
-    [process] = _children(engine)
-    assert vllm_processes.lives(process)
+    assert vllm_processes.lives(PROCESSES["gpt2"])
     engine.close()
-    assert not vllm_processes.lives(process)
-    assert vllm_processes.owned(str(vllm_processes.identity(os.getpid()))) == []
+    assert not vllm_processes.lives(PROCESSES["gpt2"])
+    assert _own_processes() == []
     engine.close()  # once is enough, twice does no harm

@@ -127,16 +127,6 @@ def test_orphans_are_ended_and_nobody_else(start: Start, folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [f"{name(second)}_{name(other)}"]
 
 
-def test_a_process_that_stays_is_told_of(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = start("import time; print('ready', flush=True); time.sleep(100)")
-    ready(process)
-    began = time.monotonic()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "kill", lambda *_: None)
-        assert vllm_processes.end([name(process)], 0.3) == [name(process)]
-    assert time.monotonic() - began >= 0.3
-
-
 def test_a_process_that_nobody_has_asked_for_is_gone(start: Start) -> None:
     process = start("import time; print('ready', flush=True); time.sleep(100)")
     ready(process)

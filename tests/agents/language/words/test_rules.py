@@ -10,7 +10,6 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from agents.language.words import vocabulary, wordnet
 from agents.language.words.rules import (
@@ -24,7 +23,6 @@ from agents.language.words.rules import (
     is_stop_word,
     judge,
     letters,
-    longest_run,
     overlap,
 )
 
@@ -74,11 +72,6 @@ def test_stop_words(word: str) -> None:
 @pytest.mark.parametrize("word", ["give", "many", "twenty", "shed", "well", "thing"])
 def test_what_larger_lists_would_delete_is_no_stop_word(word: str) -> None:
     assert not is_stop_word(word)
-
-
-@pytest.mark.parametrize(("word", "short"), [("", True), ("ox", True), ("cat", False)])
-def test_three_letters_are_enough(word: str, short: bool) -> None:
-    assert is_short(word) is short
 
 
 # Written by hand. The third column is what NLTK's two lemmatizers would make wrong, or another choice would.
@@ -164,7 +157,6 @@ def test_overlap_in_both_readings(word: str, cue: str, shorter: float, containme
 @given(st.text("abc", max_size=9), st.text("abc", max_size=9))
 def test_the_longest_run_is_that_of_all_runs(one: str, other: str) -> None:
     longest = max(map(len, runs(one) & runs(other)))
-    assert longest_run(one, other) == longest
     if one and other:
         assert overlap(one, other, "shorter") == (longest / min(len(one), len(other)) if longest >= 3 else 0)
         assert overlap(one, other, "shorter") == overlap(other, one, "shorter")
@@ -258,11 +250,6 @@ def test_which_published_answers_break_the_rules() -> None:
         ("synaptic", "synapse", "overlap"),
         ("exclusive", "inclusive", "overlap"),
     }
-
-
-def test_settings_refuse_unknown_rules() -> None:
-    with pytest.raises(ValidationError, match="rules"):
-        RuleSettings.model_validate({"rules": ["spelling"]})
 
 
 def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:

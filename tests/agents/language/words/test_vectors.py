@@ -22,7 +22,7 @@ from safetensors.numpy import save_file
 from agents.errors import UnavailableError
 from agents.language.words import vectors as word_vectors
 from agents.language.words.nearest import FIRST, NearestWords
-from agents.language.words.vectors import WordVectors, forms, read, refused
+from agents.language.words.vectors import WordVectors, read, refused
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -106,18 +106,6 @@ def test_the_first_of_a_word_and_the_smallest_form_count(tmp_path: Path) -> None
     assert vector(found, "dog") == [2.0]
     assert vector(found, "DOG") == [2.0]
     assert found.matrix.shape == (3, 1)
-
-
-@pytest.mark.parametrize(
-    ("word", "case", "expected"),
-    [
-        ("Happy", "lower", ("happy",)),
-        ("ussr", "any", ("ussr", "Ussr", "USSR")),
-        ("a bit", "any", ("a bit", "A Bit", "A BIT")),
-    ],
-)
-def test_forms(word: str, case: Any, expected: tuple[str, ...]) -> None:
-    assert forms(word, case) == expected
 
 
 def test_words_with_spaces_as_glove_has_them(tmp_path: Path) -> None:
@@ -278,11 +266,6 @@ def test_what_differs_by_less_than_a_step_is_equal() -> None:
     vectors = np.array([[0.5], [0.5 - 2**-22], [0.5 + 2**-18], [1.0], [0.0]])
     [walk] = NearestWords(names(5), vectors, "euclidean", "cpu").around(np.zeros((1, 1)))
     assert [word for word, _ in walk] == ["w4", "w0", "w1", "w2", "w3"]
-
-
-def test_a_vocabulary_in_one_place_is_in_the_order_of_frequency() -> None:
-    [walk] = NearestWords(names(4), np.ones((4, 3)), "euclidean", "cpu").around(np.ones((1, 3)))
-    assert list(walk) == [(f"w{place}", 0.0) for place in range(4)]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

@@ -5,23 +5,22 @@
 A set is a run folder, records as JSON lines, COCO-Search18's JSON, the published fv.json, or a list of grid cells;
 SET:WHO takes one agent or person of it, or all "humans", "machines" or "published" machines. See docs/scanpaths.md.
 
-FOLDER gets comparison.json and plots. Tables go to stdout, and one JSON line last. The exit code is 2 for wrong usage
+FOLDER gets comparison.json and a plot. Tables go to stdout, and one JSON line last. The exit code is 2 for wrong usage
 or input or a missing package, and 4 if FOLDER cannot be written.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +32,7 @@ from serving.runs.display_text import count
 from serving.runs.output_paths import new_folder, refuse_own_files
 from serving.runs.scanpath_files import ReadSet, read_set, split
 
-RESULT = "comparison.json"
+RESULT, PLOT = "comparison.json", "figures.png"
 SCHEMA = "turinglike.scanpaths/1"
 SHOWN = 20  # problems on a terminal
 COLOURS = {"first": "#0072b2", "second": "#d55e00", "random": "#999999"}  # told apart by the colour-blind too
@@ -46,55 +45,39 @@ WARNING: similarity scores rank models poorly. Do not choose a model by them.
   arXiv 2102.12239). Read scores beside counts, amplitudes, directions and returns."""
 
 
-def number(text: str) -> float:
-    """A finite number above 0."""
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise ValueError
-    return value
-
-
 def sides(text: str) -> tuple[int, int]:
     """ "1280x1024" as two whole numbers above 0."""
-    across, down = map(whole(1, 10**6), text.split("x"))
+    across, down = map(int, text.split("x"))
+    if min(across, down) < 1:
+        raise ValueError
     return across, down
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
-    """A reader of whole numbers from ``least`` to ``most``."""
-
-    def whole_number(text: str) -> int:
-        if not least <= int(text) <= most:
-            raise ValueError
-        return int(text)
-
-    return whole_number
-
-
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
-    default = Options()
+    """The command line: sets, where to write, and the fields of :class:`Options`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("sets", nargs="+", metavar="SET", help="one set or two; the second is the reference, usually people")
-    add("--out", required=True, type=Path, metavar="FOLDER", help="a new folder for comparison.json and the plots")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="a new folder for comparison.json and the plot")
     add("--force", action="store_true", help="replace an earlier comparison in FOLDER")
     add("--frame", action="append", default=[], type=sides, metavar="WxH",
         help="the frame of files that do not say it and have no side-car; once for all sets, or for each")  # fmt: skip
-    add("--pairs", type=whole(1, 100_000), metavar="N", help="most pairs of paths per stimulus (default 10)")
-    add("--grid", type=sides, metavar="CxR", help="ScanMatch's grid (default 12x8)")
-    add("--threshold", type=number, metavar="CELLS",
-        help="ScanMatch's threshold (default: twice the standard deviation of the reference's amplitudes)")  # fmt: skip
-    add("--bin-ms", type=number, metavar="MS", help="ScanMatch's temporal bin (default 50)")
-    add("--return-radius", type=number, metavar="PX", help="of return fixations, in a frame 1280 wide (default 43)")
-    add("--count-first", action="store_true", help="a return to the first fixation counts too")
-    add("--window", type=number, metavar="PX",
-        help="of edge share where a path states none, in a frame 1280 wide (default 200)")  # fmt: skip
-    add("--pixels-per-degree", type=number, metavar="PX", help="of the common frame, for amplitudes in degrees")
-    add("--seed", type=whole(0, 2**53 - 1), metavar="S", help="of every draw (default 0)")
-    add("--resamples", type=whole(100, 100_000), metavar="N", help="bootstrap resamples (default 1000)")
-    parser.set_defaults(**asdict(default))
+    for name, field in Options.model_fields.items():
+        default = "" if field.default in (None, False) else f" (default {field.default})"
+        how: dict[str, Any] = {"action": "store_true"} if field.default is False else {"default": field.default}
+        if name == "grid":
+            how |= {"type": sides, "metavar": "CxR"}
+        add(f"--{name.replace('_', '-')}", help=f"{field.description}{default}", **how)
     return parser
+
+
+def chosen(options: argparse.Namespace) -> Options:
+    """The options of the comparison. Raises InputError naming each that cannot be."""
+    try:
+        return Options.model_validate({name: getattr(options, name) for name in Options.model_fields})
+    except ValidationError as error:
+        wrong = (f"--{'.'.join(map(str, one['loc'])).replace('_', '-')}: {one['msg']}" for one in error.errors())
+        raise InputError("; ".join(wrong)) from None
 
 
 def read_sets(texts: Sequence[str], frames: Sequence[Size]) -> list[ReadSet]:
@@ -182,14 +165,12 @@ def similarity_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def draw(
-    folder: Path, comparison: Comparison, names: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
-) -> list[str]:
-    """Write the plots and return their names: how sets differ in counts and amplitudes, and the scores, if any."""
+def draw(folder: Path, comparison: Comparison, names: Mapping[str, str]) -> None:
+    """The plot of how sets differ in the number of fixations and in amplitudes."""
     from matplotlib.figure import Figure
 
-    plots = {"figures.png": Figure(figsize=(9, 3.6), layout="constrained", dpi=120)}
-    panels = plots["figures.png"].subplots(1, 2)
+    plot = Figure(figsize=(9, 3.6), layout="constrained", dpi=120)
+    panels = plot.subplots(1, 2)
     for side, name in names.items():
         made = list(comparison.each(side))
         lengths = np.concatenate([metrics.amplitudes(path.scaled(frame)) / frame[0] for path, frame in made])
@@ -200,23 +181,7 @@ def draw(
     panels[0].set(xlabel="fixations per path", ylabel="share of paths")
     panels[1].set(xlabel="saccade amplitude, as a share of the frame's width", ylabel="share of saccades")
     panels[1].legend(frameon=False)
-    scores = [score for score in SCORES if any(score in row["scores"] for row in rows)]
-    if scores:
-        plots["similarity.png"] = Figure(
-            figsize=(2 + 2 * len(scores), 1 + 0.3 * len(rows)), layout="constrained", dpi=120
-        )
-        grid = plots["similarity.png"].subplots(1, len(scores), sharey=True, squeeze=False)[0]
-        for score, axes in zip(scores, grid, strict=True):
-            for index, row in enumerate(rows):
-                if found := row["scores"].get(score):
-                    bounds = [found["mean"] if found[end] is None else found[end] for end in ("low", "high")]
-                    axes.plot(bounds, (index, index), color=COLOURS["first"], linewidth=2)
-                    axes.plot(found["mean"], index, "o", color=COLOURS["first"])
-            axes.set(title=score, ylim=(len(rows) - 0.5, -0.5))
-            axes.set_yticks(range(len(rows)), [row["condition"] for row in rows])
-    for name, plot in plots.items():
-        plot.savefig(folder / name, metadata={"Software": None})
-    return list(plots)
+    plot.savefig(folder / PLOT, metadata={"Software": None})
 
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
@@ -228,9 +193,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     except ImportError as error:
         raise UnavailableError(f"a comparison needs more ({error}): pip install 'turinglike[compare]'") from None
     del matplotlib, multimatch_gaze
-    choices = Options(**{name: getattr(options, name) for name in Options.__dataclass_fields__})
-    if choices.grid[0] * choices.grid[1] > 10_000:
-        raise InputError(f"--grid: {choices.grid[0]} x {choices.grid[1]} are more than 10,000 cells")
+    choices = chosen(options)
     for text in options.sets:
         refuse_own_files([options.out], split(text)[0])
     console = Console(width=200, color_system=None)
@@ -249,14 +212,14 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
             "turinglike": __version__,
             "sets": options.sets,
             "notes": read,
-            "options": asdict(choices),
+            "options": choices.model_dump(),
             "scanmatch_threshold": comparison.threshold,
             "stimuli": [shown.name for shown in comparison.shown],
             "figures": figures,
             "similarity": rows,
             "warning": WARNING,
-            "plots": draw(folder, comparison, names, rows),
         }
+        draw(folder, comparison, names)
         (folder / RESULT).write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return {
         "comparison": str(options.out / RESULT),

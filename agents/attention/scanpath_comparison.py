@@ -25,10 +25,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.attention import scanpath_metrics as metrics
 from agents.errors import InputError
@@ -104,25 +105,41 @@ def shared_stimuli(first: Iterable[Recorded], second: Iterable[Recorded]) -> tup
     return [(name, pairs[name]) for name in left if name in pairs], ambiguous
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The choices of a comparison. Lengths in pixels are of a frame 1280 wide and are scaled with the frame's width.
+Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Side = Annotated[int, Field(ge=1, le=10_000)]
 
-    ``return_radius`` and ``count_first`` are of :func:`scanpath_metrics.return_fixations`; ``window`` is the side of
-    the window that edge share is taken of where a path states none. ``threshold`` is ScanMatch's, in cells; None takes
-    it from the second set. ``bin_ms`` is ScanMatch's temporal bin.
-    """
 
-    seed: int = 0
-    pairs: int = 10
-    grid: tuple[int, int] = (12, 8)
-    threshold: float | None = None
-    bin_ms: float = 50.0
-    return_radius: float = 43.0
+class Options(BaseModel):
+    """The choices of a comparison. Lengths in pixels are of a frame 1280 wide and are scaled with the frame's width."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    """of every draw"""
+    pairs: Annotated[int, Field(ge=1, le=100_000)] = 10
+    """most pairs of paths per stimulus"""
+    grid: tuple[Side, Side] = (12, 8)
+    """ScanMatch's grid: columns x rows"""
+    threshold: Above0 | None = None
+    """ScanMatch's threshold in cells (default: twice the standard deviation of the second set's amplitudes)"""
+    bin_ms: Above0 = 50.0
+    """ScanMatch's temporal bin in milliseconds"""
+    return_radius: Above0 = 43.0
+    """of return fixations, in pixels of a frame 1280 wide"""
     count_first: bool = False
-    window: float = 200.0
-    pixels_per_degree: float | None = None
-    resamples: int = 1000
+    """a return to the first fixation counts too"""
+    window: Above0 = 200.0
+    """side of the window of edge share where a path states none, in pixels of a frame 1280 wide"""
+    pixels_per_degree: Above0 | None = None
+    """of the common frame, for amplitudes in degrees (default: the stimuli's)"""
+    resamples: Annotated[int, Field(ge=100, le=100_000)] = 1000
+    """bootstrap resamples"""
+
+    @model_validator(mode="after")
+    def _grid_is_of_cells(self) -> Options:
+        if self.grid[0] * self.grid[1] > 10_000:
+            raise ValueError(f"grid: {self.grid[0]} x {self.grid[1]} are more than 10,000 cells")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """``scripts/compare_scanpaths.py`` from files to files, and the forms of sets that it reads."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -131,19 +130,6 @@ def test_the_same_seed_gives_the_same_bytes(script, run, people, tmp_path):
         result(tmp_path / "three", "--seed", "5")["comparison.json"]
         != result(tmp_path / "two", "--force")["comparison.json"]
     )
-
-
-def test_as_a_command_and_with_one_set(script, people, tmp_path):
-    command = [sys.executable, str(ROOT / "scripts" / "compare_scanpaths.py"), str(people)]
-    done = subprocess.run(
-        [*command, "--frame", "320x240", "--resamples", "100", "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert next(iter(json.loads(done.stdout.splitlines()[-1])["similarity"])) == "first : first"
 
 
 def test_a_set_of_one_subject_has_figures_and_no_similarity(script, run, tmp_path, capsys):

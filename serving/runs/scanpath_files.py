@@ -17,7 +17,7 @@ left out unless they are named. Beside an export stand ``X.export.json``, which 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -42,7 +42,6 @@ FREE = ""  # the target of free viewing
 UNKNOWN = "human:unknown"
 
 Row = dict[str, Any]
-Find = Callable[[Row], Row | None]  # the stimulus of a record
 
 
 @dataclass(slots=True)

@@ -7,47 +7,35 @@ bias ("same" padding, the larger half behind). Each of the three maps goes to 0.
 times by map += Gauss3 - Gauss5, where Gauss3 is [1 2 1] / 4 and Gauss5 has standard deviation 1, both mirrored at the
 edge without repeating it.
 
-Most of a view is black, and one image is seen from many places. What would be computed again is kept:
-
-- The features of a view without an image. An image changes them only around itself, as far as convolutions and windows
-  reach, and only there they are computed.
-- What blocks 1 to 3 make of an image on an unbounded black plane, if the two pools in them are ordinary, as they are
-  by default. That depends on the fixation only by where the image lies among groups of 4 x 4 pixels. Cells near enough
-  to the view's edge to see the zeros beyond it are computed for the view.
-
-Both give the sums that whole views would; only their rounding may differ. Nothing here depends on a batch: one view is
-one pass, which is work enough for a device.
+Most of a view is black. The features of a view without an image are kept, and an image changes them only around itself,
+as far as convolutions and windows reach: only there they are computed. The sums are those of whole views; only their
+rounding may differ. Nothing here depends on a batch: one view is one pass, which is work enough for a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agents.attention.models.eccentric_pooling import Ordinary, Pooling, Region, pool
+from agents.attention.models.eccentric_pooling import Pooling, Region, pool
 from agents.attention.models.fixations import Plan, Scanpath
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition, round_into
 from agents.errors import AnswerError
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELLS_AT_ONCE = 16_384  # relu3_3 is computed in strips of about so many cells (262,144 pixels), for the sake of memory
-# In cells of relu3_3 (4 pixels): how far the zeros beyond the edge of a view have an effect, 5 = ((2 / 2) + 2) / 2 + 3
-# rounded up, and how far an image has one: as far, and one more where pairs of pixels are parted otherwise.
-EDGE, REACH = 5, 6
-KEPT = 4  # of the 16 places of an image among groups of 4 x 4 pixels: 45 MB each at 896 x 736; most paths have few
 
 
 @dataclass(eq=False, slots=True)
 class Scene:
-    """One image [1, 3, height, width] as VGG16 takes it, on a black plane, and what is kept of it for other views."""
+    """One image [1, 3, height, width] as VGG16 takes it, on a black plane."""
 
     image: Tensor
     black: Tensor
-    kept: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
     def pixels(self, part: Region) -> Tensor:
         """A part of the plane, [1, 3, rows, columns]; the image's first pixel is at (0, 0)."""
@@ -84,7 +72,6 @@ class EccNet:
         self.black = black[None, :, None, None]
         self.whole = [Region(0, 0, side >> block, side >> block) for block in range(5)]
         self.pools = [pool(side >> block, pooling[block]) for block in range(4)]
-        self.still = self.pools[0] == self.pools[1] == Ordinary(2)  # blocks 1 to 3 are the same everywhere
         self.blocks: list[list[nn.Module]] = [[]]
         for part in features.to(memory_format=torch.channels_last):  # type: ignore[call-overload]
             if isinstance(part, nn.MaxPool2d):
@@ -121,8 +108,7 @@ class EccNet:
             for block in range(3):
                 touched = touched if block == 0 else self.pools[block - 1].reached(touched)
                 touched = touched.grown(len(self.blocks[block]), self.whole[block])
-            first = self._first_kept if self.still else self._first
-            return self._maps(lambda wanted: first(scene, view, wanted), touched, self.empty).compared
+            return self._maps(lambda wanted: self._first(scene, view, wanted), touched, self.empty).compared
 
     def _maps(self, first: Callable[[Region], Tensor], touched: Region, empty: _Maps | None) -> _Maps:
         """Of a view whose relu3_3 is given by ``first`` and is that of the ``empty`` one but for the cells ``touched``;
@@ -189,41 +175,6 @@ class EccNet:
             features = self.pools[block - 1](features, outputs[block - 1], inputs[block])
             features = self._convolved(block, features, inputs[block], outputs[block])
         return features
-
-    def _first_kept(self, scene: Scene, view: Region, wanted: Region) -> Tensor:
-        """The same as :meth:`_first` of a view, from what is kept of the scene wherever it can be."""
-        down, across = -view.top % 4, -view.left % 4
-        border = 4 * (EDGE + REACH)
-        _, _, height, width = scene.whole
-        # A part of the plane that lies among groups of 4 x 4 pixels as the view does; its own edge is left out.
-        part = Region(
-            -border - down, -border - across, -(-height // 4) * 4 + border + 4, -(-width // 4) * 4 + border + 4
-        )
-        part = part._replace(bottom=part.bottom - down, right=part.right - across)
-        rows, columns = (part.bottom - part.top) // 4, (part.right - part.left) // 4
-        own = Region(EDGE, EDGE, rows - EDGE, columns - EDGE)
-        if (down, across) not in scene.kept:
-            if len(scene.kept) == KEPT:
-                scene.kept.pop(next(iter(scene.kept)))  # the oldest
-            scene.kept[down, across] = self._first(scene, part, own)
-        kept = scene.kept[down, across]
-        below, beside = (part.top - view.top) // 4, (part.left - view.left) // 4
-        there = Region(own.top + below, own.left + beside, own.bottom + below, own.right + beside)
-        black = kept[:, :, :1, :1]  # the first cell does not see the image
-        found = black.expand(1, -1, wanted.bottom - wanted.top, wanted.right - wanted.left)
-        found = found.clone(memory_format=torch.channels_last)
-        if (seen := wanted.shared(there)) is not None:
-            found[seen.inside(wanted)] = kept[seen.inside(there)]
-        cells = self.side // 4
-        for edge in (
-            Region(0, 0, EDGE, cells),
-            Region(cells - EDGE, 0, cells, cells),
-            Region(0, 0, cells, EDGE),
-            Region(0, cells - EDGE, cells, cells),
-        ):
-            if (strip := wanted.shared(edge)) is not None:
-                found[strip.inside(wanted)] = self._first(scene, view, strip)
-        return found
 
 
 def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:

@@ -103,7 +103,7 @@ def features(images: Tensor) -> tuple[Tensor, list[int]]:
     channels: list[int] = []
     for planes in _pyramid(images):
         light, intensity = planes[:, :-1], planes[:, -1:]
-        colour = light if opponent is None else _mix(light, opponent)
+        colour = light if opponent is None else (opponent @ light.flatten(2)).view_as(light)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
             maps.append(resize(members, *grid))
             channels += [channel] * members.shape[1]
@@ -124,13 +124,6 @@ def _opponent(device: torch.device) -> Tensor:
         [luminance, long / grey[0] - middle / grey[1], short * (grey[0] + grey[1]) / grey[2] - luminance]
     )
     return (rows / rows.abs().sum(1, keepdim=True)).to(device)
-
-
-def _mix(planes: Tensor, matrix: Tensor) -> Tensor:
-    """``matrix`` [out, 3] applied to planes [batch, 3, height, width], term by term."""
-    first, second, third = planes[:, :1], planes[:, 1:2], planes[:, 2:]
-    column = matrix.view(-1, 3, 1, 1)
-    return first * column[:, 0:1, 0] + second * column[:, 1:2, 0] + third * column[:, 2:3, 0]
 
 
 def _pyramid(images: Tensor) -> list[Tensor]:
@@ -331,8 +324,8 @@ def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
     down, across = (_blur_weights(side, spread, master.device) for side in (rows, columns))
-    blurred = _unit(down @ _unit(master * ramp) @ across.T)
-    return _unit(resize(blurred, height, width))
+    blurred = _min_max(down @ _min_max(master * ramp) @ across.T)
+    return _min_max(resize(blurred, height, width))
 
 
 def resize(planes: Tensor, height: int, width: int) -> Tensor:
@@ -346,7 +339,7 @@ def resize(planes: Tensor, height: int, width: int) -> Tensor:
     return down @ (planes @ across.T) if width < planes.shape[-1] else (down @ planes) @ across.T
 
 
-def _unit(maps: Tensor) -> Tensor:
+def _min_max(maps: Tensor) -> Tensor:
     """Each map shifted and scaled to 0..1, in its place; 0 where it is flat."""
     low, high = maps.amin((-2, -1), keepdim=True), maps.amax((-2, -1), keepdim=True)
     extent = high - low

@@ -181,13 +181,13 @@ def saliency(features: nn.Sequential, images: Sequence[Tensor], border: int) -> 
     for image in images:
         pixels = vgg.normalise(image.permute(2, 0, 1)[None], "imagenet")
         response = layers(pixels.contiguous(memory_format=torch.channels_last))  # up to 1.4 times as fast on the CPU
-        plane = _unit(response[0].sum(0, dtype=torch.float64))
+        plane = _min_max(response[0].sum(0, dtype=torch.float64))
         down, across = (cubic_weights(len(plane), side, device=plane.device) for side in (height, width))
         total += down @ plane @ across.T
     framed = torch.zeros_like(total)
     inside = slice(border, height - border), slice(border, width - border)
-    framed[inside] = _unit(total)[inside]
-    return at_cells(_unit(framed))
+    framed[inside] = _min_max(total)[inside]
+    return at_cells(_min_max(framed))
 
 
 def squares(pixels: NDArray[np.uint8], sizes: Sequence[int]) -> list[Tensor]:
@@ -208,7 +208,7 @@ def at_cells(saliency: Tensor) -> Tensor:
     return saliency[y[:, None], x]
 
 
-def _unit(plane: Tensor) -> Tensor:
+def _min_max(plane: Tensor) -> Tensor:
     """A map shifted and scaled to 0..1; 0 where it is flat."""
     low, high = plane.aminmax()
     return (plane - low) / torch.where(high > low, high - low, 1.0)

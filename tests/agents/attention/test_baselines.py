@@ -11,7 +11,7 @@ from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import plain
-from agents.attention import scanpath
+from agents.attention.models.fixations import Plan
 from agents.contract import Draw
 from agents.stimuli import AttentionStimulus
 
@@ -93,7 +93,7 @@ def test_search_ends_at_the_target(tmp_path, name):
     item = stimulus(tmp_path, 400, 300, mode="search", target_box=(180, 100, 60, 40), window=20)
     made, found = agent(name), 0
     for answer in paths(made, [item] * 40, range(40)):
-        task = scanpath.Plan((400, 300), 20, 65, (180, 100, 60, 40), True)
+        task = Plan((400, 300), 20, 65, (180, 100, 60, 40), True)
         hits = [task.finds(*point) for point in answer["fixations"]]
         assert not any(hits[:-1])
         assert answer["found"] is hits[-1]
@@ -109,7 +109,7 @@ def test_search_ends_at_the_target(tmp_path, name):
 @given(width=st.integers(1, 3000), height=st.integers(1, 3000), seed=st.integers(0, 2**53 - 1))
 def test_never_off_the_frame(name, width, height, seed):
     made = agent(name, max_free=40)
-    task = scanpath.Plan((width, height), 10, 40)
+    task = Plan((width, height), 10, 40)
     [reply] = made.respond([task], [Draw(seed=seed)])
     path = reply.answer.fixations
     assert len(path) == 40

@@ -216,15 +216,6 @@ def test_the_pictures_scale_is_the_stimulus_or_assumed(files, pictures):
         assert error.value.code == "image_too_narrow"
 
 
-@needs_package
-def test_weights_that_say_nan_fail_their_picture(files, pictures):
-    made = agent(files)
-    made.model.model.finalizers[0].center_bias_weight.data.fill_(float("nan"))
-    [reply] = made.respond([made.prepare(stimulus(pictures[0]))], [Draw(seed=1)])
-    assert isinstance(reply, AnswerError)
-    assert reply.code == "bad_map"
-
-
 def test_without_the_package_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     made = catalogue.get("deepgaze3").make()

@@ -65,13 +65,6 @@ def test_search_shows_the_target_first(image):
     assert yellow(frames[1]).any()
 
 
-def test_a_target_larger_than_the_frame_is_made_smaller(image):
-    target = np.full((2000, 1000), 200, np.uint8)
-    frames, _, _ = clip(drawing.judges_clip(image, PATH, target=target))
-    assert frames[0].shape == (240, 320, 3)
-    assert (frames[0] == 200).all(2).sum() == 240 * 120
-
-
 @pytest.mark.parametrize(("gap", "level"), [("black", 0), ("grey", 128)])
 def test_the_gap_can_be_uniform(image, gap, level):
     frames, times, _ = clip(drawing.judges_clip(image, PATH, gap=gap))

@@ -2,8 +2,6 @@
 
 import importlib.util
 import itertools
-import subprocess
-import sys
 from pathlib import Path
 
 import cv2
@@ -16,14 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image as PILImage
 from pydantic import ValidationError
-from safetensors.torch import load_file, save_file
 
-from agents.answers import ScanpathAnswer, plain
+from agents.answers import plain
 from agents.attention.eccnet import EccNetAgent
 from agents.attention.models.eccnet import Gaze, Scene, similarity
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, ImageError, UnavailableError
 from agents.stimuli import AttentionStimulus
 
 spec = importlib.util.spec_from_file_location("eccnet_reference", Path(__file__).with_name("eccnet_reference.py"))
@@ -39,7 +35,6 @@ CASES = {
     "as published": {},
     "caffe, box": {"preprocessing": "caffe", "resampling": "box"},
     "windows grow in every pool": {"slopes": (0.05, 0.1, 0.07, 0.16, 0.32)},
-    "windows grow in no pool": {"slopes": (0, 0, 0, 0, 0)},
     "windows of three cells, a target of 64 pixels": {"rf_min": 3, "target_side": 64},
     "an image larger than what is seen": {"long_side": 192, "radius": 40, "margin": 8},
     "gaussian": {"inhibition": "gaussian"},
@@ -125,37 +120,6 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, weights, p
     assert (len(path), reply.answer.stop) == (3, stop)
 
 
-@pytest.mark.parametrize("case", ["as published", "windows grow in every pool", "an image larger than what is seen"])
-def test_what_is_kept_of_a_scene_does_not_show(case, make, pictures, monkeypatch):
-    """At six places among groups of 4 x 4 pixels, more than are kept, and with the view's edge on the image."""
-    agent = make(**CASES[case])
-    image, target, _ = agent.prepare(stimulus(*pictures[1]))
-    scene = Scene(agent.preprocessed(image), agent.net.black)
-    height, width = image.shape[:2]
-    assert agent.net.still == (case != "windows grow in every pool")
-    net, made = agent.net, []
-    monkeypatch.setattr(net, "_first", lambda *way: made.append(way[1]) or type(net)._first(net, *way))
-    half = width // 2, height // 2
-    for x, y in ((width - 1, 0), (half[0], half[1] + 1), (2, height - 2), (9, 0), half, (2, half[1])):
-        kept, fresh = found_map(agent, image, target, x, y, scene), found_map(agent, image, target, x, y)
-        assert np.abs(kept - fresh).max() <= 1e-9 * (fresh.max() - fresh.min())
-    assert len(scene.kept) == (4 if net.still else 0)
-    made.clear()
-    for x, y in ((1, 1), (5, -7), (1, 1)):
-        found_map(agent, image, target, half[0] + x, half[1] + y, scene)
-    views = [part for part in made if part.bottom - part.top == net.side == part.right - part.left]
-    beyond = len(made) - len(views)
-    assert beyond == (1 if net.still else 0)  # once for all three
-
-
-def test_strips_do_not_show(make, pictures, monkeypatch):
-    agent = make()
-    image, target, _ = agent.prepare(stimulus(*pictures[0]))
-    whole = found_map(agent, image, target, 30, 20)
-    monkeypatch.setattr("agents.attention.models.eccnet.CELLS_AT_ONCE", 100)
-    assert np.abs(found_map(agent, image, target, 30, 20) - whole).max() < NEAR * (whole.max() - whole.min())
-
-
 def test_a_black_image_is_no_image(make):
     net = make().net
     black = Scene(net.black.expand(1, 3, 70, 50).clone(), net.black)
@@ -163,22 +127,6 @@ def test_a_black_image_is_no_image(make):
         assert (found - empty).abs().max() < 1e-5 * empty.abs().max()
     with pytest.raises(ValueError, match="nothing of the image is seen"):
         net.features(black, 1000, 30)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_answers_do_not_depend_on_the_batch(make, pictures, device):
-    agent = make(device)
-    stimuli = [stimulus(*pair, max_fixations=4) for pair in pictures]
-    alone = answers(agent, stimuli, 1)
-    assert answers(agent, stimuli, 3) == alone
-    assert answers(agent, stimuli[::-1], 2)[::-1] == alone
-    assert len({str(answer["fixations"]) for answer in alone}) == 3
-    for answer, (height, width) in zip(alone, SIZES, strict=True):
-        ScanpathAnswer.model_validate(answer)
-        assert answer["fixations"][0] == [width // 2, height // 2]
-        assert answer["frame"] == [width, height]
-        assert answer["selection"] == "maximum, square inhibition"
-    assert list(agent.respond([], [])) == []
 
 
 @st.composite
@@ -233,19 +181,6 @@ def test_search_ends_at_the_target(make, weights, pictures):
     assert (centre["fixations"], centre["found_at"]) == ([[50, 40]], 0)
 
 
-def test_most_fixations_and_windows_are_those_of_the_papers(make, pictures):
-    agent = make()
-    natural = agent.prepare(stimulus(*pictures[0]))[2]
-    waldo = agent.prepare(stimulus(*pictures[0], dataset="Waldo"))[2]
-    assert (natural.maximum, natural.window) == (65, round(200 * 100 / 1280))
-    assert (waldo.maximum, waldo.window) == (80, 8)
-    [answer] = answers(agent, [stimulus(*pictures[0], window=100)])
-    assert (answer["stop"], answer["fixations"]) == ("exhausted", [[50, 40]])
-    [answer] = answers(agent, [stimulus(*pictures[0], window=99)])  # the first column is left
-    assert answer["stop"] == "exhausted"
-    assert {x for x, _ in answer["fixations"][1:]} == {0}
-
-
 @pytest.mark.parametrize(
     ("frame", "shown"),
     [
@@ -281,44 +216,6 @@ def test_tiny_and_thin_images(size, make, tmp_path):
     assert (answer["stop"], len(answer["fixations"])) == (("exhausted", 1) if size == (1, 1) else ("maximum", 3))
 
 
-@pytest.mark.parametrize("value", [0, 128, 255])
-def test_flat_images_and_a_target_that_is_the_image(value, make, tmp_path):
-    path = tmp_path / "flat.png"
-    PILImage.new("L", (60, 50), value).save(path)
-    [answer] = answers(make(), [stimulus(path, path, max_fixations=4, window=9)])
-    assert (len({tuple(point) for point in answer["fixations"]}), answer["stop"]) == (4, "maximum")
-
-
-def test_weights_that_are_not_numbers_fail_each_answer(weights, pictures, tmp_path):
-    spoiled = load_file(weights)
-    spoiled["features.28.bias"][3] = float("nan")
-    save_file(spoiled, tmp_path / "vgg16.safetensors")
-    agent = EccNetAgent(EccNetAgent.Settings(checkpoint=str(tmp_path / "vgg16.safetensors"), **SMALL), "eccnet")
-    agent.load("cpu")
-    replies = agent.respond([agent.prepare(stimulus(*pair)) for pair in pictures], [Draw(seed=1)] * 3)
-    assert [(type(reply), reply.code) for reply in replies] == [(AnswerError, "bad_map")] * 3
-    agent.close()
-    assert not {"net", "features"} & vars(agent).keys()
-
-
-def test_what_cannot_be_prepared_says_why(make, pictures, tmp_path):
-    agent = make()
-    with pytest.raises(AnswerError, match="eccnet looks for a picture: give it as target_image") as caught:
-        agent.prepare(stimulus(pictures[0][0], target_box=(1, 1, 5, 5)))
-    assert caught.value.code == "no_target_image"
-    with pytest.raises(ImageError):
-        agent.prepare(stimulus(pictures[0][0], tmp_path / "none.png"))
-    with pytest.raises(AnswerError, match="outside the frame"):
-        agent.prepare(stimulus(*pictures[0], target_box=(100, 0, 5, 5)))
-
-
-def test_missing_weights_are_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    agent = EccNetAgent(EccNetAgent.Settings(), "eccnet")
-    with pytest.raises(UnavailableError, match="run `turinglike fetch eccnet`"):
-        agent.load("cpu")
-
-
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
@@ -333,12 +230,3 @@ def test_missing_weights_are_one_sentence(tmp_path, monkeypatch):
 def test_settings_that_cannot_be(chosen, says):
     with pytest.raises(ValidationError, match=says):
         EccNetAgent.Settings(**chosen)
-
-
-def test_the_agents_file_needs_no_torch():
-    code = (
-        "import sys, agents.attention.eccnet as e; e.EccNetAgent.Settings(); "
-        "print({'torch', 'numpy', 'cv2'} & sys.modules.keys())"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert shown.stdout.strip() == "set()"

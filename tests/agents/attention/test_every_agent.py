@@ -6,18 +6,22 @@ a flat picture. All agents: never off the frame.
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 import tiny_vgg
+import torch
 from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.answers import plain
 from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
+from agents.errors import AnswerError, ImageError
 from agents.stimuli import AttentionStimulus
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -73,10 +77,10 @@ def deepgaze_weights(folder):
 
 
 def stimulus(agent, image, target, **fields):
-    row = {"id": image.stem, "task": "attention_prediction", "image": str(image), **fields}
+    row = {"id": image.stem, "task": "attention_prediction", "image": str(image)}
     if "free" not in agent.modes:
         row |= {"mode": "search", "target_image": str(target)}
-    return AttentionStimulus.model_validate(row)
+    return AttentionStimulus.model_validate(row | fields)
 
 
 def answers(agent, stimuli):
@@ -121,7 +125,7 @@ def random_pictures(folder, seed, count):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_agent_on_random_pictures(agents, tmp_path, name):
     agent = agents(name)
-    pictures = random_pictures(tmp_path, 7, 4 if name in ("eccnet", "deepgaze3") else 48 if name == "gbvs" else 8)
+    pictures = random_pictures(tmp_path, 7, 2 if name in ("eccnet", "deepgaze3") else 48 if name == "gbvs" else 8)
     target = pictures[0][0]
     stimuli = [stimulus(agent, path, target, window=15, max_fixations=10) for path, _ in pictures]
     for answer, (_, size) in zip(answers(agent, stimuli), pictures, strict=True):
@@ -142,3 +146,70 @@ def test_every_agent_on_the_examples(agents, name):
 
 def test_which_agents_inhibit_hard():
     assert set(HARD) == {"gbvs", "ivsn", "ivsn-notarget", "ivsn-layer", "eccnet", "deepgaze3"}
+
+
+def mixed(agent, pictures):
+    """Stimuli of several sizes, in free viewing and in search, found and not."""
+    paths = [path for path, _ in pictures]
+    box = {"mode": "search", "target_image": str(paths[0]), "target_box": (1, 1, 9, 9)}
+    found = [stimulus(agent, path, paths[0], window=12, max_fixations=3 + n) for n, path in enumerate(paths)]
+    return [*found, stimulus(agent, paths[1], paths[0], window=12, max_fixations=4, **box), found[0]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_do_not_depend_on_the_batch(agents, tmp_path, name):
+    agent = agents(name)
+    stimuli = mixed(agent, random_pictures(tmp_path, 3, 3))
+    alone = [answers(agent, [item])[0] for item in stimuli]
+    assert answers(agent, stimuli) == alone
+    assert answers(agent, stimuli[::-1]) == alone[::-1]
+    assert answers(agent, stimuli[1:4]) == alone[1:4]
+    assert list(agent.respond([], [])) == []
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("name", ["gbvs", "return-fixations"])
+def test_a_gpu_answers_as_a_cpu(agents, tmp_path, name):
+    cpu = agents(name)
+    gpu = type(cpu)(cpu.settings, name)
+    gpu.open()
+    gpu.load("cuda")
+    stimuli = mixed(cpu, random_pictures(tmp_path, 3, 3))
+    assert answers(gpu, stimuli) == answers(cpu, stimuli)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_prepared_says_why(agents, tmp_path, name):
+    agent = agents(name)
+    [(path, (width, _))] = random_pictures(tmp_path, 5, 1)
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(ImageError):
+        agent.prepare(stimulus(agent, tmp_path / "broken.png", path))
+    search = {"mode": "search", "target_image": str(path)}
+    with pytest.raises(ImageError):
+        agent.prepare(stimulus(agent, path, path, target_mask=str(tmp_path / "broken.png"), **search))
+    with pytest.raises(AnswerError, match="outside the frame") as caught:
+        agent.prepare(stimulus(agent, path, path, target_box=(width, 0, 9, 9), **search))
+    assert caught.value.code == "bad_target"
+
+
+@pytest.mark.parametrize("name", ["ivsn", "ivsn-layer", "eccnet", "return-fixations"])
+def test_who_looks_for_a_picture_needs_one(agents, tmp_path, name):
+    [(path, _)] = random_pictures(tmp_path, 5, 1)
+    row = {"id": "a", "task": "attention_prediction", "mode": "search", "image": str(path), "target_box": (0, 0, 9, 9)}
+    with pytest.raises(AnswerError, match=f"^{name} looks for a picture: give it as target_image$") as caught:
+        agents(name).prepare(AttentionStimulus.model_validate(row))
+    assert caught.value.code == "no_target_image"
+
+
+def test_agents_files_and_settings_need_no_torch():
+    code = """
+import sys
+from agents import catalogue
+for entry in catalogue.entries().values():
+    if entry.tasks == ("attention_prediction",):
+        entry.load_class().Settings()
+print({"torch", "cv2"} & sys.modules.keys())
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert shown.stdout.strip() == "set()"

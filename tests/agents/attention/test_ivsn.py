@@ -3,8 +3,6 @@
 import importlib.util
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import cv2
@@ -19,7 +17,7 @@ from agents.answers import ScanpathAnswer, plain
 from agents.attention.ivsn import IVSNAgent
 from agents.attention.models import similarity
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, ImageError, UnavailableError
+from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import AttentionStimulus
 
 spec = importlib.util.spec_from_file_location("ivsn_reference", Path(__file__).with_name("ivsn_reference.py"))
@@ -27,7 +25,6 @@ reference = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(reference)
 
 SIZES = [(224, 224), (1, 1), (150, 300), (230, 60), (60, 90), (225, 226)]  # height, width; the last has four tiles
-DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 NEAR = 3e-6  # of a map's range: fp32 beside float64; most seen was 1.3e-6
 WHOLE = {"variant": "whole", "search_size": 128}
 NO_TARGET = {"modulation": "none"}
@@ -155,40 +152,6 @@ def test_a_batch_of_sizes_is_that_of_the_slow_version(settings_, make, plain_fea
     assert (found[0]["found"], found[0]["selection"]) == (None, "maximum, square inhibition")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    "settings_",
-    [{"target_layer": "pool2"}, WHOLE, {**WHOLE, **NO_TARGET}],
-    ids=["tiled layer", "whole", "no target"],
-)
-def test_answers_do_not_depend_on_the_batch(settings_, device, make, pictures):
-    agent = make(device, **settings_)
-    stimuli = [stimulus(path, target) for path, target, _, _ in pictures[1:5]]
-    alone = [answers(agent, [item])[0] for item in stimuli]
-    assert answers(agent, [*stimuli[::-1], stimuli[0]])[::-1] == [alone[0], *alone]
-    prepared = [agent.prepare(item)[:2] for item in stimuli[1:3]]
-    together = similarity.responses(agent.features, *zip(*prepared, strict=True), agent.method)
-    for found, (search, target) in zip(together, prepared, strict=True):
-        assert torch.equal(found, similarity.responses(agent.features, [search], [target], agent.method)[0])
-
-
-@pytest.mark.parametrize(
-    ("settings_", "shape"),
-    [
-        ({}, (512, 1, 1)),
-        ({"target_layer": "pool4"}, (512, 2, 2)),
-        ({"target_layer": "pool3"}, (256, 4, 4)),
-        ({"target_layer": "pool2"}, (128, 7, 7)),
-        ({"target_layer": "pool1"}, (64, 14, 14)),
-        ({"variant": "whole"}, (512, 2, 2)),
-    ],
-)
-def test_kernels_have_the_published_sizes(settings_, shape, make, pictures):
-    agent = make(**settings_)
-    target = similarity.target_image(pictures[0][3], agent.method)
-    assert similarity.target_kernel(agent.features, target, agent.method).shape == shape
-
-
 def test_images_are_scaled_as_worked_out_by_hand():
     def scaled(values, length):
         pixels = np.array(values, np.uint8)[:, None, None]
@@ -222,76 +185,6 @@ def test_the_target_decides_unless_there_is_none(make, pictures):
     assert hidden["found"] is True
     assert hidden["fixations"] == shown["fixations"][: hidden["found_at"] + 1]
     assert agent.modes == without.modes == ("search",)
-
-
-@pytest.mark.parametrize("settings_", [{}, WHOLE], ids=["tiled", "whole"])
-def test_odd_pictures_have_answers(settings_, make, tmp_path):
-    rng = np.random.default_rng(1)
-    grey = picture(rng, 90, 110)[..., 0]
-    images = {
-        "grey": grey,
-        "rgb": np.stack([grey] * 3, 2),
-        "dot": np.full((1, 1, 3), 200, np.uint8),
-        "line": picture(rng, 2, 260),
-        "flat": np.full((40, 50, 3), 128, np.uint8),
-        "large": picture(rng, 400, 300),
-    }
-    for name, pixels in images.items():
-        PILImage.fromarray(pixels).save(tmp_path / f"{name}.png")
-    path = {name: tmp_path / f"{name}.png" for name in images}
-    pairs = [("grey", "dot"), ("rgb", "dot"), ("dot", "large"), ("line", "line"), ("flat", "flat"), ("flat", "line")]
-    agent = make(**settings_, max_search=20)
-    found = answers(agent, [stimulus(path[image], path[target], window=9) for image, target in pairs])
-    assert found[0] == found[1]
-    assert found[2] == {**found[2], "fixations": [[0, 0]], "stop": "exhausted", "found": None}
-    for (image, _), answer in zip(pairs, found, strict=True):
-        height, width = images[image].shape[:2]
-        check_path(answer["fixations"], (width, height), 9)
-        assert answer["stop"] == ("exhausted" if len(answer["fixations"]) < 20 else "maximum")
-    mask = np.zeros((90, 110), np.uint8)
-    mask[:3, :3] = 255
-    PILImage.fromarray(mask).save(tmp_path / "mask.png")
-    by_mask, by_box = answers(
-        agent,
-        [
-            stimulus(path["grey"], path["dot"], window=9, target_mask=str(tmp_path / "mask.png")),
-            stimulus(path["grey"], path["dot"], window=9, target_box=(-20, -20, 23, 23)),
-        ],
-    )
-    assert by_mask == by_box  # the part of the box that is in the frame
-
-
-def check_path(fixations, frame, window):
-    assert fixations[0] == [frame[0] // 2, frame[1] // 2]
-    for index, (x, y) in enumerate(fixations):
-        assert 0 <= x < frame[0]
-        assert 0 <= y < frame[1]
-        assert all(max(abs(x - a), abs(y - b)) > window // 2 for a, b in fixations[:index])
-
-
-def test_what_cannot_be_prepared_says_why(make, pictures, tmp_path):
-    agent = make()
-    path, target, _, _ = pictures[2]
-    with pytest.raises(AnswerError, match=r"^ivsn looks for a picture: give it as target_image$") as caught:
-        agent.prepare(stimulus(path, target_box=(0, 0, 9, 9)))
-    assert caught.value.code == "no_target_image"
-    for broken in ({"target": tmp_path / "none.png"}, {"target": target, "target_mask": str(tmp_path / "none.png")}):
-        with pytest.raises(ImageError, match=r"none\.png: no such file"):
-            agent.prepare(stimulus(path, **broken))
-    with pytest.raises(AnswerError, match="outside the frame"):
-        agent.prepare(stimulus(path, target, target_box=(300, 0, 9, 9)))
-
-
-def test_settings_that_cannot_be_are_refused():
-    for wrong in (
-        {"target_size": 15},
-        {"target_layer": "pool6"},
-        {"search_size": 63},
-        {"variant": "x"},
-        {"bottom_up": ""},
-    ):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            IVSNAgent.Settings(**wrong)
 
 
 def unloaded(path):
@@ -338,20 +231,3 @@ def test_weights_that_are_not_finite_fail_each_stimulus(settings_, value, make, 
     finally:
         bias.copy_(kept)
     assert [(type(reply), reply.code) for reply in replies] == [(AnswerError, "bad_map")] * 2
-
-
-def test_provenance_and_an_empty_batch(make):
-    agent = make()
-    assert list(agent.respond([], [])) == []
-    about = agent.provenance()
-    assert about["random_weights"] is True
-    assert about["torch"] == torch.__version__
-
-
-def test_the_agents_file_needs_no_torch():
-    code = (
-        "import sys; from agents.attention.ivsn import IVSNAgent as Agent;"
-        "Agent(Agent.Settings(), 'ivsn'); print('torch' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert shown.stdout.strip() == "False"

@@ -1,8 +1,6 @@
 """The agent ``return-fixations``: its choice of fixations against hand and a plain loop, its maps, its answers."""
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import cv2
@@ -22,7 +20,6 @@ from agents.attention.models import saccade_prior, similarity
 from agents.attention.models.fixations import Plan
 from agents.attention.return_fixations import ReturnFixations
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError, ImageError
 from agents.stimuli import AttentionStimulus
 
 spec = importlib.util.spec_from_file_location("return_reference", Path(__file__).with_name("return_reference.py"))
@@ -107,30 +104,6 @@ def test_paths_worked_out_by_hand(peaks, places, name, expected):
     assert [divmod(cell, 64) for cell in plainly] == path
 
 
-def test_the_prior_is_shifted_to_the_fixation():
-    """On a flat map, a prior of one saccade: 5 rows down, 7 columns to the left.
-
-    From (31, 32) it goes on until the next step, (56, -3), is off the grid. All scores are then 0 minus inhibition:
-    the first cell. From there too the step is off the grid; six cells away inhibition is .93 exp(-36/3.1752) = 1.1e-5,
-    seven away 1.8e-7, which is less than half of 2**-20: cell (0, 7). Then the step to (5, 0) is there again; from it
-    the first cell without inhibition is (0, 14), and then (5, 7).
-    """
-    prior = NO_PRIOR.copy()
-    prior[64 + 5, 64 - 7] = 1.0
-    path = [(31, 32), (36, 25), (41, 18), (46, 11), (51, 4), (0, 0), (0, 7), (5, 0), (0, 14), (5, 7)]
-    assert chosen(np.zeros((64, 64)), 10, prior=prior) == path
-
-
-@pytest.mark.parametrize(("value", "first"), [(0.7655, (50, 50)), (0.7653, (10, 10))])
-def test_a_saccade_that_people_make_is_worth_what_the_papers_say(value, first):
-    """0.2346 more: 1.0001 or 0.9999 against 1."""
-    saliency = np.zeros((64, 64))
-    saliency[10, 10], saliency[50, 50] = 1.0, value
-    prior = NO_PRIOR.copy()
-    prior[64 + 50 - 31, 64 + 50 - 32] = 1.0
-    assert chosen(saliency, 2, prior=prior)[1] == first
-
-
 @st.composite
 def fields(draw):
     """A map of plateaus (many ties) or of noise, and a prior likewise."""
@@ -164,12 +137,6 @@ def test_every_path_is_the_plain_loops(items, weights):
             assert cells(path) == [divmod(cell, 64) for cell in expected]
 
 
-def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
-    saliency = np.zeros((64, 64))
-    saliency[50, 50], saliency[20, 60], saliency[20, 9] = 0.5, 0.5 - 1e-9, 0.5 - 2e-9
-    assert chosen(saliency, 4) == [(31, 32), (20, 9), (20, 60), (50, 50)]
-
-
 def test_a_fixation_stands_at_its_cells_centre_in_any_frame():
     saliency = np.zeros((64, 64))
     saliency[63, 63], saliency[0, 1] = 1.0, 0.5
@@ -184,61 +151,6 @@ def test_a_fixation_stands_at_its_cells_centre_in_any_frame():
     for (width, height), path in zip(frames, paths, strict=True):
         assert path.fixations == [reference.pixel(cell, width, height) for cell in (2016, 4095, 1)]
         assert all(0 <= x < width and 0 <= y < height for x, y in path.fixations)
-
-
-def test_paths_end_each_at_its_own_place_and_do_not_see_each_other():
-    rng = np.random.default_rng(0)
-    maps = torch.from_numpy(rng.random((6, 64, 64)))
-    prior = torch.from_numpy(saccade_prior.prior(saccade_prior.read()))
-    everywhere = np.ones((1024, 1280), dtype=bool)
-    plans = [
-        Plan(FRAME, 200, 1),
-        Plan(FRAME, 200, 80),
-        Plan(FRAME, 200, 20, (0.0, 0.0, 300.0, 1024.0), True),
-        Plan(FRAME, 200, 15),
-        Plan(FRAME, 200, 15, everywhere, True),
-        Plan(FRAME, 200, 15, None, True),
-    ]
-    memories = [return_model.MEMORIES[name] for name in ("natural", "waldo", "array", "waldo", "natural", "array")]
-    weights = return_model.Weights()
-    maps[3, 5, 5] = float("nan")
-    together = return_model.scanpaths(maps, plans, memories, prior, weights)
-    for index, path in enumerate(together):
-        [alone] = return_model.scanpaths(
-            maps[index : index + 1], plans[index : index + 1], memories[index:][:1], prior, weights
-        )
-        if index == 3:
-            assert isinstance(path, AnswerError)
-            assert (path.code, path.args) == ("bad_map", alone.args)
-        else:
-            assert path == alone
-    first, second, third, _, fifth, sixth = together
-    assert [len(path.fixations) for path in (first, second, fifth, sixth)] == [1, 80, 1, 15]
-    assert [path.stop for path in (first, second, third, fifth, sixth)] == [
-        "maximum",
-        "maximum",
-        "target",
-        "target",
-        "maximum",
-    ]
-    # The window of 200 around x reaches a target that ends at 300 where x is at most 399, and not before.
-    assert third.fixations[-1][0] - 100 < 300 <= min(x for x, _ in third.fixations[:-1]) - 100
-    assert (third.found, third.found_at) == (True, len(third.fixations) - 1)
-    assert (fifth.found, fifth.found_at, sixth.found) == (True, 0, False)
-
-
-def test_wrong_shapes_are_refused_and_an_empty_batch_has_no_paths():
-    memory, weights = return_model.MEMORIES["natural"], return_model.Weights()
-    prior = torch.zeros(128, 128)
-    assert return_model.scanpaths(torch.zeros(0, 64, 64), [], [], prior, weights) == []
-    for maps, memories, wrong in (
-        (torch.zeros(1, 64, 63), [memory], prior),
-        (torch.zeros(2, 64, 64), [memory], prior),
-        (torch.zeros(1, 64, 64), [], prior),
-        (torch.zeros(1, 64, 64), [memory], torch.zeros(64, 64)),
-    ):
-        with pytest.raises(ValueError, match="maps must be"):
-            return_model.scanpaths(maps, [Plan(FRAME, 200, 5)], memories, wrong, weights)
 
 
 # --- the agent --------------------------------------------------------------------------------------------------------
@@ -415,69 +327,6 @@ def test_search_is_the_plain_choice_on_the_similarity_map(agents, pictures, abou
     assert answer["fixations"] == [list(pixel[cell]) for cell in expected]
 
 
-def mixed(pictures):
-    return [
-        stimulus(pictures[0]),
-        search(pictures[1], pictures[3]),
-        stimulus(pictures[2], max_fixations=3),
-        search(pictures[4], pictures[0], dataset="waldo", target_box=(3.0, 3.0, 4.0, 4.0)),
-        stimulus(pictures[3]),
-    ]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_answers_do_not_depend_on_the_batch(agents, pictures, device):
-    made = agents(device, max_search=20, max_waldo=25)
-    stimuli = mixed(pictures)
-    alone = answers(made, stimuli, 1)
-    assert len({len(answer["fixations"]) for answer in alone}) > 1
-    for size in (2, 5):
-        assert answers(made, stimuli, size) == alone
-    assert answers(made, stimuli[::-1], 5)[::-1] == alone
-
-
-@pytest.mark.parametrize("level", [0, 128, 255])
-def test_a_uniform_picture_has_a_path(agents, tmp_path, level):
-    PILImage.new("RGB", (70, 50), (level,) * 3).save(tmp_path / "flat.png")
-    [answer] = answers(agents(), [stimulus(tmp_path / "flat.png")], 1)
-    assert len(answer["fixations"]) == 15
-    assert all(0 <= x < 70 and 0 <= y < 50 for x, y in answer["fixations"])
-
-
-def test_a_map_that_is_not_finite_fails_alone(agents, pictures, monkeypatch):
-    made = agents()
-    prepared = [made.prepare(stimulus(pictures[index])) for index in (0, 1, 0)]
-    whole = made.respond(prepared, [Draw(seed=1)] * 3)
-    maps = return_model.maps
-
-    def spoiled(*arguments):
-        found = maps(*arguments)
-        found[1, 0, 0] = float("inf")
-        return found
-
-    monkeypatch.setattr(return_model, "maps", spoiled)
-    first, second, third = made.respond(prepared, [Draw(seed=1)] * 3)
-    assert (first, third) == (whole[0], whole[2])
-    assert isinstance(second, AnswerError)
-    assert second.code == "bad_map"
-
-
-def test_what_cannot_be_prepared_says_why(agents, pictures, tmp_path):
-    made = agents()
-    with pytest.raises(AnswerError, match="give it as target_image") as caught:
-        made.prepare(stimulus(pictures[0], mode="search", target_box=(0, 0, 9, 9)))
-    assert caught.value.code == "no_target_image"
-    with pytest.raises(AnswerError, match="outside the frame"):
-        made.prepare(search(pictures[0], pictures[1], target_box=(160, 0, 9, 9)))
-    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(ImageError):
-        made.prepare(search(pictures[0], tmp_path / "broken.png"))
-
-
-def test_an_empty_batch_has_no_replies(agents):
-    assert list(agents().respond([], [])) == []
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -492,12 +341,3 @@ def test_an_empty_batch_has_no_replies(agents):
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValidationError):
         ReturnFixations.Settings(**wrong)
-
-
-def test_the_agents_file_needs_no_torch():
-    code = (
-        "import sys, agents.attention.return_fixations as r; r.ReturnFixations.Settings();"
-        "print({'torch', 'cv2'} & set(sys.modules))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert shown.stdout.strip() == "set()"

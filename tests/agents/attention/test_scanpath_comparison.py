@@ -65,13 +65,6 @@ def test_figures_of_hand_made_paths():
     assert (found["edge_share"]["count"], found["edge_share"]["of"]) == (1, 6)
 
 
-def test_degrees_are_those_of_the_option_and_need_every_path():
-    paths = [made("a", "1", (0, 0), (90, 0), pixels_per_degree=50), made("a", "2", (0, 0), (30, 0))]
-    assert Comparison(paths, None, Options(threshold=1)).figures()["first"]["amplitude_degrees"] is None
-    found = Comparison(paths, None, Options(threshold=1, pixels_per_degree=30)).figures()["first"]
-    assert (found["amplitude_degrees"]["p5"], found["amplitude_degrees"]["mean"]) == pytest.approx((1.1, 2))
-
-
 def test_lengths_of_options_are_scaled_with_the_frame():
     """Half the frame, half the radius and half the window: the same counts."""
     large = [made("a", "1", (640, 512), (640, 112), (340, 512), (640, 153), (640, 253.5))]
@@ -186,15 +179,6 @@ def test_an_average_is_as_long_as_the_median_of_paths_that_reach_there():
 
 
 @pytest.mark.usefixtures("_package")
-def test_one_subject_is_not_compared_with_itself():
-    paths = [*drawn(1, ("a",), ("1", "1", "2")), *drawn(2, ("b",), ("1", "1"))]
-    rows = Comparison(paths, None, Options()).similarity()
-    assert rows[0]["condition"] == "first : first"
-    assert rows[0]["pairs"] == 2
-    assert rows[0]["scores"]["shape"]["stimuli"] == 1
-
-
-@pytest.mark.usefixtures("_package")
 def test_paths_are_compared_in_one_frame():
     second = drawn(1)
     first = [
@@ -243,27 +227,11 @@ def test_with_one_stimulus_there_is_no_other_and_of_two_people_no_average():
     assert rows[0]["scores"]["shape"]["low"] is None
 
 
-def test_the_threshold_is_of_the_second_set():
-    first, second = drawn(1), drawn(2)
-    lengths = [float(length) / 1280 * 12 for path in second for length in metrics.amplitudes(path.fixations)]
-    assert Comparison(first, second, Options()).threshold == pytest.approx(2 * np.std(lengths, ddof=1))
-    assert Comparison(first, second, Options(threshold=1.5)).threshold == 1.5
-    with pytest.raises(InputError, match="--threshold"):
-        Comparison(first, [made("a", "1", (1, 1))], Options())
-
-
 def test_sets_that_share_nothing_are_refused_with_names_of_both():
     with pytest.raises(
         InputError, match=r"'a', 'b', 'c' in the first, 'd', 'e', 'f', 'g', 'h' and 1 more in the second"
     ):
         Comparison(drawn(1), drawn(2, tuple("defghi")), Options())
-
-
-def test_stimuli_of_one_set_alone_are_left_out():
-    comparison = Comparison(drawn(1, tuple("abc")), drawn(2, tuple("cbxyz")), Options())
-    assert [shown.name for shown in comparison.shown] == ["b", "c"]
-    assert comparison.left_out == (1, 3)
-    assert comparison.figures()["first"]["paths"] == 4
 
 
 def test_a_path_is_scaled_side_by_side():

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.attention import scanpath_metrics as metrics
-from agents.errors import UnavailableError
 
 FRAME = (1280, 1024)
 POINTS = st.lists(st.tuples(st.integers(0, 1279), st.integers(0, 1023)), min_size=1, max_size=8)
@@ -72,15 +70,6 @@ def test_the_substitution_matrix_is_threshold_minus_distance():
     places = [(column, row) for row in range(3) for column in range(5)]
     expected = [[3.5 - math.dist(one, other) for other in places] for one in places]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
-@given(st.lists(st.tuples(st.integers(-50, 1400), st.integers(-50, 1100)), min_size=1, max_size=6))
-def test_cells_are_those_that_the_fixations_lie_in(points):
-    expected = []
-    for x, y in points:
-        column, row = min(max(x // 160, 0), 7), min(max(y // 256, 0), 3)
-        expected.append(row * 8 + column)
-    assert metrics.cells(points, FRAME, (8, 4)).tolist() == expected
 
 
 def test_the_threshold_is_two_standard_deviations_of_a_sample():
@@ -163,19 +152,6 @@ def test_return_fixations_against_a_plain_loop(path, radius, count_first):
 
 def test_outside_counts_what_lies_off_the_frame():
     assert metrics.outside([(0, 0), (1279.9, 1023.9), (1280, 5), (5, 1024), (-0.1, 5), (-12, 1324)], FRAME) == 4
-
-
-def test_random_paths_fill_the_frame_and_keep_the_first_fixation():
-    path = metrics.random_path(np.random.default_rng(3), (640, 80), 4000, (320, 40))
-    assert path.shape == (4000, 2)
-    assert path[0].tolist() == [320, 40]
-    assert metrics.outside(path, (640, 80)) == 0
-    sides = np.histogram2d(*path[1:].T, bins=4, range=((0, 640), (0, 80)))[0]
-    assert sides.min() > 250 - 80
-    assert sides.max() < 250 + 80  # 5 standard deviations of Binomial(4000, 1/16)
-    again = metrics.random_path(np.random.default_rng(3), (640, 80), 4000, (320, 40))
-    assert (again == path).all()
-    assert metrics.random_path(np.random.default_rng(3), (640, 80), 2)[0].tolist() != [320, 40]
 
 
 def test_an_interval_of_a_mean_is_the_normal_one_for_many_stimuli():
@@ -262,26 +238,11 @@ def test_multimatch_against_every_route(chance, one, other, timed):
     assert any(found == pytest.approx(values, abs=1e-9) for values in possible)
 
 
-def test_multimatch_of_a_moved_path():
-    pytest.importorskip("multimatch_gaze")
-    path = [(100, 100), (300, 150), (280, 400), (280, 400), (900, 90)]
-    moved = [(x + 30, y + 40) for x, y in path]
-    found = metrics.multimatch(path, moved, FRAME)
-    assert found == pytest.approx({"shape": 1, "direction": 1, "length": 1, "position": 1 - 50 / math.hypot(*FRAME)})
-    assert metrics.multimatch(path, path, FRAME) == pytest.approx(dict.fromkeys(metrics.MULTIMATCH[:4], 1))
-
-
 def test_multimatch_needs_three_fixations():
     pytest.importorskip("multimatch_gaze")
     path = [(1, 2), (3, 9), (5, 6)]
     assert metrics.multimatch(path, path[:2], FRAME) is None
     assert metrics.multimatch(path[:1], path, FRAME) is None
-
-
-def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "multimatch_gaze", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'turinglike\[compare\]'"):
-        metrics.multimatch([], [], FRAME)
 
 
 def test_edges_are_one_pixel_wide():

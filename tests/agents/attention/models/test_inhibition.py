@@ -153,28 +153,6 @@ def test_a_map_that_is_not_finite_fails_alone(bad, dtype):
     assert all(isinstance(item, AnswerError) for item in scanpaths(maps, [Plan((16, 12), 4, 5)] * 3))
 
 
-def test_a_range_beyond_floats_is_not_finite_either():
-    [path] = scanpaths(torch.tensor([[[-1.7e308, 1.7e308]]], dtype=torch.float64), [Plan((2, 1), 1, 5)])
-    assert isinstance(path, AnswerError)
-
-
-def test_no_maps_no_paths_and_wrong_shapes_are_refused():
-    assert scanpaths(torch.empty((0, 4, 4)), []) == []
-    for maps, plans in ((torch.rand(4, 4), []), (torch.rand(1, 4, 4), []), (torch.rand(1, 0, 4), [Plan((4, 4), 1, 1)])):
-        with pytest.raises(ValueError, match="maps must be"):
-            scanpaths(maps, plans)
-
-
-def test_one_pixel_is_one_fixation():
-    path = path_of(np.array([[0.7]]), window=1)
-    assert (path.fixations, path.stop) == ([(0, 0)], "exhausted")
-
-
-def test_a_window_larger_than_the_frame_leaves_the_centre():
-    path = path_of(np.random.default_rng(0).random((10, 10)), window=1_000_000)
-    assert (path.fixations, path.stop) == ([(5, 5)], "exhausted")
-
-
 def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
     saliency = np.zeros((20, 30))
     saliency[15, 3], saliency[4, 25], saliency[4, 2] = 1.0, 1.0 - 1e-9, 1.0 - 2e-9
@@ -186,14 +164,6 @@ def test_maps_of_any_real_type(dtype):
     saliency = torch.zeros((9, 9), dtype=dtype)
     saliency[2, 7], saliency[6, 1] = 7, 5
     assert path_of(saliency, maximum=3).fixations == [(4, 4), (7, 2), (1, 6)]
-
-
-def test_a_map_is_left_as_it_was():
-    maps = torch.rand((2, 8, 8), dtype=torch.float64)
-    before = maps.clone()
-    scanpaths(maps, [Plan((8, 8), 3, 9)] * 2)
-    scanpaths(maps, [Plan((8, 8), 3, 9)] * 2, "gaussian")
-    assert torch.equal(maps, before)
 
 
 def test_a_coarse_map_is_chosen_from_at_its_cells_centres():

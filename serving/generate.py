@@ -13,6 +13,7 @@ from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
 from agents.selection import checked_agents
+from serving.assignments import GenerateOptions
 from serving.bench import remembered
 from serving.conversations import policies
 from serving.generation import Generation
@@ -21,7 +22,6 @@ from serving.runs.eligibility import named
 from serving.runs.run import digest, open_run
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
-from serving.work_plan import GenerateOptions
 
 __all__ = ["GenerateOptions", "generate"]
 
@@ -125,17 +125,17 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
 def summarize(generation: Generation, say: Callable[[str], None]) -> None:
     """What was done, in a few lines."""
     counts = generation.counts()
-    for unit in generation.units:
-        found = counts[unit.name]
+    for assignment in generation.assignments:
+        found = counts[assignment.name]
         parts = [f"{found['ok']} ok"] + [f"{found[key]} {key}" for key in ("rejected", "failed") if found[key]]
-        left = unit.total - found.total()
+        left = assignment.total - found.total()
         if left:
             parts.append(f"{left} unanswered")
-        say(f"{unit.name}: {', '.join(parts)}")
-        if unit.error is not None:
-            say(f"{unit.name} stopped: {unit.error}")
+        say(f"{assignment.name}: {', '.join(parts)}")
+        if assignment.error is not None:
+            say(f"{assignment.name} stopped: {assignment.error}")
     for kind, count in generation.kinds.items():
-        if not any(unit.answers(kind) for unit in generation.units):
+        if not any(assignment.answers(kind) for assignment in generation.assignments):
             stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
             say(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:

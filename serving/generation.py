@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, get_args
 
 import orjson
@@ -17,6 +16,7 @@ from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError, Problem
 from agents.tasks import ConversationType
+from serving.assignments import Assignment, GenerateOptions
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
@@ -34,7 +34,6 @@ from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
-from serving.work_plan import GenerateOptions, Unit
 
 CONVERSATIONS = 1024  # of one pair that advance together
 
@@ -46,13 +45,13 @@ class Generation:
     options: GenerateOptions
     run: Run
     agents: Mapping[str, Agent[Any]]
-    units: list[Unit] = field(init=False, default_factory=list)
+    assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
     store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
-    fleet: ReplicaPool = field(init=False)
+    pool: ReplicaPool = field(init=False)
     progress: Progress = field(init=False)
 
     def plan(self) -> int:
@@ -69,12 +68,13 @@ class Generation:
             header = RecordHeader(
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
-            path = run.records(name)
-            repair_tail(path)
-            done = ResumeState.read(path, self.positions, options.samples, header.digest)
-            unit = Unit(name, members, about, header, done)
-            unit.total = sum(number for kind, number in counts.items() if unit.answers(kind)) * options.samples
-            if not unit.total:
+            repair_tail(records := run.records(name))
+            resume = ResumeState.read(records, self.positions, options.samples, header.digest)
+            assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
+            assignment.total = (
+                sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
+            )
+            if not assignment.total:
                 there = named(counts) or "nothing"
                 hint = "; a conversation needs a pair: a~b" if set(counts) == {("conversation", None)} else ""
                 wants = ", ".join(sorted(about["task"])) or "conversation"
@@ -84,30 +84,25 @@ class Generation:
                     Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
                 )
             if options.retry_failed:
-                unit.again = int((done.state[: options.limit] == FAILED).sum())
-            self.units.append(unit)
+                assignment.retried = int((resume.state[: options.limit] == FAILED).sum())
+            self.assignments.append(assignment)
         if problems:
             raise InputError("these agents have nothing to answer", problems)
-        return sum(self._left(unit) for unit in self.units)
+        return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
-    def _left(self, unit: Unit) -> int:
-        """How many answers are still to be made."""
-        state = unit.done.state[: self.options.limit]
-        return unit.total - int((state != NONE).sum()) + unit.again
-
-    async def execute(self, listen: Callable[[], None]) -> None:
+    async def execute(self, take_signals: Callable[[], None]) -> None:
         """Start everything, answer everything, end everything; raises StorageError and ClusterError.
 
-        ``listen`` takes the signals back that Ray has taken when it started.
+        ``take_signals`` takes the signals back that Ray has taken when it started.
         """
-        for unit in self.units:
-            self.store.open(self.run.records(unit.name))
-            if unit.is_pair:
-                self.store.open(self.run.journal(unit.name))
+        for assignment in self.assignments:
+            self.store.open(assignment.records)
+            if assignment.is_pair:
+                self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
         self.cluster = Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
-        self.progress = Progress(self.counts, {unit.name: unit.total for unit in self.units})
+        self.progress = Progress(self.counts, {assignment.name: assignment.total for assignment in self.assignments})
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
@@ -115,11 +110,11 @@ class Generation:
                 start = asyncio.create_task(self.cluster.start())
                 while not start.done():  # Ray takes the signals at some moment of its start
                     await asyncio.wait({start}, timeout=0.05)
-                    listen()
+                    take_signals()
                 start.result()
                 worker_process.freeze()
-                self.fleet = self._make_fleet()
-                self.fleet.admit([unit.members for unit in self.units], self._batches)
+                self.pool = self._make_pool()
+                self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
                 work = asyncio.create_task(self._work())
                 watch = asyncio.create_task(self.cluster.watch())
                 try:
@@ -131,7 +126,7 @@ class Generation:
                     work.cancel()
                     watch.cancel()
                     await asyncio.gather(work, watch, return_exceptions=True)
-                    await self.fleet.close()
+                    await self.pool.close()
                     await self.store.finish(writer)
                     shown.cancel()
         finally:
@@ -140,7 +135,7 @@ class Generation:
                 await self.store.finish(writer)
             await self.cluster.stop()
 
-    def _make_fleet(self) -> ReplicaPool:
+    def _make_pool(self) -> ReplicaPool:
         options = self.options
         return ReplicaPool(
             self.cluster,
@@ -162,14 +157,18 @@ class Generation:
         agent = self.agents[name]
         size = self.options.batch_size or agent.batch_size
         return sum(
-            left if unit.is_pair or agent.continuous() else -(-left // size)
-            for unit in self.units
-            if name in unit.members
-            for left in [self._left(unit)]
+            left if assignment.is_pair or agent.continuous() else -(-left // size)
+            for assignment in self.assignments
+            if name in assignment.members
+            for left in [assignment.left(self.options.limit)]
         )
 
     async def _work(self) -> None:
-        tasks = [asyncio.create_task(self._answer_unit(unit)) for unit in self.units if self._left(unit)]
+        tasks = [
+            asyncio.create_task(self._fulfil(assignment))
+            for assignment in self.assignments
+            if assignment.left(self.options.limit)
+        ]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -177,119 +176,118 @@ class Generation:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answer_unit(self, unit: Unit) -> None:
-        async with self.fleet.admission.admit(unit.members):
+    async def _fulfil(self, assignment: Assignment) -> None:
+        async with self.pool.admission.admit(assignment.members):
             try:
-                self.progress.say(f"loading {' and '.join(dict.fromkeys(unit.members))}")
-                await asyncio.gather(*(self.fleet.load(member) for member in dict.fromkeys(unit.members)))
-                self._note_provenance(unit)
+                self.progress.say(f"loading {' and '.join(dict.fromkeys(assignment.members))}")
+                await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
+                self._note_provenance(assignment)
                 self.progress.say("")
-                if unit.is_pair:
-                    await self._converse(unit)
+                if assignment.is_pair:
+                    await self._converse(assignment)
                 else:
-                    await self._answer(unit)
+                    await self._answer(assignment)
             except AgentStoppedError as error:
-                unit.error = error
+                assignment.error = error
                 self.progress.say(str(error))
-        for member in dict.fromkeys(unit.members):
-            if not self.fleet.admission.in_use(member):
-                await self.fleet.unload(member)
+        for member in dict.fromkeys(assignment.members):
+            if not self.pool.admission.in_use(member):
+                await self.pool.unload(member)
 
     def _first_image(self) -> str | None:
         return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)
 
-    def _note_provenance(self, unit: Unit) -> None:
-        about = self.run.meta["agents"][unit.name]
-        members = about.get("members", {unit.name: about})
-        for name in dict.fromkeys(unit.members):
+    def _note_provenance(self, assignment: Assignment) -> None:
+        about = self.run.meta["agents"][assignment.name]
+        members = about.get("members", {assignment.name: about})
+        for name in dict.fromkeys(assignment.members):
             loaded = dict(self.scheduler.dispatchers[name].provenance or {})
             members[name]["versions"] = loaded.pop("versions", {})
             members[name]["provenance"] = loaded
         self.run.save()
 
-    def _todo(self, unit: Unit) -> Iterator[tuple[int, str, bytes, int]]:
-        """(place, id, row, sample) of everything that the unit has still to answer."""
-        state, retry = unit.done.state, self.options.retry_failed
-        eligible = self.run.index.of_kinds(unit.answers)
-        for place, row in enumerate(islice(self.run.rows(), self.options.limit)):
-            if not eligible[place]:
+    def _todo(self, assignment: Assignment) -> Iterator[tuple[int, str, bytes, int]]:
+        """(position, id, row, sample) of everything that the assignment has still to answer."""
+        state, retry = assignment.resume.state, self.options.retry_failed
+        eligible = self.run.index.of_kinds(assignment.answers)
+        for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
+            if not eligible[position]:
                 continue
-            values = state[place].tolist()
+            values = state[position].tolist()
             if NONE not in values and not (retry and FAILED in values):
                 continue
             open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
             stimulus = orjson.loads(row)["id"]
             for sample in open_samples:
-                yield place, stimulus, row, sample
+                yield position, stimulus, row, sample
 
-    async def _answer(self, unit: Unit) -> None:
-        seed = self.run.meta["seed"]
-        path, tasks = self.run.records(unit.name), unit.about["task"]
+    async def _answer(self, assignment: Assignment) -> None:
+        seed, tasks = self.run.meta["seed"], assignment.about["task"]
         only = tasks[0] if len(tasks) == 1 else None
+        await self._write_invalid(assignment)
 
-        await self._write_invalid(unit)
+        def requests() -> Iterator[AgentRequest]:
+            for position, stimulus, row, sample in self._todo(assignment):
+                if position not in self.run.invalid:
+                    yield AgentRequest(
+                        assignment.name, row, stimulus, sample, seed, assignment.name, order=position + 1
+                    )
 
-        def items() -> Iterator[AgentRequest]:
-            for place, stimulus, row, sample in self._todo(unit):
-                if place not in self.run.invalid:
-                    yield AgentRequest(unit.name, row, stimulus, sample, seed, unit.name, order=place + 1)
-
-        stream = self.scheduler.stream(items())
+        stream = self.scheduler.stream(requests())
         async with contextlib.aclosing(stream):
-            async for item in stream:
-                self._write(unit, path, item, only or task_of(item.row))
+            async for request in stream:
+                self._write(assignment, request, only or task_of(request.row))
                 await self.store.room()
 
-    async def _write_invalid(self, unit: Unit) -> None:
+    async def _write_invalid(self, assignment: Assignment) -> None:
         """Failed records for the rows with which the check found fault; no agent sees them."""
         if not self.run.invalid:
             return
-        seed, path = self.run.meta["seed"], self.run.records(unit.name)
-        for number, (place, stimulus, row, sample) in enumerate(self._todo(unit)):
-            reason = self.run.invalid.get(place)
+        seed = self.run.meta["seed"]
+        for number, (position, stimulus, row, sample) in enumerate(self._todo(assignment)):
+            reason = self.run.invalid.get(position)
             if reason is not None:
-                item = AgentRequest(unit.name, row, stimulus, sample, seed, unit.name)
-                item.status, item.error = "failed", reason
-                item.draw_seed()
-                self._write(unit, path, item, task_of(row))
+                request = AgentRequest(assignment.name, row, stimulus, sample, seed, assignment.name)
+                request.fail(*reason)
+                request.draw_seed()
+                self._write(assignment, request, task_of(row))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, unit: Unit, path: Path, item: AgentRequest, task: str) -> None:
-        self.store.put(path, unit.header.line(item, task), item.status)
+    def _write(self, assignment: Assignment, request: AgentRequest, task: str) -> None:
+        self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
-    async def _converse(self, unit: Unit) -> None:
-        seed, path, journal = self.run.meta["seed"], self.run.records(unit.name), self.run.journal(unit.name)
-        first, second = unit.members
-        told = (self.agents[first].instructions, self.agents[second].instructions)
-        chosen = policies.pair_settings(unit.name, self.options.settings.get(unit.name))
-        members = [self.agents[member] for member in unit.members]
+    async def _converse(self, assignment: Assignment) -> None:
+        seed, journal = self.run.meta["seed"], assignment.journal
+        first, second = assignment.members
+        members = (self.agents[first], self.agents[second])
+        instructions = (members[0].instructions, members[1].instructions)
+        chosen = policies.pair_settings(assignment.name, self.options.settings.get(assignment.name))
         policy = {kind: chosen.policy_for(kind, members) for kind in get_args(ConversationType)}
-        state = unit.done.state
+        state = assignment.resume.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
             [position] = self.positions.find([id_key(stimulus)])
             return position >= 0 and sample < state.shape[1] and state[position, sample] in (NONE, FAILED)
 
-        said = read_journal(journal, unfinished)
-        await self._write_invalid(unit)
+        journalled = read_journal(journal, unfinished)
+        await self._write_invalid(assignment)
 
         async def hold(conversation: Conversation) -> None:
-            item = await conversation.run(self.scheduler)
-            self._write(unit, path, item, "conversation")
+            self._write(assignment, await conversation.run(self.scheduler), "conversation")
 
         running: set[asyncio.Task[None]] = set()
         try:
-            for place, stimulus, row, sample in self._todo(unit):
-                if place in self.run.invalid:
+            for position, stimulus, row, sample in self._todo(assignment):
+                if position in self.run.invalid:
                     continue
-                talk = Conversation(
-                    unit.name, (first, second), row, sample, seed, place + 1,
-                    policy[orjson.loads(row).get("type", "MM")], chosen.thresholds, chosen.attempts, told,
-                    said.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
+                conversation = Conversation(
+                    assignment.name, (first, second), row, sample, seed, position + 1,
+                    policy[orjson.loads(row).get("type", "MM")], chosen.thresholds, chosen.attempts, instructions,
+                    journalled.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
                 )  # fmt: skip
-                running.add(asyncio.create_task(hold(talk)))
+                running.add(asyncio.create_task(hold(conversation)))
                 if len(running) >= CONVERSATIONS:
                     running = await _some(running)
                 await self.store.room()
@@ -301,34 +299,37 @@ class Generation:
             await asyncio.gather(*running, return_exceptions=True)
 
     def counts(self) -> dict[str, Counter[str]]:
-        """Per unit, what is on disk: from before and since."""
+        """Per assignment, what is on disk: from before and since."""
         found = {}
-        for unit in self.units:
-            counts = unit.done.counts(self.options.limit)
+        for assignment in self.assignments:
+            counts = assignment.resume.counts(self.options.limit)
             # What is tried again is not counted as failed while it is open.
-            counts["failed"] -= unit.again
-            found[unit.name] = counts + self.store.done.get(self.run.records(unit.name), Counter())
+            counts["failed"] -= assignment.retried
+            found[assignment.name] = counts + self.store.done.get(assignment.records, Counter())
         return found
 
     def tidy(self) -> None:
         """After the last write: one line per key, and no journal of finished conversations."""
         counts = self.counts()
-        for unit in self.units:
-            finished = counts[unit.name].total() >= unit.total
-            if finished and (unit.done.duplicates or unit.again):
-                compact(self.run.records(unit.name), self.positions, unit.done.state.shape[1])
-            whole = self.options.limit is None and self.options.samples >= self.run.meta["agents"][unit.name]["samples"]
-            if unit.is_pair and finished and whole:
-                self.run.journal(unit.name).unlink(missing_ok=True)
+        for assignment in self.assignments:
+            finished = counts[assignment.name].total() >= assignment.total
+            if finished and (assignment.resume.duplicates or assignment.retried):
+                compact(assignment.records, self.positions, assignment.resume.state.shape[1])
+            whole = (
+                self.options.limit is None
+                and self.options.samples >= self.run.meta["agents"][assignment.name]["samples"]
+            )
+            if assignment.is_pair and finished and whole:
+                assignment.journal.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.folder / "turns").rmdir()
 
     def exit_code(self) -> int:
         """0: all answered; 1: with failures; 3: an agent stopped."""
-        if any(unit.error for unit in self.units):
+        if any(assignment.error for assignment in self.assignments):
             return 3
         counts = self.counts()
-        failed = self.run.skipped or any(counts[unit.name]["failed"] for unit in self.units)
+        failed = self.run.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
         return 1 if failed else 0
 
 

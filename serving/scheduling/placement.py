@@ -1,7 +1,7 @@
 """Which agents fit where: admission by declared memory.
 
-Agents that one unit of work needs together (an agent; the two of a pair; everything given to ``serve``) are admitted
-together. A unit that cannot fit even on the empty cluster is refused before anything loads, with the sizes; one that
+A group of agents that are needed together (one agent; the two of a pair; everything given to ``serve``) is admitted
+together. A group that cannot fit even on the empty cluster is refused before anything loads, with the sizes; one that
 has to wait for another to end waits.
 """
 
@@ -128,24 +128,24 @@ def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
 
 @dataclass(slots=True)
 class Admission:
-    """Admits units of work as they fit. An agent that two units share is counted, and loaded, once."""
+    """Admits groups of agents as they fit. An agent that two groups share is counted, and loaded, once."""
 
     nodes: Sequence[Node]
     needs: Mapping[str, Need]
     _users: Counter[str] = field(init=False, default_factory=Counter)
     _changed: asyncio.Condition = field(init=False, default_factory=asyncio.Condition)
 
-    def check(self, units: Iterable[Sequence[str]]) -> None:
-        """Raises InputError for units that can never fit."""
-        for unit in units:
-            needs = [self.needs[agent] for agent in dict.fromkeys(unit)]
+    def check(self, groups: Iterable[Sequence[str]]) -> None:
+        """Raises InputError for groups that can never fit."""
+        for group in groups:
+            needs = [self.needs[agent] for agent in dict.fromkeys(group)]
             if not fits(needs, self.nodes):
                 raise InputError(refusal(needs, self.nodes))
 
     @asynccontextmanager
-    async def admit(self, unit: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until the unit fits beside what is admitted already; hold its place for the block."""
-        agents = tuple(dict.fromkeys(unit))
+    async def admit(self, group: Sequence[str]) -> AsyncIterator[None]:
+        """Wait until the group fits beside what is admitted already; hold its place for the block."""
+        agents = tuple(dict.fromkeys(group))
         async with self._changed:
             await self._changed.wait_for(lambda: self._has_room(agents))
             self._users.update(agents)
@@ -158,7 +158,7 @@ class Admission:
                 self._changed.notify_all()
 
     def in_use(self, agent: str) -> bool:
-        """Whether an admitted unit still needs the agent."""
+        """Whether an admitted group still needs the agent."""
         return self._users[agent] > 0
 
     def _has_room(self, agents: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ from serving.scheduling.worker import WorkerSpec
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents into lanes of ``scheduler`` on the workers of ``cluster``, which has started.
+    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of ``cluster``, which has started.
 
     ``root`` is the folder that image paths are relative to, ``probe`` a file by which a worker on another machine is
     seen to share it. ``replicas`` None: as :func:`serving.scheduling.placement.replicas_for` says.
@@ -43,10 +43,10 @@ class ReplicaPool:
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
 
-    def admit(self, units: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
-        """Find out what each agent needs. ``units`` are the agents that have to be loaded together; ``batches`` says
+    def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
+        """Find out what each agent needs. ``groups`` are the agents that have to be loaded together; ``batches`` says
         how many batches an agent has to answer. Raises UnavailableError without the device that was asked for, and
-        InputError for units that can never fit."""
+        InputError for groups that can never fit."""
         nodes = self.cluster.nodes
         has_gpu = any(node.gpu_count for node in nodes)
         if self.device == "cuda" and not has_gpu:
@@ -63,7 +63,7 @@ class ReplicaPool:
                     replicas = 1  # it has its own limit of calls at once; a server's is for all of them
             needs[name] = replace(need, replicas=replicas)
         self.admission = Admission(nodes, needs)
-        self.admission.check(units)
+        self.admission.check(groups)
 
     async def load(self, name: str) -> None:
         """Load an agent, once. Raises AgentStoppedError."""
@@ -105,16 +105,16 @@ class ReplicaPool:
             memory_fraction=min(share, 1.0) or None,
         )
 
-        def worker() -> RemoteWorker:
+        def make_worker() -> RemoteWorker:
             return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, self.probe)
 
-        lane = Dispatcher(
+        dispatcher = Dispatcher(
             agent,
-            worker,
+            make_worker,
             batch_size=self.batch_size,
             timeout=self.timeout,
             load_timeout=self.load_timeout,
             breaker=self.breaker,
         )
-        self.scheduler.add(lane)
-        await lane.start(need.replicas)
+        self.scheduler.add(dispatcher)
+        await dispatcher.start(need.replicas)

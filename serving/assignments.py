@@ -1,4 +1,4 @@
-"""What ``generate`` was asked for, and the units of work that follow from it."""
+"""What ``generate`` was asked for, and what follows from it for each agent or pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.catalogue import Entry
 from agents.errors import AgentStoppedError
 from serving.runs.eligibility import Kind, is_asked
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import ResumeState
+from serving.runs.resume_state import NONE, ResumeState
 from serving.scheduling.placement import Device
 
 
@@ -40,18 +40,22 @@ class GenerateOptions:
 
 
 @dataclass(slots=True)
-class Unit:
-    """One name of ``--agents``: an agent, or a pair that converses."""
+class Assignment:
+    """What one name of ``--agents``, an agent or a pair that converses, has to answer in a run.
+
+    ``resume`` says what it has answered before, ``total`` is how many answers there are to be in all.
+    """
 
     name: str
     members: tuple[str, ...]
     about: Mapping[str, Any]  # what run.json keeps of it, without the task that is not its own
     header: RecordHeader
-    done: ResumeState
+    resume: ResumeState
+    records: Path
+    journal: Path
     total: int = 0
     error: AgentStoppedError | None = None
-
-    again: int = 0  # failed before, and tried again now
+    retried: int = 0  # failed before, and tried again now
 
     @property
     def is_pair(self) -> bool:
@@ -59,3 +63,7 @@ class Unit:
 
     def answers(self, kind: Kind) -> bool:
         return is_asked(self.about, kind)
+
+    def left(self, limit: int | None) -> int:
+        """How many answers are still to be made to the first ``limit`` stimuli."""
+        return self.total - int((self.resume.state[:limit] != NONE).sum()) + self.retried

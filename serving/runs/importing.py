@@ -23,6 +23,7 @@ import sys
 from collections import Counter
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
 # pictures: at 4 of 5 they agree on 30 in a row once in 800 times (0.8^30), on ten in a row every tenth time.
 ENOUGH = 30
+
+
+@dataclass(slots=True)
+class _Imported:
+    """All sources that a folder holds answers of, and all records by kind."""
+
+    sources: list[dict[str, Any]]
+    rows: dict[str, list[dict[str, Any]]]
 
 
 def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None = None, name: str | None = None) -> int:
@@ -73,9 +82,9 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
     with lock(out):
         folder = _open_run(out, sources)
         before = _load_about(out / "import.json")
-        rows = {kind: _merged(folder, kind, before, sources) for kind in FILES}
-        copies = _copies(rows["published"])
-        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": _listed(before, sources), "copies": copies}
+        imported = _merged(folder, before, sources)
+        rows, copies = imported.rows, _copies(imported.rows["published"])
+        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": imported.sources, "copies": copies}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -137,61 +146,42 @@ def _load_about(path: Path) -> list[dict[str, Any]]:
     return list(about["sources"])
 
 
-def _same(entry: dict[str, Any], source: Source) -> bool:
-    """Whether an earlier import was of this file: of its place, or of its content."""
-    return entry["path"] == str(source.path) or _identity(entry) == _identity(source.about())
-
-
 def _identity(entry: dict[str, Any]) -> tuple[Any, ...]:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _listed(before: list[dict[str, Any]], sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """The list of sources with the new ones in it, each in the place of its former self."""
+def _merged(folder: RunFolder, before: list[dict[str, Any]], sources: Sequence[Source]) -> _Imported:
+    """What has been imported when ``sources`` have taken the place of what came from them before, of the same file or
+    of the same content; samples are counted anew."""
     listed = list(before)
+    fresh: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for source in sources:
-        places = [place for place, entry in enumerate(listed) if _same(entry, source)]
         entry = source.about()
-        if places:
-            if _identity(listed[places[0]]) == _identity(entry):
-                entry["path"] = listed[places[0]]["path"]
-            listed[places[0]] = entry
-            listed = [item for place, item in enumerate(listed) if place not in places[1:]]
-        else:
-            listed.append(entry)
-    return listed
-
-
-def _merged(
-    folder: RunFolder, kind: str, before: list[dict[str, Any]], sources: Sequence[Source]
-) -> list[dict[str, Any]]:
-    """All records of one kind: those of ``sources`` in the place of what came from them before; samples are counted
-    anew."""
-    known = {_identity(entry) for entry in [*before, *(source.about() for source in sources)]}
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    if FILES[kind] in folder.imports():
-        for row in folder.records(FILES[kind]):
-            groups.setdefault(_origin(row, known), []).append(row)
-    for source in sources:
-        fresh = [row for row in source.records(folder.meta["run"]) if row["kind"] == kind]
-        for row in fresh:
+        former = [one for one in listed if one["path"] == entry["path"] or _identity(one) == _identity(entry)]
+        if former and _identity(former[0]) == _identity(entry):
+            entry["path"] = former[0]["path"]
+        place = listed.index(former[0]) if former else len(listed)
+        listed = [one for one in listed if one not in former]
+        listed.insert(place, entry)
+        fresh[_identity(entry)] = list(source.records(folder.meta["run"]))
+        for row in fresh[_identity(entry)]:
             validate(row, str(source.path))
-        key = _identity(source.about())
-        former = {_identity(entry) for entry in before if _same(entry, source)} | {key}
-        place = next((group for group in groups if group in former), None)
-        groups = {
-            key if group == place else group: fresh if group == place else rows
-            for group, rows in groups.items()
-            if group == place or group not in former
-        }
-        groups.setdefault(key, fresh)
-    rows = [row for group in groups.values() for row in group]
-    seen: Counter[tuple[str, str, str]] = Counter()
-    for row in rows:
-        answers_of = (row["task"], row["agent"], row["stimulus"])
-        row["sample"] = seen[answers_of]
-        seen[answers_of] += 1
-    return rows
+    known = {_identity(entry) for entry in before}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for kind, name in FILES.items():
+        kept: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in folder.records(name) if name in folder.imports() else ():
+            kept.setdefault(_origin(row, known), []).append(row)
+        rows[kind] = []
+        for entry in listed:
+            key = _identity(entry)
+            rows[kind] += [row for row in fresh[key] if row["kind"] == kind] if key in fresh else kept.get(key, [])
+        seen: Counter[tuple[str, str, str]] = Counter()
+        for row in rows[kind]:
+            answers_of = (row["task"], row["agent"], row["stimulus"])
+            row["sample"] = seen[answers_of]
+            seen[answers_of] += 1
+    return _Imported(listed, rows)
 
 
 def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any, ...]:

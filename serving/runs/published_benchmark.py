@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, WordAnswer, plain
 from agents.errors import InputError, Problem
 from agents.stimuli import TASKS, Task
 from serving.runs.display_text import count
+from serving.runs.row_problems import printable, strict_json
 from serving.runs.schemas import RECORD
 
 SHORT: dict[str, Task] = {
@@ -29,12 +31,31 @@ FRAME = [1280, 1024]
 COLORS = {"red", "pink", "orange", "yellow", "purple", "green", "blue", "brown", "gray", "black", "white"}
 UNKNOWN = "unknown"
 LARGEST = 1 << 30  # bytes of one file: it is held in memory whole
-_ROW = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
+_FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth", "imageID", "cueWord"}
 _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-Report = Callable[[str | None, str], None]  # (field, message) of a problem
 Form = Literal["ground truth", "submission"]
+A = TypeVar("A")
+_Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]
+
+
+class _Row(BaseModel, Generic[A]):
+    """One answer in a ground truth."""
+
+    response: A
+    groundtruth: Literal["human", "machine"]
+    human_groundtruth: StrictStr | StrictInt = ""
+    machine_groundtruth: StrictStr | StrictInt = ""
+
+
+_Scanpath = list[Annotated[list[_Coordinate], Field(min_length=2, max_length=2)]]
+_CONTENT: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # what a file holds, by its form and whether of scanpaths
+    ("ground truth", False): TypeAdapter(dict[str, list[_Row[StrictStr]]]),
+    ("ground truth", True): TypeAdapter(dict[str, list[_Row[_Scanpath]]]),
+    ("submission", False): TypeAdapter(dict[str, StrictStr]),
+    ("submission", True): TypeAdapter(dict[str, _Scanpath]),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +134,54 @@ def read_source(path: Path, task: str | None = None, name: str | None = None) ->
     """
     data = _read(path)
     which = _task(path, task)
-    content = _parse(data)
-    wrong: list[Problem] = []
-
-    def problem(where: str | None, message: str) -> None:
-        wrong.append(Problem(str(path), None, where, message))
-
-    source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), which, _form(content, which), name, [])
-    if source.form == "submission" and name is None:
+    try:
+        content = _without_surrogates(strict_json(data))
+    except ValueError as error:
+        raise InputError(f"is not JSON in UTF-8: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError("must be a JSON object of stimuli")
+    form = _form(content, which)
+    if form == "submission" and name is None:
         raise InputError("is a submission and does not say whose answers it holds; give the machine with --name")
-    if source.form == "ground truth":
-        source.name = None
-    for stimulus, value in content.items():
-        if not stimulus.strip():
-            problem(None, "a stimulus has an empty id")
-        elif source.form == "submission":
-            answers = [(stimulus, Answered(stimulus, "published", f"published:{name}", value))]
-            _take(source, answers, problem)
-        elif not isinstance(value, list):
-            problem(stimulus, "must be a list of answers, as with the other stimuli")
-        else:
-            _take(source, _ground_truth(stimulus, value, source.noticed, problem), problem)
-    if not wrong and not source.answers:
-        problem(None, "holds no answers")
+    wrong = _problems(path, content, which, form)
     if wrong:
         raise InputError(f"has {count(len(wrong), 'problem')}", wrong)
+    sha256 = hashlib.sha256(data).hexdigest()
+    source = Source(path.resolve(), sha256, which, form, name if form == "submission" else None, [])
+    for stimulus, value in content.items():
+        if form == "submission":
+            source.answers.append(Answered(stimulus, "published", f"published:{name}", value))
+        else:
+            source.answers += [_answered(stimulus, row, source.noticed) for row in value]
+    if not source.answers:
+        raise InputError("holds no answers")
+    for answer in source.answers:
+        _notice(which, answer.response, source.noticed)
     return source
+
+
+def _problems(path: Path, content: dict[str, Any], task: Task, form: Form) -> list[Problem]:
+    """One problem for every field that is not what it should be."""
+    found = {} if all(stimulus.strip() for stimulus in content) else {"": "a stimulus has an empty id"}
+    try:
+        _CONTENT[form, task == "attention_prediction"].validate_python(content)
+    except ValidationError as error:
+        for item in error.errors(include_url=False, include_input=False):
+            stimulus, *rest = item["loc"][: 3 if form == "ground truth" else 1]
+            field = str(stimulus) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+            found.setdefault(printable(field), item["msg"])
+    return [Problem(str(path), None, field or None, message) for field, message in found.items()]
+
+
+def _answered(stimulus: str, row: dict[str, Any], noticed: Counter[str]) -> Answered:
+    """One row of a ground truth, which has been found in order."""
+    said_by = row["groundtruth"]
+    subject = str(row.get(f"{said_by}_groundtruth", ""))
+    noticed[f"{said_by}_answers_without_a_name"] += not subject.strip()
+    for other in row.keys() - _FIELDS:
+        noticed[f"field_{other}_not_imported"] += 1
+    kind: Literal["human", "published"] = "human" if said_by == "human" else "published"
+    return Answered(stimulus, kind, f"{kind}:{subject if subject.strip() else UNKNOWN}", row["response"])
 
 
 def _read(path: Path) -> bytes:
@@ -172,32 +215,15 @@ def _task(path: Path, task: str | None) -> Task:
     raise InputError(f"--task: there is no published format for {task!r}; there are {names}")
 
 
-def _parse(data: bytes) -> dict[str, Any]:
-    """The file's JSON object, keys in order. Lone surrogates are replaced; NaN and repeated keys are refused."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
-            raise ValueError(f"the key {twice[0]!r} stands there twice")
-        return {_clean(key): _clean(value) for key, value in found.items()}
-
-    def constant(text: str) -> Any:
-        raise ValueError(f"{text} is no JSON number")
-
-    try:
-        content = json.loads(data, object_pairs_hook=unique, parse_constant=constant)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON in UTF-8: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError("must be a JSON object of stimuli")
-    return content
-
-
-def _clean(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
+    """``value`` with lone surrogates replaced."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
-    return [_clean(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def _form(content: dict[str, Any], task: Task) -> Form:
@@ -208,59 +234,6 @@ def _form(content: dict[str, Any], task: Task) -> Form:
         if not isinstance(value, list):
             return "submission"
     return "submission" if task == "attention_prediction" else "ground truth"
-
-
-def _ground_truth(stimulus: str, rows: list[Any], noticed: Counter[str], problem: Report) -> list[tuple[str, Answered]]:
-    """The answers of one stimulus, with the place of each in the file."""
-    found = []
-    for place, row in enumerate(rows):
-        where = f"{stimulus}[{place}]"
-        if not isinstance(row, dict):
-            problem(where, "must be an object")
-            continue
-        said_by = row.get("groundtruth")
-        if said_by not in ("human", "machine"):
-            problem(f"{where}.groundtruth", f"must be 'human' or 'machine', is {said_by!r}")
-            continue
-        if "response" not in row:
-            problem(f"{where}.response", "is missing")
-            continue
-        subject = row.get(f"{said_by}_groundtruth", "")
-        if not isinstance(subject, str | int) or isinstance(subject, bool):
-            problem(f"{where}.{said_by}_groundtruth", f"must be text, is {subject!r}")
-            continue
-        named = bool(str(subject).strip())
-        noticed[f"{said_by}_answers_without_a_name"] += not named
-        for other in row.keys() - _ROW:
-            noticed[f"field_{other}_not_imported"] += 1
-        kind: Literal["human", "published"] = "human" if said_by == "human" else "published"
-        found.append(
-            (f"{where}.response", Answered(stimulus, kind, f"{kind}:{subject if named else UNKNOWN}", row["response"]))
-        )
-    return found
-
-
-def _take(source: Source, answers: list[tuple[str, Answered]], problem: Report) -> None:
-    for where, answer in answers:
-        fault = _fault(source.task, answer.response)
-        if fault is not None:
-            problem(where, fault)
-        else:
-            _notice(source.task, answer.response, source.noticed)
-            source.answers.append(answer)
-
-
-def _fault(task: Task, response: Any) -> str | None:
-    """Why a response cannot be an answer to the task, or None."""
-    if task != "attention_prediction":
-        return None if isinstance(response, str) else f"must be text, is {type(response).__name__}"
-    whole = isinstance(response, list) and all(
-        isinstance(point, list)
-        and len(point) == 2
-        and all(type(number) in (int, float) and abs(number) < 2**53 for number in point)
-        for point in response
-    )
-    return None if whole else "must be a list of [x, y]"
 
 
 def _notice(task: Task, response: Any, noticed: Counter[str]) -> None:

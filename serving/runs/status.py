@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -275,88 +275,63 @@ def _said(attempt: dict[str, Any]) -> str:
 def _print(found: dict[str, Any]) -> None:
     """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
-
-    def paragraph(text: str) -> None:
-        console.print(f"\n{text}", soft_wrap=True)
-
     agents: dict[str, Any] = found["agents"]
     stimuli = ", ".join(f"{task} {number:,}" for task, number in found["stimuli"].items()) or "none"
     head = f"run {found['run']} in {_plain(found['path'])}, seed {found['seed']}; stimuli: {stimuli}"
     console.print(head, soft_wrap=True)
-    for title, columns, rows in (
-        ("", "agent kind ok rejected failed unanswered attempts/answer answers/s", _agent_rows(agents)),
-        ("failures", "agent code records example", _failure_rows(agents)),
-        ("rejected attempts", "agent filter attempts answers example", _rejection_rows(agents)),
-        ("answered by every agent of the task", "task stimuli agents", _shared_rows(found)),
-    ):
-        if rows:
-            console.print(f"\n{title}" if title else "")
-            console.print(_table(columns.split(), rows))
-    for task, number in found["answered_by_none"].items():
-        paragraph(f"{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {_them(number)}")
-    for name, imported in found["imports"].items():
-        whose = "participant" if name == "humans" else "machine"
-        paragraph(f"imported {name}: {count(imported['records'], 'answer')} of {count(imported['agents'], whose)}")
-    for name, item in [*agents.items(), *found["imports"].items()]:
-        if item["damaged"]:
-            paragraph(f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {_plain(item['damaged']['first'])}")
-        if item.get("outside"):
-            paragraph(f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run")
-    if not found["complete"]:
-        paragraph(_state(found))
+
+    table = _table("", "agent", "kind", *STATUSES, "unanswered", "attempts/answer", "answers/s")
+    failures = _table("failures", "agent", "code", "records", "example")
+    rejections = _table("rejected attempts", "agent", "filter", "attempts", "answers", "example")
+    for name, agent in agents.items():
+        counts = [f"{agent[key]:,}" for key in (*STATUSES, "unanswered")]
+        rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
+        table.add_row(name, str(agent["kind"]), *counts, *rates)
+        for item in agent["failures"]:
+            example = _plain("{stimulus}: {message}".format(**item["example"]))
+            failures.add_row(name, _plain(item["code"]), f"{item['count']:,}", example)
+        total = sum(agent[state] for state in STATUSES)
+        for item in agent["rejections"]:
+            answers = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
+            example = _plain("{stimulus}: “{text}” ({found})".format(**item["example"]))
+            rejections.add_row(name, _plain(item["filter"]), f"{item['count']:,}", answers, example)
+    shared = _table("answered by every agent of the task", "task", "answered", "stimuli", "agents")
+    for task, item in found["answered_by_all"].items():
+        shared.add_row(task, f"{item['stimuli']:,}", f"{found['stimuli'][task]:,}", ", ".join(item["agents"]))
+    for one in (table, failures, rejections, shared):
+        if one.row_count:
+            console.print()
+            console.print(one)
+    for text in _remarks(found):
+        console.print(f"\n{text}", soft_wrap=True)
 
 
-def _table(columns: list[str], rows: list[list[str]]) -> Table:
+def _table(title: str, *columns: str) -> Table:
     """Numbers flush right, all else flush left."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for at, name in enumerate(columns):
-        numbers = all(row[at] == "-" or row[at][:1].isdigit() for row in rows)
-        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
+    table = Table(
+        title=title or None, box=None, pad_edge=False, title_justify="left", title_style="", header_style="bold"
+    )
+    for name in columns:
+        text = name in ("agent", "kind", "code", "filter", "task", "agents", "example")
+        table.add_column(name, justify="left" if text else "right", overflow="fold")
     return table
 
 
-def _agent_rows(agents: dict[str, Any]) -> list[list[str]]:
-    return [
-        [
-            name,
-            str(agent["kind"]),
-            *(f"{agent[key]:,}" for key in (*STATUSES, "unanswered")),
-            *("-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")),
-        ]
-        for name, agent in agents.items()
-    ]
-
-
-def _failure_rows(agents: dict[str, Any]) -> list[list[str]]:
-    return [
-        [name, _plain(item["code"]), f"{item['count']:,}", _plain("{stimulus}: {message}".format(**item["example"]))]
-        for name, agent in agents.items()
-        for item in agent["failures"]
-    ]
-
-
-def _rejection_rows(agents: dict[str, Any]) -> list[list[str]]:
-    rows = []
-    for name, agent in agents.items():
-        total = sum(agent[state] for state in STATUSES)
-        for item in agent["rejections"]:
-            share = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
-            example = _plain("{stimulus}: “{text}” ({found})".format(**item["example"]))
-            rows.append([name, _plain(item["filter"]), f"{item['count']:,}", share, example])
-    return rows
-
-
-def _shared_rows(found: dict[str, Any]) -> list[list[str]]:
-    return [
-        [task, f"{shared['stimuli']:,} of {found['stimuli'][task]:,}", ", ".join(shared["agents"])]
-        for task, shared in found["answered_by_all"].items()
-    ]
-
-
-def _them(number: int) -> str:
-    return "it" if number == 1 else "them"
+def _remarks(found: dict[str, Any]) -> Iterator[str]:
+    """What is said in sentences: stimuli without an agent, imports, damage, and what a run lacks."""
+    for task, number in found["answered_by_none"].items():
+        them = "it" if number == 1 else "them"
+        yield f"{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
+    for name, item in found["imports"].items():
+        whose = "participant" if name == "humans" else "machine"
+        yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"
+    for name, item in [*found["agents"].items(), *found["imports"].items()]:
+        if item["damaged"]:
+            yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {_plain(item['damaged']['first'])}"
+        if item.get("outside"):
+            yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
+    if not found["complete"]:
+        yield _state(found)
 
 
 def _state(found: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +64,6 @@ def pictures(tmp_path: Path) -> Path:
     for number in range(3):
         (tmp_path / f"{number}.png").write_bytes(corpus.png(2, 1, bytes([0, number, *range(5)])))
     return tmp_path
-
-
-def test_a_good_set_has_no_problems(pictures: Path) -> None:
-    rows = [word("a"), color("b", "0.png"), search("c", "1.png", "2.png"), {"id": "d", "task": "conversation"}]
-    result = check_set(write(pictures, rows))
-    assert (result.count, result.invalid, result.total_problems, result.problems) == (4, 0, 0, [])
-    assert result.tasks == Counter(word_association=1, color_estimation=1, attention_prediction=1, conversation=1)
-    assert result.seconds > 0
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from PIL import Image as PILImage
+from run_folders import agent_entry, record, write_run
 
 from serving.cli import main
 from serving.runs.eligibility import is_asked, kind_of, named
@@ -48,24 +49,23 @@ def mixed(tmp_path):
     return path
 
 
-@pytest.mark.usefixtures("ray_address")
-def test_a_run_asks_an_agent_its_modes_alone(mixed, tmp_path, capsys):
-    out = tmp_path / "run"
-    assert main(["generate", str(mixed), "--agents", "seeker,random", "--out", str(out)]) == 0
-    assert "word_association: 1 stimulus, and none of these agents answers it" in capsys.readouterr().out
-    found = [json.loads(line)["stimulus"] for line in (out / "records" / "seeker.jsonl").read_text().splitlines()]
-    assert sorted(found) == ["search0", "search1", "search2"]
-    about = status(out)
+def test_an_agent_is_counted_by_its_modes_alone(mixed, tmp_path):
+    """Free viewing and search are two kinds of stimuli; a word is nobody's here."""
+    rows = [json.loads(line) for line in mixed.read_text().splitlines()]
+    search = {**agent_entry("attention_prediction"), "modes": ["search"]}
+    agents = {"seeker": search, "random": agent_entry("attention_prediction")}
+    records = {
+        name: [record(row["id"], row["task"], name) for row in rows[:5] if is_asked(about, kind_of(row))]
+        for name, about in agents.items()
+    }
+    about = status(write_run(tmp_path / "run", rows, records, agents))
     assert about["complete"]
     assert (about["agents"]["seeker"]["expected"], about["agents"]["random"]["expected"]) == (3, 5)
     assert about["stimuli"] == {"attention_prediction": 5, "word_association": 1}
     assert about["answered_by_all"]["attention_prediction"]["stimuli"] == 3
-    assert json.loads((out / "run.json").read_text())["agents"]["seeker"]["modes"] == ["search"]
-    (out / "records" / "seeker.jsonl").write_text("")
-    assert status(out)["agents"]["seeker"]["unanswered"] == 3
+    assert status(write_run(tmp_path / "less", rows, {"seeker": []}, agents))["agents"]["seeker"]["unanswered"] == 3
 
 
-@pytest.mark.usefixtures("ray_address")
 def test_an_agent_without_a_stimulus_of_its_mode_is_refused(mixed, tmp_path, capsys):
     free = tmp_path / "free.jsonl"
     free.write_text("".join(mixed.read_text().splitlines(keepends=True)[:2]))

@@ -114,19 +114,6 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     assert meta["agents"] == {}
 
 
-def test_a_copied_machine_is_flagged(
-    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import_files([files["word"]], tmp_path / "out")
-    copies = orjson.loads((tmp_path / "out" / "import.json").read_bytes())["copies"]
-    assert copies == [{"task": "word_association", "agents": ["published:dav", "published:gpt2"], "answers": 30}]
-    assert "all 30 shared answers of published:dav and published:gpt2 are the same" in capsys.readouterr().out
-    changed = json.loads(files["word"].read_text())
-    changed["cue3"][0]["response"] = "other"
-    import_files([_write(tmp_path / "b" / "word.json", changed)], tmp_path / "out2")
-    assert orjson.loads((tmp_path / "out2" / "import.json").read_bytes())["copies"] == []
-
-
 @pytest.mark.parametrize(("rows", "flagged"), [(150, True), (30, True), (29, False)])
 def test_a_copy_is_flagged_from_thirty_answers_on(tmp_path: Path, rows: int, flagged: bool) -> None:
     """The published word answers of davinci are GPT-2's: 150 of 150."""
@@ -269,19 +256,25 @@ def test_what_is_wrong_is_refused_whole(files: dict[str, Path], tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "response", ["[[1, 2]]", [1, 2], [[1, 2, 3]], [[1]], [["1", 2]], [[True, 1]], [[None, 1]], [[2**70, 1]], {"x": 1}]
+    "response",
+    [
+        "[[1, 2]]",
+        [1, 2],
+        [[1, 2, 3]],
+        [[1]],
+        [["1", 2]],
+        [[True, 1]],
+        [[None, 1]],
+        [[2**70, 1]],
+        [[float("inf"), 1]],
+        {"x": 1},
+    ],
 )
 def test_scanpaths_that_are_none(tmp_path: Path, response: Any) -> None:
     path = _write(tmp_path / "fv.json", {"img001": [_human([[1, 2]]), _human(response)]})
     with pytest.raises(InputError) as caught:
         import_files([path], tmp_path / "out")
     assert [problem.field for problem in caught.value.problems] == ["img001[1].response"]
-
-
-def test_infinity_in_disguise(tmp_path: Path) -> None:
-    (tmp_path / "fv.json").write_text('{"a": [{"response": [[1e999, 1]], "groundtruth": "human"}]}')
-    with pytest.raises(InputError):
-        import_files([tmp_path / "fv.json"], tmp_path / "out")
 
 
 def test_every_problem_at_once(tmp_path: Path) -> None:
@@ -292,6 +285,7 @@ def test_every_problem_at_once(tmp_path: Path) -> None:
     assert [problem.field for problem in caught.value.problems] == [
         "a[0].response",
         "a[2].response",
+        "b[0].response",
         "b[0].groundtruth",
         "c[0].response",
         None,
@@ -354,31 +348,6 @@ def test_what_is_said_of_a_file_that_cannot_be_read(tmp_path: Path, capsys: pyte
     assert not out.exists()
 
 
-def test_one_of_each_is_said_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import_files([_write(tmp_path / "word.json", {"a": [_human("x", "05")]})], tmp_path / "out")
-    line = capsys.readouterr().out.splitlines()[0]
-    assert line == ("word.json: word_association, 1 stimulus; people: 1 answer, 1 name; machines: 0 answers, 0 names")
-
-
-def test_a_disk_that_is_full_from_the_start(
-    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*_: Any, **__: Any) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    for target, name in (
-        (serving.runs.atomic_files.tempfile, "mkstemp"),
-        (serving.runs.atomic_files.os, "fsync"),
-        (Path, "mkdir"),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(target, name, full)
-            assert main(["import", str(files["word"]), "--out", str(tmp_path / name / "out")]) == 4
-        said = capsys.readouterr().err.splitlines()
-        assert len(said) == 1
-        assert said[0].endswith("No space left on device")
-
-
 def test_another_folder_is_not_written_to(files: dict[str, Path], tmp_path: Path) -> None:
     other = tmp_path / "photographs"
     other.mkdir()
@@ -403,7 +372,7 @@ def test_damage_in_what_was_there_is_not_overwritten(files: dict[str, Path], tmp
             import_files([files["word"]], out)
 
 
-@pytest.mark.parametrize("moment", range(1, 12))
+@pytest.mark.parametrize("moment", [1, 2, 4, 7])
 def test_a_disk_that_fills_up(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,12 +126,6 @@ def test_damage_in_the_middle_is_named_or_counted(tmp_path: Path, bad: bytes) ->
         assert damage.first == caught.value.problems[0]
 
 
-def test_a_newer_record_is_said_to_be_newer(tmp_path: Path) -> None:
-    folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": [{**record(), "schema": "turinglike.record/2"}]}))
-    with pytest.raises(InputError, match="newer version"):
-        list(folder.records("mmcq"))
-
-
 def test_line_numbers_are_of_the_file_where_lines_are_passed_over(tmp_path: Path) -> None:
     same = record("s1")
     folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": [same, same, same, b"{]\n", same]}))
@@ -163,20 +155,6 @@ def test_a_file_that_is_rewritten_while_it_is_read_stays_the_old_one(tmp_path: P
     other.write_bytes(line(record()))
     other.replace(folder.records_path("mmcq"))
     assert found + list(reading) == _naive(rows)
-
-
-def test_memory_does_not_hold_the_records(tmp_path: Path) -> None:
-    rows = (record(f"s{number % 15000}", raw="x" * 500) for number in range(20000))
-    folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": rows}))
-    size = folder.records_path("mmcq").stat().st_size
-    sum(1 for _ in folder.latest("mmcq"))  # numpy is imported now
-    tracemalloc.start()
-    count = sum(1 for _ in folder.latest("mmcq"))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert count == 15000
-    assert size > 20e6
-    assert peak < 64 * 20000 + 300_000
 
 
 def test_agents_and_imports(tmp_path: Path) -> None:
@@ -301,19 +279,3 @@ def test_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="not a run folder"):
         RunFolder(tmp_path / "file")
-
-
-def test_a_run_without_records_yet(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "run", [], {})
-    (path / "records").rmdir()
-    assert RunFolder(path).agents() == []
-
-
-def test_many_keys_against_a_dict(tmp_path: Path) -> None:
-    draw = random.Random(5)
-    rows = [
-        record(f"s{draw.randrange(300)}", sample=draw.randrange(3), raw=number, agent=f"human:{draw.randrange(2)}")
-        for number in range(4000)
-    ]
-    folder = RunFolder(write_run(tmp_path / "run", [], {"humans": rows}))
-    assert list(folder.latest("humans")) == _naive(rows)

@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 import pytest
-from bad_images import BadImages
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -145,11 +144,6 @@ def test_a_task_is_no_choice_among_the_rows(tmp_path: Path) -> None:
     assert [said(row) for row in read_rows(tmp_path / "set.csv", "conversation")] == [[], [], []]
     read = list(read_rows(tmp_path / "set.csv", "word_association"))
     assert [said(row)[0] for row in read] == [other, "cue: Field required", other]
-
-
-def test_root_says_where_the_images_are(tmp_path: Path) -> None:
-    row = only(jsonl(tmp_path, {"id": "a", "task": "color_estimation", "image": "i.png"}), root=tmp_path / "other")
-    assert row.stimulus.images()[0].path == tmp_path / "other" / "i.png"
 
 
 CASES: list[tuple[Any, list[str]]] = [  # a line, and how each of its problems begins
@@ -496,14 +490,3 @@ def test_csv_and_jsonl_agree_on_any_words(tmp_path: Path, rows: list[dict[str, A
     assert [row.canonical for row in read_rows(tmp_path / "any.csv")] == [
         row.canonical for row in read_rows(jsonl(tmp_path, *rows))
     ]
-
-
-def test_odd_images_make_good_rows(bad_images: BadImages) -> None:
-    rows = list(read_rows(bad_images.folder, "object_detection"))
-    there = {
-        name
-        for name in bad_images.expected
-        if os.path.lexists(os.fsencode(bad_images.folder) + b"/" + name.encode().replace(b"\0", b"?"))
-    }
-    assert {row.id for row in rows} == there - {"folder.png"}
-    assert not any(row.problems for row in rows)

@@ -142,18 +142,18 @@ def chat_request(
 
 
 def chat(
-    asked: str, history: Sequence[Utterance], greeting: str | None = GREETING, system: str | None = None
+    assistant: str, history: Sequence[Utterance], greeting: str | None = GREETING, system: str | None = None
 ) -> tuple[ChatMessage, ...]:
-    """What was said as a chat in which ``asked`` is the assistant.
+    """What was said as a chat in which ``assistant`` is the assistant.
 
     Messages in a row from one side become one, as many templates want speakers to take turns; and as they want the user
     to begin, the other's ``greeting``, if there is one, goes before a first message of the assistant's.
     """
     turns: list[ChatMessage] = []
-    if greeting is not None and (not history or history[0].speaker == asked):
+    if greeting is not None and (not history or history[0].speaker == assistant):
         turns.append(ChatMessage("user", greeting))
     for one in history:
-        turn = ChatMessage("assistant" if one.speaker == asked else "user", one.text)
+        turn = ChatMessage("assistant" if one.speaker == assistant else "user", one.text)
         if turns and turns[-1].role == turn.role:
             turns[-1] = ChatMessage(turn.role, f"{turns[-1].text}\n{turn.text}")
         else:

@@ -208,7 +208,7 @@ class OpenAIEngine:
             raise self._bad_reply(f"a text of {len(raw):,} characters")
         raw = self._cleared(raw)
         # Some servers leave the stop in the text, and none takes more than a few.
-        ends = [place for stop in request.sampling.stops if stop and (place := raw.find(stop)) >= 0]
+        ends = [start for stop in request.sampling.stops if stop and (start := raw.find(stop)) >= 0]
         finish: Finish = "length" if choice.finish_reason == "length" and not ends else "stop"
         return ServerText(
             text=raw[: min(ends, default=len(raw))],

@@ -69,8 +69,10 @@ class VectorReply(_Reply):
 
     def vectors(self, count: int) -> list[list[float]] | None:
         """The vectors by their ``index``; None unless there is one for each of ``count`` texts."""
-        by_index = {place if one.index is None else one.index: one.embedding for place, one in enumerate(self.data)}
-        return [by_index[place] for place in range(count)] if sorted(by_index) == list(range(count)) else None
+        by_index = {
+            position if one.index is None else one.index: one.embedding for position, one in enumerate(self.data)
+        }
+        return [by_index[position] for position in range(count)] if sorted(by_index) == list(range(count)) else None
 
 
 def reason(body: Any) -> str:

@@ -2,9 +2,9 @@
 
 vLLM runs a model in a process of its own (EngineCore), for tensor parallelism in several. They do not notice that their
 owner was killed, and would keep the device's memory for ever. :func:`register` is a plugin of vLLM (entry-point group
-``vllm.general_plugins``), which vLLM calls in each of its processes before it takes any memory: there it asks the
+``vllm.general_plugins``), which vLLM calls in each of its processes before it takes any memory. There it asks the
 kernel to be killed with the process that started it, and leaves its name in a folder of this user's. A name is an empty
-file ``OWNER_SELF``; each of the two is a process id and a start time (in the kernel's ticks), as ids are used again.
+file ``OWNER_SELF``. Each of the two is a process id and a start time (in the kernel's ticks), as ids are used again.
 :func:`end_orphans` ends whatever has a name there and an owner that is gone.
 
 All this is Linux's; elsewhere nothing is done.

@@ -10,8 +10,8 @@
     policies      judge_turn, judge_conversation
 
 A filter is a pure function of texts and a threshold; what it returns says what it found. It knows nothing of who is
-filtered: that is the policy's part, which says for each filter whether a finding means that the turn is sampled again
-(``resample_turn``), that the whole conversation is (``resample_conversation``), or only that it is noted (``flag``).
+filtered. That is the policy's part: it says for each filter whether the turn is sampled again (``resample_turn``), the
+whole conversation is (``resample_conversation``), or the finding is only noted (``flag``).
 
 How a conversation goes through them:
 

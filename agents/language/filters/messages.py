@@ -247,8 +247,8 @@ def _disclosure(sentence: str) -> str | None:
     plain = " ".join(sentence.casefold().replace("’", "'").split())
     for pattern in _DISCLOSURES:
         for match in pattern.finditer(plain):
-            asked = plain[match.end() :].lstrip("\"'”’) ").startswith("?")
-            if not asked and _SUPPOSED.search(plain[max(0, match.start() - 60) : match.start()]) is None:
+            is_question = plain[match.end() :].lstrip("\"'”’) ").startswith("?")
+            if not is_question and _SUPPOSED.search(plain[max(0, match.start() - 60) : match.start()]) is None:
                 return match.group()
     return None
 
@@ -299,7 +299,7 @@ def repeated_block(texts: Sequence[str], length: int) -> dict[int, Finding]:
         if i - end < length:
             before, run = -1, 0
             continue
-        # The block is as long as the places go on together, up to where it would overlap itself.
+        # The block is as long as the messages go on together, up to where it would overlap itself.
         run = min(run + 1, i - end) if before >= 0 and end == before + 1 else length
         before = end
         found[i] = Finding(run, f"{_span(i, run)} as {_span(end, run)}")
@@ -319,5 +319,5 @@ def same_message(messages: Sequence[tuple[str, str]], times: int) -> dict[int, F
 
 
 def _span(end: int, length: int) -> str:
-    """Messages by their numbers from 1: the ``length`` that end at place ``end``."""
+    """Messages by their numbers from 1: the ``length`` that end at index ``end``."""
     return f"message {end + 1}" if length == 1 else f"messages {end + 2 - length} to {end + 1}"

@@ -18,7 +18,7 @@ NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one filter found and what the policy asks for. ``turns`` are the places (from 0, earlier history included)
+    """What one filter found and what the policy asks for. ``turns`` are the indices (from 0, earlier history included)
     of the messages in which it came true; ``found`` is what it says of the one with the most of it, and of the last of
     those."""
 
@@ -73,9 +73,10 @@ def judge_conversation(
     prompts: Mapping[str, str] = NO_PROMPTS,
     total: int | None = None,
 ) -> list[Judgement]:
-    """What the filters find in a whole conversation of (speaker, text), in the order of :data:`FILTERS`: exactly what
-    :func:`judge_turn` finds in its messages one after the other, one judgement for each filter, and that messages are
-    missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total`` the conversation is
+    """What the filters find in a whole conversation of (speaker, text), in the order of :data:`FILTERS`.
+
+    That is exactly what :func:`judge_turn` finds in its messages one after the other, one judgement for each filter,
+    and that messages are missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total`` the conversation is
     taken to be complete.
     """
     judged = _Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)

@@ -1,7 +1,7 @@
 """The words nearest to a vector: one matrix product per batch, and an order that the batch has no part in.
 
 Products are in float64 and distances rounded to 2**-20 of the largest that two such vectors can have, so that what a
-batch of another size changes in the last bits decides nothing; among equal distances the more frequent word is nearer.
+batch of another size changes in the last bits decides nothing. Among equal distances the more frequent word is nearer.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class NearestWords:
         """
         import torch
 
-        asked = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
-        products = asked @ self._vectors.T
+        queries = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
+        products = queries @ self._vectors.T
         if self._metric == "cosine":
             distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
         else:
-            squares = (asked**2).sum(dim=1, keepdim=True)
+            squares = (queries**2).sum(dim=1, keepdim=True)
             distances = (squares + self._squares - 2 * products).clamp(min=0).sqrt()
             largest = squares.sqrt() + self._longest
         steps = (distances / largest.clamp(min=1e-300) * STEPS).round().long()
@@ -55,10 +55,10 @@ class NearestWords:
         return [self._walk(first[row], keys[row], distances[row]) for row in range(len(vectors))]
 
     def _walk(self, first: Tensor, keys: Tensor, distances: Tensor) -> Iterator[tuple[str, float]]:
-        for place in first.tolist():
-            yield self.words[place], float(distances[place])
-        for place in keys.argsort().tolist()[len(first) :]:
-            yield self.words[place], float(distances[place])
+        for index in first.tolist():
+            yield self.words[index], float(distances[index])
+        for index in keys.argsort().tolist()[len(first) :]:
+            yield self.words[index], float(distances[index])
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         if self._metric == "euclidean":

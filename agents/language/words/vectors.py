@@ -95,9 +95,9 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     try:
         if why := refused(path):
             raise UnavailableError(why)
-        for place, word, vector in _vectors(path, is_wanted):
+        for where, word, vector in _vectors(path, is_wanted):
             if not np.isfinite(vector).all():
-                raise ValueError(f"{place}: ({word}) has a number that is not finite")
+                raise ValueError(f"{where}: ({word}) has a number that is not finite")
             if word not in rows:
                 rows[word] = len(rows)
                 vectors.append(vector)

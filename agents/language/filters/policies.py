@@ -76,8 +76,8 @@ def judge_conversation(
     """What the filters find in a whole conversation of (speaker, text), in the order of :data:`FILTERS`.
 
     That is exactly what :func:`judge_turn` finds in its messages one after the other, one judgement for each filter,
-    and that messages are missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total`` the
-    conversation is taken to be complete.
+    and that messages are missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total``
+    the conversation is taken to be complete.
     """
     judged = _Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)
     judgements = []

@@ -71,13 +71,7 @@ class Server:
         if key is None:  # Ray Serve listens where its own options say, which is not known here
             raise InputError("a server on Ray Serve needs a key: set TURINGLIKE_API_KEY where Ray is started")
         options = ServeOptions(
-            entries,
-            settings,
-            seed=chosen.seed,
-            replicas=chosen.replicas,
-            batch_size=chosen.batch_size,
-            queue=chosen.queue,
-            deadline=chosen.deadline,
+            entries, settings, **chosen.model_dump(include={"seed", "replicas", "batch_size", "queue", "deadline"})
         )
         self._service = Service(options, checked_agents(entries, settings))
         self._app = create_app(self._service, Rules(LOOPBACK | hosts, key))

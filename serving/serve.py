@@ -15,6 +15,9 @@ from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
 SHORTEST = 16  # characters of a key
+SAME_NAMES = (
+    "seed", "replicas", "batch_size", "address", "device", "timeout", "load_timeout", "queue", "deadline", "lazy",
+)  # fmt: skip
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -23,7 +26,7 @@ def serve(options: argparse.Namespace) -> int:
         import uvloop
 
         from serving.http.guard import LOOPBACK, Rules
-        from serving.http.server import Address, check_key, log_to_stderr
+        from serving.http.server import bound_sockets, check_key, log_to_stderr
         from serving.http.server import serve as run
         from serving.http.service import ServeOptions
     except ImportError as error:
@@ -36,27 +39,17 @@ def serve(options: argparse.Namespace) -> int:
     agents = checked_agents(entries, settings)
     if options.batch_size == "auto":
         remembered.use(agents, entries, device=options.device, address=options.address, say=_say)
-    chosen = ServeOptions(
-        entries,
-        settings,
-        seed=options.seed,
-        replicas=options.replicas,
-        batch_size=None if options.batch_size == "auto" else options.batch_size,
-        address=options.address,
-        device=options.device,
-        timeout=options.timeout,
-        load_timeout=options.load_timeout,
-        queue=options.queue,
-        deadline=options.deadline,
-        lazy=options.lazy,
-    )
+        options.batch_size = None  # the agents have theirs by now
+    chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
     log_to_stderr()
     rules = Rules(frozenset(hosts), key)
-    address = Address(options.host, options.port)
-    interrupts.run(lambda listen: run(chosen, agents, address, rules, listen, _say), uvloop.new_event_loop)
+    with bound_sockets(options.host, options.port) as sockets:
+        interrupts.run(
+            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, _say), uvloop.new_event_loop
+        )
     return 0
 
 

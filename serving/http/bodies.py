@@ -7,27 +7,58 @@ they fill; a stimulus in a request names no path and no address.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema
-from pydantic.config import JsonDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from agents.stimuli import ADAPTER, Stimulus, parse_row
-from serving.http.errors import ApiError
-from serving.runs.row_problems import field_problems
+from serving.http.errors import ApiError, invalid
 
-IMAGES = ("image", "target_image", "target_mask")
 ImageField = Literal["image", "target_image", "target_mask"]
+IMAGES: tuple[str, ...] = get_args(ImageField)
 MOST_ITEMS = 1000
 M = TypeVar("M", bound=BaseModel)
-SHOWN = 20  # problems in one error
 
-COLOR: JsonDict = {"id": "tulip", "task": "color_estimation"}
-CUES: list[JsonValue] = [{"stimulus": {"id": cue, "task": "word_association", "cue": cue}} for cue in ("tea", "sea")]
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
+
+
+class _RowSchema:
+    """The JSON Schema of a stimulus set's row without its images, for the OpenAPI document."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler(ADAPTER.core_schema)
+        for reference in schema["oneOf"]:
+            one = handler.resolve_ref_schema(reference)
+            for name in IMAGES:
+                one["properties"].pop(name, None)
+            one["required"] = [name for name in one["required"] if name not in IMAGES]
+        return schema
+
+
+def _decoded(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise PydanticCustomError("base64", "is no base64") from None
+
+
+Base64 = Annotated[bytes, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
+Seed = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class Body(BaseModel):
@@ -36,85 +67,59 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class Asked(Body):
+class StimulusRequest(Body):
     """One stimulus to be answered."""
 
-    stimulus: Annotated[dict[str, Any], WithJsonSchema({"type": "object", "title": "Stimulus"})]
+    stimulus: Annotated[dict[str, Any], _RowSchema()] = Field(examples=[ROW])
     """A row of a stimulus set, without its images."""
-    images: dict[ImageField, str] = Field(default_factory=dict, examples=[{"image": PIXEL}])
+    images: dict[ImageField, Base64] = Field(default_factory=dict, examples=[{}])
     """Base64 of the image files, by the stimulus's field."""
     sample: Annotated[int, Field(ge=0, lt=2**31)] = 0
     """Which of an agent's answers: another number draws another one."""
 
 
-class ResponseRequest(Asked):
+class ResponseRequest(StimulusRequest):
     """Ask an agent for one answer."""
 
-    agent: str = Field(max_length=200, examples=["mmcq"])
+    agent: str = Field(max_length=200, examples=["null"])
     """One of GET /v1/agents."""
-    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+    seed: Seed | None = None
     """The run's seed; the server's own, if none is given."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"agent": "mmcq", "stimulus": COLOR, "images": {"image": PIXEL}, "seed": 7}],
-        }
-    )
 
 
 class StreamRequest(Body):
     """Ask an agent for many answers."""
 
-    agent: str = Field(max_length=200, examples=["mmcq"])
-    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
-    items: list[Asked] = Field(min_length=1, max_length=MOST_ITEMS)
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "agent": "null",
-                    "items": CUES,
-                }
-            ]
-        }
-    )
+    agent: str = Field(max_length=200, examples=["null"])
+    seed: Seed | None = None
+    items: list[StimulusRequest] = Field(min_length=1, max_length=MOST_ITEMS)
 
 
-def parse(model: type[M], body: bytes) -> M:
+def parse(model: type[M], body: bytes | str) -> M:
     """The body as its model. Raises ApiError 400 for what is no JSON and 422, with all that is wrong, for other."""
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise invalid(error) from None
+        raise unreadable(error.errors(include_url=False, include_input=False, include_context=False)) from None
 
 
-def invalid(error: ValidationError) -> ApiError:
-    """The ApiError for what pydantic found."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    if found and found[0]["type"] == "json_invalid":
+def unreadable(errors: Sequence[Mapping[str, Any]], of_body: bool = False) -> ApiError:
+    """The error for what pydantic found. Where ``of_body``, FastAPI has put "body" before each field."""
+    empty = of_body and errors[0]["loc"] == ("body",) and errors[0]["type"] == "missing"
+    if errors[0]["type"] == "json_invalid" or empty:
         return ApiError(400, "bad_json", "the body is no JSON")
-    return _wrong([(".".join(map(str, one["loc"])) or "body", one["msg"]) for one in found])
+    return invalid([(".".join(map(str, one["loc"][of_body:])) or "body", one["msg"]) for one in errors])
 
 
-def _wrong(found: Sequence[tuple[str, str]]) -> ApiError:
-    """The ApiError for fields and what is wrong with each."""
-    problems = [_problem(field, message) for field, message in found[:SHOWN]]
-    message = f"{len(found)} fields of the request are wrong"
-    if len(problems) == 1:
-        message = f"{problems[0]['field']}: {problems[0]['message']}"
-    return ApiError(422, "invalid_request", message, problems=problems)
-
-
-def stimulus_of(asked: Asked, files: Mapping[str, bytes] | None = None) -> tuple[Stimulus, dict[str, bytes] | None]:
+def stimulus_of(
+    asking: StimulusRequest, files: Mapping[str, bytes] | None = None
+) -> tuple[Stimulus, Mapping[str, bytes] | None]:
     """The stimulus and the bytes of its images by their names. Raises ApiError."""
-    row = dict(asked.stimulus)
-    message = "images travel under images, not in the stimulus"
-    problems = [_problem(f"stimulus.{name}", message) for name in IMAGES if name in row]
-    if problems:
-        raise ApiError(422, "invalid_request", message, problems=problems)
-    found = {**_decoded(asked.images), **(files or {})}
-    return checked_stimulus(row | {name: name for name in found}, found), found or None
+    named = [name for name in IMAGES if name in asking.stimulus]
+    if named:
+        raise invalid([(f"stimulus.{name}", "images travel under images, not in the stimulus") for name in named])
+    found: dict[str, bytes] = {**asking.images, **(files or {})}  # type: ignore[dict-item]
+    return checked_stimulus(asking.stimulus | {name: name for name in found}, found), found or None
 
 
 def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
@@ -122,40 +127,14 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     try:
         return parse_row(json.dumps(row), files=files)  # as JSON, where a pair is a list
     except ValidationError as error:
-        raise _wrong([_of_row(field, message) for field, message in field_problems(error)]) from None
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+    raise invalid([(_field(one), one["msg"]) for one in found])
 
 
-def _of_row(field: str | None, message: str) -> tuple[str, str]:
-    """A problem of a row by its field in the request, where images are beside the stimulus."""
-    if field in IMAGES:
-        return f"images.{field}", message
-    return ("stimulus" if field is None else f"stimulus.{field}"), message
-
-
-def _problem(field: str, message: str) -> dict[str, str]:
-    return {"field": field[:200], "message": message[:200]}
-
-
-def _decoded(images: Mapping[ImageField, str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for name, text in images.items():
-        try:
-            found[name] = base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
-            problem = _problem(f"images.{name}", "is no base64")
-            raise ApiError(422, "invalid_request", f"images.{name} is no base64", problems=[problem]) from None
-    return found
-
-
-def stimulus_schemas() -> dict[str, Any]:
-    """JSON Schemas, by name, of the stimuli that a request may hold: those of a set without their images."""
-    found = ADAPTER.json_schema(ref_template="#/components/schemas/{model}")
-    schemas: dict[str, Any] = found.pop("$defs")
-    for schema in schemas.values():
-        for name in IMAGES:
-            schema["properties"].pop(name, None)
-        schema["required"] = [name for name in schema.get("required", ()) if name not in IMAGES]
-    return {**schemas, "Stimulus": found}
-
-
-MODELS: tuple[type[BaseModel], ...] = (ResponseRequest, StreamRequest)
+def _field(error: Mapping[str, Any]) -> str:
+    """The field of a stimulus's problem as the request has it: its images are beside the stimulus."""
+    if error["type"].startswith("union_tag"):
+        return "stimulus.task"
+    task_and_path = [str(part) for part in error["loc"]]
+    beside = task_and_path[1:2] and task_and_path[1] in IMAGES
+    return ".".join(["images" if beside else "stimulus", *task_and_path[1:]])

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from serving.http.guard import Seen
+from serving.http.guard import FinishedRequest
 from serving.scheduling.request import AgentRequest
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 WEIGHT = 0.1  # of the newest answer in the running mean of seconds per answer
 
 
 class Metrics:
-    """Counts of one server. ``waiting`` of :meth:`watch` is asked when the metrics are."""
+    """Counts of one server."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self.registry = CollectorRegistry()
@@ -48,16 +49,20 @@ class Metrics:
             self._attempts.labels(agent)
             self._refused.labels(agent)
 
-    def watch(self, waiting: Callable[[], Mapping[str, int]], ready: Callable[[], Mapping[str, bool]]) -> None:
-        """Tell of queues and readiness too."""
-        self.registry.register(_Now(waiting, ready))
+    def watch(self, waiting: Callable[[str], int], is_ready: Callable[[str], bool]) -> None:
+        """Tell of each agent's queue and readiness too, by these functions, whenever somebody reads the metrics."""
+        queue = Gauge("turinglike_queue", "Answers under way or waiting.", ["agent"], registry=self.registry)
+        ready = Gauge("turinglike_agent_ready", "1 if the agent is loaded.", ["agent"], registry=self.registry)
+        for agent in self._seconds:
+            queue.labels(agent).set_function(partial(waiting, agent))
+            ready.labels(agent).set_function(partial(is_ready, agent))
 
-    def ended(self, seen: Seen) -> None:
+    def ended(self, request: FinishedRequest) -> None:
         """Count a request; paths that no route has are one."""
-        route = seen.route or "none"
-        method = seen.method if seen.method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH") else "other"
-        self._requests.labels(method, route, str(seen.status)).inc()
-        self._latency.labels(route).observe(seen.seconds)
+        route = request.route or "none"
+        method = request.method if request.method in METHODS else "other"
+        self._requests.labels(method, route, str(request.status)).inc()
+        self._latency.labels(route).observe(request.seconds)
 
     def answered(self, agent: str, item: AgentRequest) -> None:
         """Count an answer."""
@@ -76,7 +81,7 @@ class Metrics:
         self._answers.labels(agent, "failed").inc()
 
     def refused(self, agent: str) -> None:
-        """Count a request for which the queue had no place."""
+        """Count a request for which the queue was full."""
         self._refused.labels(agent).inc()
 
     def seconds_per_answer(self, agent: str) -> float:
@@ -86,19 +91,3 @@ class Metrics:
     def text(self) -> bytes:
         """All of it in the text form."""
         return generate_latest(self.registry)
-
-
-class _Now:
-    """What is asked when a scrape comes."""
-
-    def __init__(self, waiting: Callable[[], Mapping[str, int]], ready: Callable[[], Mapping[str, bool]]) -> None:
-        self._waiting, self._ready = waiting, ready
-
-    def collect(self) -> Iterable[Metric]:
-        queue = GaugeMetricFamily("turinglike_queue", "Answers under way or waiting.", labels=["agent"])
-        for agent, count in self._waiting().items():
-            queue.add_metric([agent], count)
-        ready = GaugeMetricFamily("turinglike_agent_ready", "1 if the agent is loaded.", labels=["agent"])
-        for agent, is_ready in self._ready().items():
-            ready.add_metric([agent], float(is_ready))
-        return [queue, ready]

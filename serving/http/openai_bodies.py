@@ -1,33 +1,21 @@
 """What clients of OpenAI's interface send, with what of it means something to agents that have settings of their own.
 
-Three kinds of options: those that are honoured; those that tune how text is drawn or billed, which are taken and have
-no effect; and those whose answer a client would read in another way (tools, formats, log-probabilities, stops), which
-are refused unless they say what holds anyway.
+Three kinds of options: those that are honoured, which the models have; those that tune how text is drawn or billed
+(``IGNORED``), which have no effect; and those whose answer a client would read in another way (``HARMLESS``: tools,
+formats, log-probabilities, stops), which are refused unless they say what holds anyway.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.stimuli import Task, Text, Word
-from serving.http.bodies import PIXEL, Body
+from serving.http.bodies import Body, Seed
 
 MOST_CHOICES = 16
 MOST_MESSAGES = 1000
@@ -35,28 +23,40 @@ MOST_TEXT = 20_000  # characters of one text
 MOST_ALL = 200_000  # and of all in a request
 MOST_IMAGE = 20 * 1024 * 1024  # bytes of an image
 DATA = re.compile(r"data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
+LimitedText = Annotated[str, Field(max_length=MOST_TEXT)]
 
 
-def _ignored() -> Any:
-    return Field(default=None, json_schema_extra={"description": "Has no effect: the agent's settings say."})
+class OptionalBody(Body):
+    """A part of a request whose options without a meaning here are taken out before it is read."""
 
+    IGNORED: ClassVar[frozenset[str]] = frozenset()
+    HARMLESS: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
-def _only(*values: JsonValue) -> Any:
-    """A field for an option that agents do not have: nothing but ``values``, which say what holds anyway."""
-    return Field(default=None, json_schema_extra={"enum": [None, *values]})
+    model_config = ConfigDict(json_schema_extra=lambda schema, model: schema["properties"].update(model.no_effect()))
 
-
-IGNORED = _ignored().json_schema_extra
-
-
-class _Part(Body):
-    @field_validator("*")
+    @model_validator(mode="before")
     @classmethod
-    def _is_possible(cls, value: Any, info: ValidationInfo) -> Any:
-        match cls.model_fields[str(info.field_name)].json_schema_extra:
-            case {"enum": list(values)} if (type(value), value) not in [(type(one), one) for one in values]:
-                raise PydanticCustomError("unsupported", "agents have no such option: leave it out")
-        return value
+    def _without_options(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if not cls._is_harmless(name, value)}
+
+    @classmethod
+    def _is_harmless(cls, name: str, value: Any) -> bool:
+        allowed = [None, *cls.HARMLESS[name]] if name in cls.HARMLESS else []
+        return name in cls.IGNORED or any(type(value) is type(one) and value == one for one in allowed)
+
+    @classmethod
+    def no_effect(cls) -> dict[str, Any]:
+        """JSON Schemas of the options that have none."""
+        said = {"description": "Has no effect: the agent's settings say."}
+        only = {name: {"enum": [None, *values]} for name, values in cls.HARMLESS.items()}
+        return {**dict.fromkeys(sorted(cls.IGNORED), said), **only}
+
+    @classmethod
+    def ignored(cls, given: Mapping[str, Any]) -> list[str]:
+        """The names of the options that are given and have no effect."""
+        return [name for name, value in given.items() if name in cls.IGNORED and value is not None]
 
 
 def _no_instructions(role: object) -> object:
@@ -67,86 +67,76 @@ def _no_instructions(role: object) -> object:
     return role
 
 
-def _is_data(url: str) -> str:
-    if DATA.match(url) is None:
-        raise PydanticCustomError(
-            "image", "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
-        )
-    return url
-
-
-class TextPart(_Part):
+class TextPart(Body):
     """Text of a message."""
 
     type: Literal["text"]
-    text: str = Field(max_length=MOST_TEXT)
+    text: LimitedText
 
 
-class ImageUrl(_Part):
+class ImageUrl(OptionalBody):
     """An image, as a data URL."""
 
-    url: Annotated[str, AfterValidator(_is_data)] = Field(
-        max_length=MOST_IMAGE * 4 // 3 + 100, examples=[f"data:image/png;base64,{PIXEL}"]
-    )
-    detail: Any = _ignored()
+    IGNORED = frozenset({"detail"})
 
-    def read(self) -> bytes:
-        """The image's bytes. Raises ValueError for what is no base64."""
-        try:
-            return base64.b64decode(self.url.partition(",")[2], validate=True)
-        except binascii.Error as error:
-            raise ValueError(str(error)) from None
+    url: str = Field(max_length=MOST_IMAGE * 4 // 3 + 100, examples=["data:image/png;base64,iVBORw0KGgo="])
+
+    @field_validator("url")
+    @classmethod
+    def _is_data(cls, url: str) -> str:
+        if DATA.match(url) is None:
+            raise PydanticCustomError(
+                "image", "nothing is fetched: send the image itself, as data:image/png;base64,… (or another type)"
+            )
+        return url
 
 
-class ImagePart(_Part):
+class ImagePart(Body):
     """Image of a message."""
 
     type: Literal["image_url"]
     image_url: ImageUrl
 
 
-class ChatMessage(_Part):
+Part = Annotated[TextPart | ImagePart, Field(discriminator="type")]
+
+
+def _as_parts(content: object) -> object:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+class ChatMessage(OptionalBody):
     """One message. What the assistant's have beside their content is taken where it is empty."""
+
+    IGNORED = frozenset({"name"})
+    HARMLESS: ClassVar = {"refusal": (), "annotations": ([],), "audio": (), "function_call": (), "tool_calls": ([],)}
 
     role: Annotated[Literal["user", "assistant"], BeforeValidator(_no_instructions)]
     content: Annotated[
-        Annotated[str, Field(max_length=MOST_TEXT), Tag("text")]
-        | Annotated[
-            list[Annotated[TextPart | ImagePart, Field(discriminator="type")]],
-            Field(min_length=1, max_length=20),
-            Tag("parts"),
-        ],
-        Discriminator(lambda content: "parts" if isinstance(content, list) else "text"),
+        list[Part],
+        Field(min_length=1, max_length=20),
+        BeforeValidator(_as_parts, json_schema_input_type=str | list[Part]),
     ]
-    name: Any = _ignored()
-    refusal: Any = _only()
-    annotations: Any = _only([])
-    audio: Any = _only()
-    function_call: Any = _only()
-    tool_calls: Any = _only([])
 
     def text(self) -> str:
         """Its texts, one a line."""
-        if isinstance(self.content, str):
-            return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
-    def images(self) -> list[ImageUrl]:
-        """Its images."""
-        if isinstance(self.content, str):
-            return []
-        return [part.image_url for part in self.content if isinstance(part, ImagePart)]
+    def images(self) -> list[str]:
+        """Its images in base64."""
+        return [part.image_url.url.partition(",")[2] for part in self.content if isinstance(part, ImagePart)]
 
 
-class StreamOptions(_Part):
+class StreamOptions(OptionalBody):
     """How a stream is sent."""
+
+    IGNORED = frozenset({"include_obfuscation"})
 
     include_usage: bool | None = None
     """Whether a last piece tells the numbers of tokens."""
-    include_obfuscation: Any = _ignored()
 
 
-class Given(_Part):
+class StimulusFields(Body):
     """Fields of a stimulus (see docs/stimuli.md) that do not follow from a request in OpenAI's form."""
 
     id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -162,85 +152,56 @@ class Given(_Part):
     version: Literal["free", "prompted"] | None = None
     examples: Annotated[list[tuple[Word, Word]], Field(max_length=20)] | None = None
 
+    def fields(self) -> dict[str, Any]:
+        """Those that are given, without the task."""
+        return self.model_dump(exclude_none=True, exclude={"task"})
 
-class _Asked(_Part):
+
+class AnswerRequest(OptionalBody):
     """What both routes take."""
+
+    IGNORED = frozenset({"temperature", "top_p", "frequency_penalty", "presence_penalty", "max_tokens", "user"})
+    HARMLESS: ClassVar = {"stop": ([],), "logit_bias": ({},)}
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
     """So many answers: samples 0 to n-1."""
-    seed: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+    seed: Seed | None = None
     """The run's seed; the server's own, if none is given, so that the same request always has the same answer."""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    stimulus: Given = Given()
+    stimulus: StimulusFields = StimulusFields()
     """Not in OpenAI's interface: what else there is to be said of the stimulus."""
-    temperature: Any = _ignored()
-    top_p: Any = _ignored()
-    frequency_penalty: Any = _ignored()
-    presence_penalty: Any = _ignored()
-    max_tokens: Any = _ignored()
-    user: Any = _ignored()
-    stop: Any = _only([])
-    logit_bias: Any = _only({})
-
-    def ignored(self) -> list[str]:
-        """The names of the options that are given and have no effect."""
-        fields = type(self).model_fields
-        return [
-            name for name in fields if fields[name].json_schema_extra == IGNORED and getattr(self, name) is not None
-        ]
 
 
-class ChatRequest(_Asked):
+class ChatRequest(AnswerRequest):
     """The next message of a chat, the answer to an image, or a word that goes with another."""
 
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES)
-    """The last one is the user's. Only it may show an image, and no more than one."""
-    max_completion_tokens: Any = _ignored()
-    metadata: Any = _ignored()
-    moderation: Any = _ignored()
-    parallel_tool_calls: Any = _ignored()
-    prompt_cache_key: Any = _ignored()
-    prompt_cache_options: Any = _ignored()
-    prompt_cache_retention: Any = _ignored()
-    reasoning_effort: Any = _ignored()
-    safety_identifier: Any = _ignored()
-    service_tier: Any = _ignored()
-    store: Any = _ignored()
-    verbosity: Any = _ignored()
-    audio: Any = _only()
-    function_call: Any = _only("none", "auto")
-    functions: Any = _only([])
-    logprobs: Any = _only(False)
-    modalities: Any = _only(["text"])
-    prediction: Any = _only()
-    response_format: Any = _only({"type": "text"})
-    tool_choice: Any = _only("none", "auto")
-    tools: Any = _only([])
-    top_logprobs: Any = _only(0)
-    web_search_options: Any = _only()
+    IGNORED = AnswerRequest.IGNORED | {
+        "max_completion_tokens", "metadata", "moderation", "parallel_tool_calls", "prompt_cache_key",
+        "prompt_cache_options", "prompt_cache_retention", "reasoning_effort", "safety_identifier", "service_tier",
+        "store", "verbosity",
+    }  # fmt: skip
+    HARMLESS: ClassVar = {
+        **AnswerRequest.HARMLESS,
+        "audio": (),
+        "function_call": ("none", "auto"),
+        "functions": ([],),
+        "logprobs": (False,),
+        "modalities": (["text"],),
+        "prediction": (),
+        "response_format": ({"type": "text"},),
+        "tool_choice": ("none", "auto"),
+        "tools": ([],),
+        "top_logprobs": (0,),
+        "web_search_options": (),
+    }
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "eliza", "messages": [{"role": "user", "content": "I like books."}], "seed": 7},
-                {
-                    "model": "mmcq",
-                    "messages": [
-                        {
-                            "role": "user",
-                            "content": [
-                                {"type": "text", "text": "Which colour?"},
-                                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
-                            ],
-                        }
-                    ],
-                },
-            ]
-        }
+    messages: list[ChatMessage] = Field(
+        min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "I like books."}]]
     )
+    """The last one is the user's. Only it may show an image, and no more than one."""
 
     @field_validator("messages")
     @classmethod
@@ -256,27 +217,16 @@ class ChatRequest(_Asked):
         return messages
 
 
-class CompletionRequest(_Asked):
+def _only_one(prompt: object) -> object:
+    return prompt[0] if isinstance(prompt, list) and len(prompt) == 1 else prompt
+
+
+class CompletionRequest(AnswerRequest):
     """The answer to one message, or a word that goes with another."""
 
-    prompt: Annotated[
-        Annotated[str, Field(max_length=MOST_TEXT), Tag("text")]
-        | Annotated[list[Annotated[str, Field(max_length=MOST_TEXT)]], Field(min_length=1, max_length=1), Tag("texts")],
-        Discriminator(lambda prompt: "texts" if isinstance(prompt, list) else "text"),
-    ]
-    """A message, which is answered and not continued, or a cue word."""
-    best_of: Any = _only(1)
-    echo: Any = _only(False)
-    logprobs: Any = _only()
-    suffix: Any = _only("")
+    HARMLESS: ClassVar = {**AnswerRequest.HARMLESS, "best_of": (1,), "echo": (False,), "logprobs": (), "suffix": ("",)}
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "eliza", "prompt": "I like books.", "seed": 7}]}
+    prompt: Annotated[LimitedText, BeforeValidator(_only_one, json_schema_input_type=str | list[str])] = Field(
+        examples=["I like books."]
     )
-
-    def text(self) -> str:
-        """The prompt."""
-        return self.prompt if isinstance(self.prompt, str) else self.prompt[0]
-
-
-MODELS: tuple[type[BaseModel], ...] = (ChatRequest, CompletionRequest)
+    """A message, which is answered and not continued, or a cue word; a list has one of them."""

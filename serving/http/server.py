@@ -1,4 +1,4 @@
-"""``turinglike serve``: the application in uvicorn, with limits on connections, an orderly end, logs as JSON lines."""
+"""``turinglike serve``: the application in uvicorn, with bounded connections, an orderly end, logs as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -18,25 +17,17 @@ import uvicorn
 
 from agents.contract import Agent
 from agents.errors import InputError
-from serving.http import connections
 from serving.http.app import create_app
-from serving.http.guard import LOOPBACK, Rules, Seen
+from serving.http.connections import BoundedProtocol
+from serving.http.guard import LOOPBACK, FinishedRequest, Rules
 from serving.http.service import ServeOptions, Service
 from serving.runs.record_lines import now
 from serving.scheduling import worker_process
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
-DRAIN = 20.0
+DRAIN_SECONDS = 20
 IDLE_SECONDS = 30  # of a connection between two requests
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen. ``connections`` are open at once; more are told to come back and closed."""
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    connections: int = 1024
+STALLED_SECONDS = 60  # in which a client takes nothing of what was written to it
 
 
 def check_key(host: str, key: str | None) -> None:
@@ -48,82 +39,84 @@ def check_key(host: str, key: str | None) -> None:
         )
 
 
-def check_address(host: str, port: int) -> None:
-    """Raises InputError for an address that cannot be listened at, as long as nothing has been started for it."""
-    where = f"{_shown(host)}:{port}"
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError):
-        raise InputError(f"cannot listen at {where}: there is no such host; --host names one of this machine") from None
-    for family, kind, protocol, _, address in found:
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    raise InputError(f"cannot listen at {where}: something else does; --port chooses another") from None
-                said = os.strerror(error.errno or 0).lower()
-                raise InputError(f"cannot listen at {where}: {said}; see --host and --port") from None
+@contextlib.contextmanager
+def bound_sockets(host: str, port: int, stalled_seconds: float = STALLED_SECONDS) -> Iterator[list[socket.socket]]:
+    """Sockets that listen; clients wait until somebody accepts. Raises InputError for an address that cannot be had.
+
+    The kernel cuts off a client who takes nothing of an answer for ``stalled_seconds``; uvicorn would wait for ever.
+    """
+    where = f"cannot listen at {_address(host, port)}"
+    with contextlib.ExitStack() as opened:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            sockets = [
+                opened.enter_context(
+                    socket.create_server(address[:2], family=family, backlog=BoundedProtocol.most_connections)
+                )
+                for family, _, _, _, address in found
+            ]
+        except (socket.gaierror, UnicodeError):
+            raise InputError(f"{where}: there is no such host; --host names one of this machine") from None
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise InputError(f"{where}: something else does; --port chooses another") from None
+            reason = os.strerror(error.errno or 0).lower()
+            raise InputError(f"{where}: {reason}; see --host and --port") from None
+        for bound in sockets:
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # of Linux
+                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * stalled_seconds))
+        yield sockets
 
 
 async def serve(
     options: ServeOptions,
     agents: Mapping[str, Agent[Any]],
-    address: Address,
+    sockets: Sequence[socket.socket],
     rules: Rules,
-    listen: Callable[[], None],
+    take_signals: Callable[[], None],
     say: Callable[[str], None],
 ) -> None:
     """Serve until cancelled, then end in order: no new requests, an answer to each that is under way, workers, Ray.
 
-    ``listen`` takes the signals back that Ray has taken when it started. Raises ClusterError, InputError (an address
-    that cannot be had) and UnavailableError.
+    ``take_signals`` takes the signals back that Ray has taken when it started. Raises ClusterError and
+    UnavailableError.
     """
-    check_address(address.host, address.port)
     service = Service(options, agents)
-    app = create_app(service, rules, _log_request)
-    server = _Server(_config(app, address))
+    server = UvicornServer(config(create_app(service, rules, log_request)))
     say("starting Ray")
     try:
-        await _started(service, listen)
+        await _started(service, take_signals)
         worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
-        serving = asyncio.create_task(_run(server))
+        where = _address(*sockets[0].getsockname()[:2])
+        say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
+        serving = asyncio.create_task(server.serve(list(sockets)))
         watch = asyncio.create_task(service.watch())
         try:
-            while not server.started and not serving.done():
-                await asyncio.sleep(0.01)
-            if server.started:
-                say(f"serving {', '.join(agents)} at http://{_shown(address.host)}:{address.port}/ (Ctrl-C ends it)")
-            await asyncio.wait({serving, watch}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (watch, serving):
-                if task.done():
-                    task.result()
+            finished, _ = await asyncio.wait({serving, watch}, return_when=asyncio.FIRST_COMPLETED)
+            finished.pop().result()
         finally:
             service.draining = True
             server.should_exit = True
             watch.cancel()
-            await asyncio.wait({serving})  # what it raised is told above, or it was ended by us
+            await asyncio.wait({serving})
     finally:
         await service.close()
 
 
-async def _started(service: Service, listen: Callable[[], None]) -> None:
+async def _started(service: Service, take_signals: Callable[[], None]) -> None:
     """Start the service; if that is cancelled, what it had begun has ended when this returns."""
     start = asyncio.create_task(service.start())
     try:
         while not start.done():
             await asyncio.wait({start}, timeout=0.05)
-            listen()
+            take_signals()
         start.result()
     finally:
         start.cancel()
         await asyncio.wait({start})
 
 
-class _Server(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """uvicorn's, which leaves signals to the command."""
 
     @contextlib.contextmanager
@@ -131,21 +124,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _run(server: uvicorn.Server) -> None:
-    """Run the server; raises InputError where it cannot listen (uvicorn ends the process then)."""
-    try:
-        await server.serve()
-    except SystemExit:
-        where = f"{server.config.host}:{server.config.port}"
-        raise InputError(f"cannot listen at {where}: something else may listen there; --port chooses another") from None
-
-
-def _config(app: Any, address: Address) -> uvicorn.Config:
+def config(app: Any) -> uvicorn.Config:
+    """How uvicorn serves an application."""
     return uvicorn.Config(
         app,
-        host=address.host,
-        port=address.port,
-        http=connections.protocol(address.connections),
+        http=BoundedProtocol,
         ws="none",
         loop="none",
         lifespan="off",
@@ -154,13 +137,12 @@ def _config(app: Any, address: Address) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=int(DRAIN),
-        backlog=address.connections,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
     )
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class JsonLines(logging.Formatter):
@@ -187,15 +169,16 @@ def log_to_stderr() -> None:
         logger.setLevel(level)
 
 
-def _log_request(seen: Seen) -> None:
-    if seen.route in ("/health", "/metrics", "/ready") and seen.status == 200:
+def log_request(request: FinishedRequest) -> None:
+    """A line about a request, but not about each time that somebody looks whether the server is well."""
+    if request.route in ("/health", "/metrics", "/ready") and request.status == 200:
         return
     about = {
-        "request_id": seen.request_id,
-        "method": seen.method[:16],
-        "route": seen.route,
-        "status": seen.status,
-        "ms": round(seen.seconds * 1000, 2),
+        "request_id": request.request_id,
+        "method": request.method[:16],
+        "route": request.route,
+        "status": request.status,
+        "ms": round(request.seconds * 1000, 2),
     }
     # Not through logging, which takes longer to find out who calls than to write the line.
     sys.stderr.write(_line("info", "request", about) + "\n")

@@ -8,7 +8,7 @@ import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -38,7 +38,7 @@ State = Literal["not loaded", "loading", "ready", "restarting", "failed"]
 @dataclass(slots=True)
 class ServeOptions:
     """What is served. ``queue`` is how many answers of one agent may be under way or waiting, ``deadline`` the seconds
-    that one may take, ``lazy`` whether an agent is loaded when it is first asked."""
+    that one may take, ``lazy`` whether an agent is loaded when it is first needed."""
 
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -54,16 +54,16 @@ class ServeOptions:
     lazy: bool = False
 
 
-class _Counted(Scheduler):
-    """A scheduler whose answers are counted, whoever asked for them."""
+class _CountingScheduler(Scheduler):
+    """A scheduler whose answers are counted, whoever wanted them."""
 
     def __init__(self, run_seed: int, metrics: Metrics) -> None:
         super().__init__(run_seed)
         self._metrics = metrics
 
-    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **asked: Any) -> AgentRequest:
+    async def answer(self, agent: str, stimulus: Stimulus, sample: int = 0, **more: Any) -> AgentRequest:
         try:
-            item = await super().answer(agent, stimulus, sample, **asked)
+            item = await super().answer(agent, stimulus, sample, **more)
         except (AnswerError, AgentStoppedError):
             self._metrics.unanswered(agent)
             raise
@@ -78,43 +78,38 @@ class Service:
     UnavailableError if all do.
     """
 
-    def __init__(self, options: ServeOptions, agents: Mapping[str, Agent[Any]], metrics: Metrics | None = None) -> None:
+    def __init__(self, options: ServeOptions, agents: Mapping[str, Agent[Any]]) -> None:
         self.options = options
         self.agents = agents
-        self.metrics = metrics or Metrics(agents)
-        self.run = secrets.token_hex(6)
-        self.scheduler: Scheduler = _Counted(options.seed, self.metrics)
+        self.metrics = Metrics(agents)
+        self.scheduler: Scheduler = _CountingScheduler(options.seed, self.metrics)
         self.draining = False
-        self.headers: dict[str, RecordHeader] = {}
-        self._described = {name: digest([(options.entries[name], agent)]) for name, agent in agents.items()}
-        self._active: Counter[str] = Counter()
+        self._queued: Counter[str] = Counter()
         self._errors = {name: lacking for name, agent in agents.items() if (lacking := agent.missing()) is not None}
         if len(self._errors) == len(agents):
             raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._usable = {name: agent for name, agent in agents.items() if name not in self._errors}
+        self._loading: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
-        self._root = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
-        self._fleet: ReplicaPool
-        for name, about in self._described.items():
+        self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
+        self._replicas: ReplicaPool | None = None
+        self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
+        run = secrets.token_hex(6)
+        self.headers: dict[str, RecordHeader] = {}
+        for name, agent in agents.items():
+            about = digest([(options.entries[name], agent)])
             self.headers[name] = RecordHeader(
-                self.run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
+                run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
 
     async def start(self) -> None:
-        """Start or join Ray and, if they are not to be loaded lazily, begin to load the agents. Raises ClusterError,
+        """Start the workers and, if they are not to be loaded lazily, begin to load the agents. Raises ClusterError,
         UnavailableError and InputError."""
-        options = self.options
-        usable = {name: agent for name, agent in self.agents.items() if name not in self._errors}
         for name, lacking in self._errors.items():
-            self._log_failed(name, lacking)
-        await self._cluster.start()
-        self._fleet = ReplicaPool(
-            self._cluster, self.scheduler, usable, options.entries, options.settings, self._root.name,
-            options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
-        )  # fmt: skip
-        self._fleet.admit([tuple(usable)], lambda name: 1 << 30)
-        if not options.lazy:
-            for name in usable:
+            _log_failed(name, lacking)
+        await self.start_workers()
+        if not self.options.lazy:
+            for name in self._usable:
                 self._begin(name)
 
     async def watch(self) -> None:
@@ -125,45 +120,74 @@ class Service:
             raise ClusterError("a process of Ray's died, and the agents with it: start the server again") from None
 
     async def close(self) -> None:
-        """End the agents and Ray."""
+        """End the agents, the workers and Ray."""
         self.draining = True
-        for task in self._tasks.values():
+        for task in self._loading.values():
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        if hasattr(self, "_fleet"):
-            await self._fleet.close()
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        if self._replicas is not None:
+            await self._replicas.close()
         await self._cluster.stop()
-        self._root.cleanup()
+        self._folder.cleanup()
 
     # loading
 
+    async def start_workers(self) -> None:
+        """Start or join Ray, and find out what fits on it."""
+        options = self.options
+        await self._cluster.start()
+        self._replicas = ReplicaPool(
+            self._cluster, self.scheduler, self._usable, options.entries, options.settings, self._folder.name,
+            options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,
+        )  # fmt: skip
+        self._replicas.admit([tuple(self._usable)], lambda name: 1 << 30)
+
+    async def load(self, name: str) -> None:
+        """Return when the agent is loaded; raise what is in its way."""
+        assert self._replicas is not None, "start_workers() first"
+        await self._replicas.load(name)
+
     def _begin(self, name: str) -> asyncio.Task[None]:
-        if name not in self._tasks:
-            self._tasks[name] = asyncio.create_task(self._load(name))
-        return self._tasks[name]
+        if name not in self._loading:
+            self._loading[name] = asyncio.create_task(self._load(name))
+        return self._loading[name]
 
     async def _load(self, name: str) -> None:
         try:
-            await self._fleet.load(name)
+            await self.load(name)
         except Exception as error:
             self._errors[name] = str(error) if isinstance(error, TuringlikeError) else describe(error)
-            self._log_failed(name, self._errors[name])
+            _log_failed(name, self._errors[name])
 
-    def _log_failed(self, name: str, why: str) -> None:
-        log.error("agent", extra={"about": {"agent": name, "failed": why}})
+    async def loaded(self, name: str) -> float:
+        """Wait until the agent can answer; the seconds that its answer may still take. Raises ApiError."""
+        if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
+            return self.options.deadline
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.options.deadline
+        try:
+            async with asyncio.timeout_at(until):
+                await asyncio.shield(self._begin(name))
+        except TimeoutError:
+            raise ApiError(503, "loading", f"agent {name} is being loaded", headers={"retry-after": "10"}) from None
+        if self._state(name)["state"] == "failed":
+            raise ApiError(503, "agent_failed", f"agent {name} could not be loaded; GET /ready says why")
+        return max(0.0, until - loop.time())
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Of each agent ``state``, and ``error`` if it failed."""
         return {name: self._state(name) for name in self.agents}
 
     def _state(self, name: str) -> dict[str, Any]:
-        lane = self.scheduler.dispatchers.get(name)
-        error = self._errors.get(name) or (str(lane.stopped) if lane is not None and lane.stopped else None)
+        dispatcher = self.scheduler.dispatchers.get(name)
+        error = self._errors.get(name) or (
+            str(dispatcher.stopped) if dispatcher is not None and dispatcher.stopped else None
+        )
         if error is not None:
             return {"state": "failed", "error": error}
-        if lane is not None and lane.provenance is not None:
-            return {"state": "ready" if lane.loaded_workers else "restarting"}
-        return {"state": "loading" if name in self._tasks else "not loaded"}
+        if dispatcher is not None and dispatcher.provenance is not None:
+            return {"state": "ready" if dispatcher.loaded_workers else "restarting"}
+        return {"state": "loading" if name in self._loading else "not loaded"}
 
     @property
     def ready(self) -> bool:
@@ -171,9 +195,36 @@ class Service:
         found = [about["state"] for about in self.states().values()]
         return not self.draining and "loading" not in found and any(state != "failed" for state in found)
 
+    # the queue
+
     def waiting(self) -> dict[str, int]:
         """By agent, how many answers are under way or waiting."""
-        return {name: self._active[name] for name in self.agents}
+        return {name: self._queued[name] for name in self.agents}
+
+    def check_queue(self, name: str, count: int = 1) -> None:
+        """Raises ApiError 429 where the agent's queue cannot take ``count`` more answers, 503 where nothing is to be
+        had."""
+        self.agent(name)
+        if self.draining:
+            raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
+        if self._state(name)["state"] == "failed":
+            raise ApiError(503, "agent_failed", f"agent {name} is not available; GET /ready says why")
+        if self._queued[name] + count > self.options.queue:
+            self.metrics.refused(name)
+            half = self._queued[name] * self.metrics.seconds_per_answer(name) / 2
+            later = {"retry-after": str(min(60, max(1, math.ceil(half))))}
+            raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers=later)
+
+    @contextmanager
+    def queued(self, name: str, count: int = 1) -> Iterator[None]:
+        """Counts ``count`` answers in the agent's queue for as long as the block lasts. Raises as
+        :meth:`check_queue`."""
+        self.check_queue(name, count)
+        self._queued[name] += count
+        try:
+            yield
+        finally:
+            self._queued[name] -= count
 
     # answers
 
@@ -192,35 +243,6 @@ class Service:
         if isinstance(stimulus, AttentionStimulus) and stimulus.mode not in agent.modes:
             raise ApiError(422, "wrong_task", f"agent {name} answers mode {', '.join(agent.modes)} only")
 
-    def room(self, name: str, count: int = 1) -> None:
-        """Raises ApiError 429 where the agent's queue has no place for ``count`` more answers, 503 where nothing is to
-        be had."""
-        self.agent(name)
-        if self.draining:
-            raise ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30"})
-        about = self._state(name)
-        if about["state"] == "failed":
-            raise ApiError(503, "agent_failed", f"agent {name} is not available; GET /ready says why")
-        if self._active[name] + count > self.options.queue:
-            self.metrics.refused(name)
-            later = {"retry-after": str(self._seconds_to_wait(name))}
-            raise ApiError(429, "queue_full", f"agent {name} has as much to do as it may", headers=later)
-
-    @contextmanager
-    def place(self, name: str, count: int = 1) -> Iterator[None]:
-        """A place in the agent's queue for ``count`` answers, for as long as the block lasts. Raises as
-        :meth:`room`."""
-        self.room(name, count)
-        self._active[name] += count
-        try:
-            yield
-        finally:
-            self._active[name] -= count
-
-    def _seconds_to_wait(self, name: str) -> int:
-        """About when half of what is waiting is answered."""
-        return min(60, max(1, math.ceil(self._active[name] * self.metrics.seconds_per_answer(name) / 2)))
-
     async def answer(
         self,
         name: str,
@@ -229,27 +251,18 @@ class Service:
         files: Mapping[str, bytes] | None = None,
         sample: int = 0,
         seed: int | None = None,
-        options: Mapping[str, Any] | None = None,
     ) -> AgentRequest:
-        """One answer, within a :meth:`place` of the agent's queue; to a conversation, the message after its history,
-        of the one who did not speak last. Raises ApiError."""
+        """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
+        who did not speak last. Raises ApiError."""
         self.check(name, stimulus)
-        until = self.until()
-        await self.loaded(name, until)
-        turn = None
+        deadline = await self.loaded(name)
+        turn, options = None, None
         if isinstance(stimulus, ConversationStimulus):
             turn = len(stimulus.history)
-            options = {"speaker": SIDES[_next_side(stimulus)], "turn": turn, **(options or {})}
+            options = {"speaker": SIDES[_next_side(stimulus)], "turn": turn}
         try:
             item = await self.scheduler.answer(
-                name,
-                stimulus,
-                sample,
-                seed=seed,
-                turn=turn,
-                files=files,
-                options=options,
-                deadline=self.left(until),
+                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline
             )
         except AnswerError:  # its time is over
             raise self._late(name) from None
@@ -262,71 +275,44 @@ class Service:
     def _late(self, name: str) -> ApiError:
         return ApiError(504, "deadline", f"agent {name} had no answer in {self.options.deadline:g} s")
 
-    def until(self) -> float:
-        """When an answer that is asked for now has to be there, on the event loop's clock."""
-        return asyncio.get_running_loop().time() + self.options.deadline
-
-    def left(self, until: float) -> float:
-        """Seconds until then."""
-        return max(0.0, until - asyncio.get_running_loop().time())
-
-    async def loaded(self, name: str, until: float) -> None:
-        """Wait until the agent can be asked. Raises ApiError."""
-        if name in self.scheduler.dispatchers and self._state(name)["state"] != "loading":
-            return
-        try:
-            async with asyncio.timeout_at(until):
-                await asyncio.shield(self._begin(name))
-        except TimeoutError:
-            raise ApiError(503, "loading", f"agent {name} is being loaded", headers={"retry-after": "10"}) from None
-        if self._state(name)["state"] == "failed":
-            raise ApiError(503, "agent_failed", f"agent {name} could not be loaded; GET /ready says why")
-
     def record(self, item: AgentRequest) -> bytes:
         """The item's record, one line of JSON."""
-        task = self._task(item)
+        tasks = self.agents[item.agent].tasks
+        task = tasks[0] if len(tasks) == 1 else task_of(item.row)
         if task == "conversation" and item.answer is not None:
             item = replace(item, answer=_as_conversation(item).model_dump_json().encode())
         return self.headers[item.agent].line(item, task)
 
-    def _task(self, item: AgentRequest) -> str:
-        tasks = self.agents[item.agent].tasks
-        return tasks[0] if len(tasks) == 1 else task_of(item.row)
-
     async def stream(
-        self, name: str, asked: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+        self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
-        At most half of the agent's queue is taken by one stream, and what others leave of it, but always one place: the
-        rest waits, so that a stream of any length neither fills the queue nor is refused in the middle.
+        One stream takes at most half of the agent's queue, and what others leave of it, but always one answer at a
+        time. The rest waits, so that a stream of any length neither fills the queue nor is refused in the middle.
         """
-        source = iter(asked)
+        source = iter(each)
         share = max(1, self.options.queue // 2)
         tasks: set[asyncio.Task[AgentRequest]] = set()
         try:
             while True:
-                while not tasks or (len(tasks) < share and self._active[name] < self.options.queue):
+                while not tasks or (len(tasks) < share and self._queued[name] < self.options.queue):
                     one = next(source, None)
                     if one is None:
                         break
-                    tasks.add(self._placed(name, self._or_failed(name, *one, seed)))
+                    self._queued[name] += 1
+                    task = asyncio.create_task(self._or_failed(name, *one, seed))
+                    task.add_done_callback(lambda task: self._queued.subtract([name]))
+                    tasks.add(task)
                 if not tasks:
                     return
-                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
+                finished, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
                     yield task.result()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _placed(self, name: str, work: Coroutine[Any, Any, AgentRequest]) -> asyncio.Task[AgentRequest]:
-        """A task that has a place in the agent's queue until it is done."""
-        self._active[name] += 1
-        task = asyncio.create_task(work)
-        task.add_done_callback(lambda done: self._active.subtract([name]))
-        return task
 
     async def _or_failed(
         self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
@@ -338,19 +324,23 @@ class Service:
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed
             )
             item.draw_seed()
-            item.status, item.error = "failed", (error.code, error.message)
+            item.status, item.error = "failed", (error.code, error.detail)
             return item
 
 
+def _log_failed(name: str, why: str) -> None:
+    log.error("agent", extra={"about": {"agent": name, "failed": why}})
+
+
 def _next_side(stimulus: ConversationStimulus) -> int:
-    """Whose message is asked for: of the one who did not speak last, or of who starts (A, if nobody says)."""
+    """Whose message is next: of the one who did not speak last, or of who starts (A, if nobody says)."""
     if not stimulus.history:
         return SIDES.index(stimulus.who_starts or "A")
     return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
 
 
 def _as_conversation(item: AgentRequest) -> ConversationAnswer:
-    """One message that was asked for, in the form that a record has of conversations."""
+    """One message, in the form that a record has of conversations."""
     stimulus = parse_row(item.row)
     assert isinstance(stimulus, ConversationStimulus)
     said = TurnAnswer.model_validate_json(item.answer or b"")

@@ -13,33 +13,28 @@ import openai
 from in_process import InProcess
 
 from agents import catalogue
-from agents.contract import Agent
-from agents.entry import Entry
 from serving.http.app import create_app
-from serving.http.conversations import Limits
+from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
 from serving.http.service import ServeOptions, Service
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec
 
 
-@dataclass
-class PoolHere:
-    """What a service needs of a pool of replicas, with a worker per agent in this process."""
+class ServiceHere(Service):
+    """A service with one worker per agent, in this process."""
 
-    scheduler: Scheduler
-    agents: Mapping[str, Agent[Any]]
-    entries: Mapping[str, Entry]
-    settings: Mapping[str, Mapping[str, Any]]
+    async def start_workers(self) -> None:
+        """There are none to start."""
 
     async def load(self, name: str) -> None:
-        worker = Worker(WorkerSpec(self.entries[name], self.settings[name], "/"))
-        lane = Dispatcher(self.agents[name], lambda: InProcess(worker), breaker=False)
-        self.scheduler.add(lane)
-        await lane.start()
+        worker = Worker(WorkerSpec(self.options.entries[name], self.options.settings[name], "/"))
+        dispatcher = Dispatcher(self.agents[name], lambda: InProcess(worker), breaker=False)
+        self.scheduler.add(dispatcher)
+        await dispatcher.start()
 
     async def close(self) -> None:
+        await super().close()
         await self.scheduler.close()
 
 
@@ -94,18 +89,18 @@ async def serve(
     settings: Mapping[str, Mapping[str, Any]],
     *,
     rules: Rules | None = None,
-    limits: Limits | None = None,
+    kept: OpenConversations | None = None,
     **options: Any,
 ) -> AsyncIterator[Here]:
     """Serve the agents that ``settings`` has, with these."""
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
-    service = Service(ServeOptions(entries, settings, **options), agents)
-    service._fleet = PoolHere(service.scheduler, agents, entries, settings)  # type: ignore[assignment]
+    service = ServiceHere(ServeOptions(entries, settings, **options), agents)
     try:
-        if not service.options.lazy:
-            await asyncio.gather(*(service._begin(name) for name in settings))
-        app = create_app(service, rules or Rules(), limits=limits)
+        await service.start()
+        while any(about["state"] == "loading" for about in service.states().values()):
+            await asyncio.sleep(0.001)
+        app = create_app(service, rules or Rules(), kept=kept)
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
             yield Here(service, app, client)
     finally:

@@ -6,16 +6,16 @@ import ast
 import re
 from pathlib import Path
 
-from serving.http import app, conversations, failed_answers
+from serving.http import app, conversations, errors
 
 ROOT = Path(__file__).parents[3]
 
 
 def raised() -> set[tuple[int, str]]:
     """Status and code of every ``ApiError(status, "code", …)``, and of those whose code is looked up."""
-    found = {(422, code) for code in failed_answers.REFUSED}
+    found = {(422, code) for code in errors.MENDABLE}
     found |= {(status, code) for code, status in conversations.STATUS.items()}
-    found |= set(app.CODES.items())
+    found |= {(status, code) for status, (code, _) in app.FRAMEWORK_ERRORS.items()}
     for file in (ROOT / "serving" / "http").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             match node:

@@ -24,7 +24,6 @@ from agents.contract import Draw, Reply
 from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
-from serving.http.bodies import PIXEL
 from serving.http.guard import Rules
 from serving.http.openai_bodies import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
 from serving.runs.records import validate
@@ -340,7 +339,7 @@ def test_no_address_is_fetched(client: openai.OpenAI) -> None:
         for address in (f"http://127.0.0.1:{port}/a.png", "file:///etc/passwd", "/etc/passwd", "data:text/html,x"):
             with pytest.raises(openai.UnprocessableEntityError) as caught:
                 client.chat.completions.create(model="mmcq", messages=look(address))
-            assert caught.value.param == "messages.0.content.parts.0.image_url.image_url.url"
+            assert caught.value.param == "messages.0.content.0.image_url.image_url.url"
             assert address not in str(caught.value)
         with pytest.raises(TimeoutError):
             listener.accept()
@@ -515,8 +514,8 @@ HOSTILE: dict[str, tuple[Any, int, str | None]] = {
     "no model": ({"messages": TEXT}, 422, "model"),
     "no messages": ({"model": "null", "messages": []}, 422, "messages"),
     "the assistant is last": ({"model": "null", "messages": [*TEXT, {"role": "assistant", "content": "y"}]}, 422, None),
-    "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content.text"),
-    "no parts": ({"model": "null", "messages": [{"role": "user", "content": []}]}, 422, "messages.0.content.parts"),
+    "no content": ({"model": "null", "messages": [{"role": "user", "content": None}]}, 422, "messages.0.content"),
+    "no parts": ({"model": "null", "messages": [{"role": "user", "content": []}]}, 422, "messages.0.content"),
     "many messages": ({"model": "null", "messages": TEXT * (MOST_MESSAGES + 1)}, 422, "messages"),
     "a long text": ({"model": "null", "messages": [{"role": "user", "content": "x" * (MOST_TEXT + 1)}]}, 422, None),
     "much text": (
@@ -568,7 +567,7 @@ def test_what_cannot_be_answered_is_refused(case: str) -> None:
     [
         (b"", 400),
         (b"{", 400),
-        (b'{"model": "null", "messages": [{"role": "user", "content": "\\ud800"}]}', 400),
+        (b'{"model": "null", "messages": [{"role": "user", "content": "\\ud800"}]}', 422),
         (b'{"model": "null", "messages": ' + b"[" * 1000 + b"]" * 1000 + b"}", 400),
         (b'{"model": "null", "seed": ' + b"9" * 5000 + b', "messages": [{"role": "user", "content": "x"}]}', 400),
         (b'{"model": "null", "seed": NaN, "messages": [{"role": "user", "content": "x"}]}', 422),
@@ -584,9 +583,3 @@ def test_odd_bytes_are_no_fault_of_the_servers(body: bytes, status: int) -> None
             assert answer.status_code == (422 if status == 200 and path == "/v1/completions" else status), answer.text
 
     here(work)
-
-
-def test_the_pixel_of_the_examples_is_an_image() -> None:
-    status, found = posted({"model": "mmcq", "messages": look(f"data:image/png;base64,{PIXEL}")}, settings={"mmcq": {}})
-    assert status == 200
-    assert found["choices"][0]["message"]["content"] == "green"

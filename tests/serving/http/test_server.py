@@ -20,13 +20,14 @@ from typing import Any
 import psutil
 import pytest
 import server_process
+import uvloop
 
 from agents.errors import InputError
 from agents.selection import read_names
 from serving.cli import main
-from serving.http import connections
+from serving.http.connections import BoundedProtocol
 from serving.http.guard import Guard, Rules
-from serving.http.server import Address, JsonLines, _config, _Server, check_address, check_key
+from serving.http.server import JsonLines, UvicornServer, bound_sockets, check_key, config
 from serving.serve import KEY, check_names, read_key
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -54,37 +55,42 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
-def listening(work: Callable[[_Server, Connect], Awaitable[Any]], count: int = 1024, **seconds: float) -> Any:
+def listening(
+    work: Callable[[UvicornServer, Connect], Awaitable[Any]],
+    protocol: type[BoundedProtocol] = BoundedProtocol,
+    stalled_seconds: float = 60.0,
+) -> Any:
     """What ``work`` gives, with a server of the application above and what makes a connection to it, of a client that
     has little room for what it has not read."""
 
     async def run() -> Any:
-        port = server_process.free_port()
-        config = _config(Guard(app, Rules()), Address(port=port))
-        config.http = connections.protocol(count, **seconds)
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
+        chosen = config(Guard(app, Rules()))
+        chosen.http = protocol
+        server = UvicornServer(chosen)
         made = []
 
         async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
             client = socket.socket()
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
             client.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", port))
+            await asyncio.get_running_loop().sock_connect(client, address)
             made.append(await asyncio.open_connection(sock=client, limit=65_536))
             return made[-1]
 
-        try:
-            return await work(server, connect)
-        finally:
-            for _, writer in made:
-                writer.transport.abort()
-            server.should_exit = True
-            await serving
+        with bound_sockets("127.0.0.1", 0, stalled_seconds) as sockets:
+            address = sockets[0].getsockname()
+            serving = asyncio.create_task(server.serve(sockets))
+            try:
+                return await work(server, connect)
+            finally:
+                for _, writer in made:
+                    writer.transport.abort()
+                while not server.started:
+                    await asyncio.sleep(0.01)
+                server.should_exit = True
+                await serving
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
@@ -101,13 +107,21 @@ def code(found: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:
     return status, json.loads(body)["error"]["code"]
 
 
-async def until_empty(server: _Server) -> None:
+class Two(BoundedProtocol):
+    most_connections = 2
+
+
+class Hasty(BoundedProtocol):
+    head_seconds = 0.3
+
+
+async def until_empty(server: UvicornServer) -> None:
     while server.server_state.connections:
         await asyncio.sleep(0.01)
 
 
 def test_more_connections_than_there_may_be_are_told_to_come_back() -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         kept = [await connect() for _ in range(2)]
         for _ in range(3):
             reader, writer = await connect()
@@ -125,14 +139,14 @@ def test_more_connections_than_there_may_be_are_told_to_come_back() -> None:
         writer.write(GET)
         assert (await answer(reader))[0] == 200
 
-    listening(work, count=2)
+    listening(work, Two)
 
 
 @pytest.mark.parametrize(
     ("before", "dribble"), [(b"", b""), (b"", ENDLESS), (GET, ENDLESS)], ids=["silent", "slow", "slow-again"]
 )
 def test_a_head_that_does_not_come_is_not_waited_for(before: bytes, dribble: bytes) -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         while not server.server_state.connections:
             await asyncio.sleep(0.001)
@@ -148,11 +162,11 @@ def test_a_head_that_does_not_come_is_not_waited_for(before: bytes, dribble: byt
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
 
-    listening(work, head_seconds=0.2)
+    listening(work, Hasty)
 
 
 def test_an_answer_may_take_longer_than_a_head_and_so_may_a_pause() -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(GET.replace(b"/", b"/slow", 1))
         assert (await answer(reader))[2] == b"ok"
@@ -160,11 +174,11 @@ def test_an_answer_may_take_longer_than_a_head_and_so_may_a_pause() -> None:
         writer.write(GET)
         assert (await answer(reader))[2] == b"ok"
 
-    listening(work, head_seconds=0.5)
+    listening(work, Hasty)
 
 
 def test_who_does_not_take_an_answer_is_cut_off() -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(GET.replace(b"/", b"/long", 1))
         await reader.readuntil(b"\r\n\r\n")
@@ -174,11 +188,11 @@ def test_who_does_not_take_an_answer_is_cut_off() -> None:
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await reader.readexactly(CHUNKS * len(CHUNK))
 
-    listening(work, taken_seconds=0.3)
+    listening(work, stalled_seconds=0.3)
 
 
 def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(GET.replace(b"/", b"/long", 1))
         await reader.readuntil(b"\r\n\r\n")
@@ -192,7 +206,7 @@ def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
             await asyncio.sleep(0.02)
         assert writing > 1.0  # or it was not slow
 
-    listening(work, taken_seconds=0.8)
+    listening(work, stalled_seconds=0.8)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +221,7 @@ def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
     ids=["words", "tls", "header", "length", "second"],
 )
 def test_what_is_no_http_is_told_so_in_the_shape_of_every_error(said: bytes) -> None:
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         if said.startswith(GET):
             writer.write(GET)
@@ -239,7 +253,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json
 def test_a_head_has_a_size(said: bytes) -> None:
     """Who sends more is told so, or cut off, and is not read to the end."""
 
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(said)
         found = []
@@ -251,13 +265,13 @@ def test_a_head_has_a_size(said: bytes) -> None:
             assert code(found[-1]) == (431, "head_too_large")
         await until_empty(server)
 
-    listening(work, head_seconds=300.0)
+    listening(work)
 
 
 def test_a_body_in_small_pieces_is_no_head() -> None:
     """Its framing is many times as long as what a head may be."""
 
-    async def work(server: _Server, connect: Connect) -> None:
+    async def work(server: UvicornServer, connect: Connect) -> None:
         reader, writer = await connect()
         writer.write(CHUNKED.replace(b"POST / ", b"POST /slow "))
         for _ in range(100):
@@ -378,13 +392,13 @@ def test_an_address_that_cannot_be_had_is_told_before_ray_starts(
     said = capsys.readouterr().err
     assert f"cannot listen at {host}:{port}: something else does" in said
     assert "starting Ray" not in said
-    check_address(host, port)
+    bound_sockets(host, port).__enter__()
 
 
 @pytest.mark.parametrize("host", ["192.0.2.7", "no-such-host.invalid", "a" * 100])
 def test_an_address_of_another_machine_is_told_as_such(host: str) -> None:
-    with pytest.raises(InputError, match=f"cannot listen at {host}:8000: .*--host"):
-        check_address(host, 8000)
+    with pytest.raises(InputError, match=f"cannot listen at {host}:8000: .*--host"), bound_sockets(host, 8000):
+        pass
 
 
 def test_names_are_parted_by_commas() -> None:

@@ -13,7 +13,6 @@ from in_process import InProcess
 
 from agents.errors import AgentStoppedError, AnswerError, UnavailableError
 from agents.stimuli import WordStimulus
-from serving.http.bodies import PIXEL
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
 
@@ -131,7 +130,7 @@ def test_a_stream_takes_what_others_leave_but_one_place_always(
 ) -> None:
     async def work(found: served_here.Here) -> None:
         watched = Watched(monkeypatch, found)
-        with found.service.place("null-one", taken):
+        with found.service.queued("null-one", taken):
             assert len(await streamed(found, many(40))) == 40
             assert watched.most == {"w": places}
             assert found.service.waiting() == {"null-one": taken}
@@ -143,7 +142,7 @@ def test_a_stream_goes_on_when_others_have_filled_the_queue(monkeypatch: pytest.
     async def work(found: served_here.Here) -> None:
         watched = Watched(monkeypatch, found)
         each = [(WordStimulus(**row(number)), None, 0) for number in range(20)]
-        with found.service.place("null-one", 4):
+        with found.service.queued("null-one", 4):
             assert len([item async for item in found.service.stream("null-one", each, None)]) == 20
         assert watched.most == {"w": 1}
 
@@ -152,7 +151,7 @@ def test_a_stream_goes_on_when_others_have_filled_the_queue(monkeypatch: pytest.
 
 def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
     async def work(found: served_here.Here) -> None:
-        with found.service.place("null-one", 4):
+        with found.service.queued("null-one", 4):
             answer = await found.client.post(STREAM, json=many(1))
             assert code((answer.status_code, answer.json())) == (429, "queue_full")
             assert 1 <= int(answer.headers["retry-after"]) <= 60
@@ -263,7 +262,7 @@ def test_an_agent_without_its_weights_takes_no_other_down() -> None:
         _, agents = await ready(found)
         assert agents["git-base-coco"]["state"] == "failed"
         assert "nowhere" in agents["git-base-coco"]["error"]
-        picture = {"stimulus": {"id": "x", "task": "image_captioning"}, "images": {"image": PIXEL}}
+        picture = {"stimulus": {"id": "x", "task": "image_captioning"}, "images": {"image": "AAAA"}}
         status, body = await found.post(ONE, {"agent": "git-base-coco", **picture})
         assert (status, body["error"]["code"]) == (503, "agent_failed")
         assert (await ask(found))[0] == 200

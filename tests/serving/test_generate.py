@@ -247,6 +247,8 @@ def test_conversations_alternate_and_are_the_same_again(pair: str, tmp_path: Pat
     assert run(source, pair, tmp_path / "run") == run(source, pair, tmp_path / "again", "--batch-size", "1") == 0
     assert answers(tmp_path / "run", pair) == answers(tmp_path / "again", pair)
     assert not (tmp_path / "run" / "turns").exists()
+    if pair == "null~null":  # conversations advance together
+        assert max(record["worker"]["batch_size"] for record in records(tmp_path / "run", pair)) > 3
     for (name, _), (status, _, answer, _) in answers(tmp_path / "run", pair).items():
         messages = answer["messages"]
         assert status == "ok"

@@ -21,7 +21,7 @@ from agents.language.engines import vllm_processes
 ROOT = Path(__file__).parents[2]
 COUNT, EXCHANGES = 8, 10
 
-pytestmark = [tiny_vllm.needed, pytest.mark.timeout(600)]
+pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

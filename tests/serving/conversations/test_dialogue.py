@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import tiny_language
 from in_process import InProcess
 from run_folders import agent_entry, write_run
 
@@ -84,10 +83,10 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], mak
 
     async def main() -> Any:
         scheduler = Scheduler(SEED)
-        lane = Dispatcher(agent, lambda: InProcess(make))
-        scheduler.add(lane)
+        dispatcher = Dispatcher(agent, lambda: InProcess(make))
+        scheduler.add(dispatcher)
         try:
-            await lane.start()
+            await dispatcher.start()
             return await work(scheduler)
         finally:
             await scheduler.close()
@@ -442,28 +441,6 @@ def test_who_cannot_converse() -> None:
     scripted(wrong, Script())
 
 
-def test_eliza_holds_24_exchanges_with_a_person_the_same_way_twice() -> None:
-    async def work(scheduler: Scheduler) -> list[dict[str, Any]]:
-        rows = []
-        for seed in (1, 1, 2):
-            dialogue = Dialogue(scheduler, "eliza", stimulus(who_starts=None, topic="books"), seed=seed)
-            await dialogue.open()
-            number = 0
-            while not dialogue.ended:
-                await dialogue.say(f"I think that book number {number} was rather good because of its ending.")
-                number += 1
-            rows.append(recorded(dialogue))
-        return rows
-
-    rows = real(work, "eliza", {})
-    said = [[one["text"] for one in row["answer"]["messages"]] for row in rows]
-    assert said[0] == said[1] != said[2]
-    for row, all_texts in zip(rows, said, strict=True):
-        assert len(all_texts) == 24
-        own = [one["text"] for one in row["answer"]["messages"] if one["agent"] == "eliza"]
-        assert len(own) == len(set(own)) == 12
-
-
 def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None:
     """Twelve dialogues at once are answered as each would be alone."""
     words = ["tea", "rain", "trains", "music", "cats", "maths", "bread", "chess", "snow", "ships", "kites", "law"]
@@ -484,22 +461,3 @@ def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None
     assert [row["answer"] for row in first] == [row["answer"] for row in second]
     assert {row["worker"]["batch_size"] for row in second} == {1}
     assert max(row["worker"]["batch_size"] for row in first) > 1
-
-
-def test_a_language_model_converses_with_a_person(tmp_path: Path) -> None:
-    chosen = {"checkpoint": str(tiny_language.gpt2(tmp_path / "gpt2")), "max_tokens": 8, "min_words": 1}
-
-    async def work(scheduler: Scheduler) -> list[dict[str, Any]]:
-        rows = []
-        for _ in range(2):
-            dialogue = Dialogue(scheduler, "gpt2-completion", stimulus(exchanges=4))
-            await dialogue.say("Hi! How are you today?")
-            await dialogue.say("I like long books about science.")
-            rows.append(recorded(dialogue))
-        return rows
-
-    rows = real(work, "gpt2-completion", chosen)
-    said = [one["text"] for one in rows[0]["answer"]["messages"]]
-    assert rows[0]["answer"] == rows[1]["answer"]
-    assert all(said)
-    assert said[1] != said[3]

@@ -55,11 +55,11 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         start = [decoder.generation_config.bos_token_id]
         prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
         patches = features[[row.image for row in rows]]
-        done = decoder.generate(
+        generated = decoder.generate(
             input_ids=prompts,
             encoder_hidden_states=patches,
             encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=self._device),
             generation_config=config,
             logits_processor=processors,
         )
-        return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
+        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))

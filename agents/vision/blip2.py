@@ -76,11 +76,11 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         embedded = model.get_input_embeddings()(prompts)
         embedded[:, :queries] = features[[row.image for row in rows]].to(embedded.dtype)
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
-        done = model.language_model.generate(
+        generated = model.language_model.generate(
             input_ids=prompts,
             inputs_embeds=embedded,
             attention_mask=torch.ones_like(prompts),
             generation_config=config,
             logits_processor=processors,
         )
-        return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
+        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))

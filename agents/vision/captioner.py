@@ -270,10 +270,10 @@ class CaptionAgent(PretrainedAgent[C]):
         else:
             chain.append(NotKept())
         config = self._config(width, returned)
-        done = self._generate(self._encode(distinct), rows, config, LogitsProcessorList(chain))
+        generated = self._generate(self._encode(distinct), rows, config, LogitsProcessorList(chain))
 
-        tokens, bad = done.tokens.tolist(), finite.bad.tolist()
-        scores = None if done.scores is None else done.scores.float().tolist()
+        tokens, bad = generated.tokens.tolist(), finite.bad.tolist()
+        scores = None if generated.scores is None else generated.scores.float().tolist()
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
             if bad[at]:

@@ -173,7 +173,7 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         prompts = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long, device=self._device)
         prefix = features[[row.image for row in rows]]
         embedded = torch.cat((prefix, gpt.get_input_embeddings()(prompts)), dim=1)
-        done = gpt.generate(
+        generated = gpt.generate(
             inputs_embeds=embedded,
             attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
             generation_config=config,
@@ -182,4 +182,4 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
                 [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
             ),
         )
-        return Generated(done.sequences, done.get("sequences_scores"))
+        return Generated(generated.sequences, generated.get("sequences_scores"))

@@ -62,8 +62,8 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         import torch
         import transformers
 
-        place = torch.device(device)
-        model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), place, torch.float32)
+        where = torch.device(device)
+        model = load_pretrained(transformers.DetrForObjectDetection, self.folder(), where, torch.float32)
         self.names = tuple(model.config.id2label.get(number, "N/A") for number in range(model.config.num_labels))
         self._install(model, device, [model.class_labels_classifier, model.bbox_predictor])
         self.drop_folder()

@@ -62,14 +62,14 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         self._patches = features.shape[1]
         start = [self._model.generation_config.bos_token_id]
         prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
-        done = self._model.generate(
+        generated = self._model.generate(
             input_ids=prompts,
             attention_mask=prompts.new_ones(len(rows), self._patches + prompts.shape[1]),
             past_key_values=cache,
             generation_config=config,
             logits_processor=processors,
         )
-        return Generated(done.sequences[:, prompts.shape[1] :], done.get("sequences_scores"))
+        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
 
     def _set_positions(self, embeddings: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Before the embeddings: the first new token's position is the number of cached tokens that are text."""

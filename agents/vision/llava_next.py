@@ -91,14 +91,14 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return (*prepared["pixel_values"].shape, int(math.log(prepared["length"], 1.25)))
 
     def _row(self, image: int, draw: Draw) -> CaptionRow:
-        asked = self.settings.prompt
-        seed = draw.seed if self.settings.decoding == "sample" else None
-        if "{words}" not in asked:
-            return CaptionRow(image, asked, seed)
+        prompt = self.settings.prompt
+        seed = draw.seed if self._drawn else None
+        if "{words}" not in prompt:
+            return CaptionRow(image, prompt, seed)
         lengths = self.settings.lengths
         drawn = lengths[draw.seed % len(lengths)] if seed is not None else lengths[len(lengths) // 2]
         limit = max(drawn, self.settings.least_words)
-        return CaptionRow(image, asked.replace("{words}", str(limit)), seed, limit)
+        return CaptionRow(image, prompt.replace("{words}", str(limit)), seed, limit)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -130,36 +130,36 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         prompts, texts = [], []
         for row in rows:
             # The text as a whole: what stands around the image is not tokenized as it would be alone.
-            tokens = self._tokenizer(self._asked(row.prompt))["input_ids"]
-            place = tokens.index(image)
+            tokens = self._tokenizer(self._with_template(row.prompt))["input_ids"]
+            start = tokens.index(image)
             seen = features[row.image].to(self._dtype)
             prompt = torch.tensor(
-                [*tokens[:place], *[image] * len(seen), *tokens[place + 1 :]], dtype=torch.long, device=self._device
+                [*tokens[:start], *[image] * len(seen), *tokens[start + 1 :]], dtype=torch.long, device=self._device
             )
             text = embed(prompt)
-            text[place : place + len(seen)] = seen
+            text[start : start + len(seen)] = seen
             prompts.append(prompt)
             texts.append(text)
         padded = pad_sequence(prompts, batch_first=True, padding_value=self._pad, padding_side="left")
         mask = [torch.ones_like(prompt) for prompt in prompts]
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
-        done = self._model.generate(
+        generated = self._model.generate(
             input_ids=padded,
             inputs_embeds=pad_sequence(texts, batch_first=True, padding_side="left"),
             attention_mask=pad_sequence(mask, batch_first=True, padding_side="left"),
             generation_config=config,
             logits_processor=processors,
         )
-        return Generated(done.sequences[:, padded.shape[1] :], done.get("sequences_scores"))
+        return Generated(generated.sequences[:, padded.shape[1] :], generated.get("sequences_scores"))
 
-    def _asked(self, prompt: str) -> str:
+    def _with_template(self, prompt: str) -> str:
         if not self._processor.chat_template:
             return TEMPLATE.format(prompt=prompt)
         content: Any = [{"type": "image"}, {"type": "text", "text": prompt}]
-        asked: str = self._processor.apply_chat_template(
+        text: str = self._processor.apply_chat_template(
             [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
         )
-        return asked.removeprefix(self._tokenizer.bos_token or "")
+        return text.removeprefix(self._tokenizer.bos_token or "")
 
     def _clean(self, text: str) -> str:
         return text

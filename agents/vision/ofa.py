@@ -158,8 +158,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         processors: LogitsProcessorList,
     ) -> Generated:
         encoded = features.rows([row.image for row in rows])
-        done = self._model.generate(encoder_outputs=encoded, generation_config=config, logits_processor=processors)
-        return Generated(done.sequences[:, 1:], done.get("sequences_scores"))
+        generated = self._model.generate(encoder_outputs=encoded, generation_config=config, logits_processor=processors)
+        return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         config = super()._config(width, returned)

@@ -12,28 +12,13 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from tokenizers.decoders import ByteLevel
 
-WORDS = [
-    *(
-        "a",
-        "the",
-        "man",
-        "woman",
-        "dog",
-        "cat",
-        "cats",
-        "two",
-        "three",
-        "sits",
-        "stands",
-        "on",
-        "in",
-        "of",
-        "with",
-        "and",
-    ),
-    *("red", "blue", "green", "street", "table", "plate", "food", "water", "picture", "photo", "image", "there", "is"),
-    *("are", "looking", "at", "holding", "people", "large", "small", "white", "black", "next", "to"),
-]
+TEXT = """
+a the man woman dog cat cats two three sits stands on in of with and red blue green street table plate food
+water picture photo image there is are looking at holding people large small white black next to
+"""
+WORDS = TEXT.split()
+LAYERS = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+PATCHES = {"image_size": 48, "patch_size": 16}
 LETTERS = [*string.ascii_lowercase, *string.digits, *(f"##{letter}" for letter in string.ascii_lowercase)]
 
 
@@ -44,19 +29,9 @@ def git(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     vocabulary = _bert_tokenizer(folder)
     config = GitConfig(
-        vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "image_size": 48,
-            "patch_size": 16,
-        },
+        vision_config={**LAYERS, **PATCHES},
         vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
+        **LAYERS,
         max_position_embeddings=128,
         pad_token_id=vocabulary["[PAD]"],
         bos_token_id=vocabulary["[CLS]"],
@@ -74,27 +49,17 @@ def blip(folder: Path, seed: int = 0) -> Path:
     vocabulary = _bert_tokenizer(folder, "[DEC]", "[ENC]")
     config = BlipConfig(
         text_config={
+            **LAYERS,
             "vocab_size": len(vocabulary),
-            "hidden_size": 32,
             "encoder_hidden_size": 32,
-            "intermediate_size": 64,
             "projection_dim": 16,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
             "max_position_embeddings": 64,
             "bos_token_id": vocabulary["[DEC]"],
             "eos_token_id": 2,
             "sep_token_id": vocabulary["[SEP]"],
             "pad_token_id": vocabulary["[PAD]"],
         },
-        vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "image_size": 48,
-            "patch_size": 16,
-        },
+        vision_config={**LAYERS, **PATCHES},
         projection_dim=16,
         image_text_hidden_size=16,
     )
@@ -128,22 +93,9 @@ def blip2(folder: Path, seed: int = 0) -> Path:
         pad_token_id=vocabulary["<pad>"],
     )
     config = Blip2Config(
-        vision_config=Blip2VisionConfig(
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            image_size=48,
-            patch_size=16,
-        ).to_dict(),
+        vision_config=Blip2VisionConfig(**LAYERS, **PATCHES).to_dict(),
         qformer_config=Blip2QFormerConfig(
-            hidden_size=32,
-            encoder_hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            vocab_size=50,
-            cross_attention_frequency=1,
+            **LAYERS, encoder_hidden_size=32, vocab_size=50, cross_attention_frequency=1
         ).to_dict(),
         text_config=text.to_dict(),
         num_query_tokens=4,
@@ -172,20 +124,11 @@ def llava_next(folder: Path, seed: int = 0) -> Path:
     pinpoints = [[24, 48], [48, 24], [48, 48], [72, 24], [24, 72]]
     config = LlavaNextConfig(
         vision_config=CLIPVisionConfig(
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            image_size=24,
-            patch_size=8,
-            projection_dim=16,
+            **{**LAYERS, "num_hidden_layers": 3}, image_size=24, patch_size=8, projection_dim=16
         ).to_dict(),
         text_config=MistralConfig(
+            **LAYERS,
             vocab_size=len(vocabulary),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
             num_key_value_heads=2,
             max_position_embeddings=4096,
             bos_token_id=vocabulary["<s>"],

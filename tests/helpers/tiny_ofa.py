@@ -20,14 +20,6 @@ from torch import Tensor
 from agents.vision.models.ofa import OFAModel
 from agents.vision.models.ofa_layers import OFAConfig
 
-# Table 1 of the paper: width, inner width, heads, encoder layers, decoder layers, image embedding, millions of weights.
-PUBLISHED = {
-    "tiny": (256, 1024, 4, 4, 4, "resnet50", 33),
-    "medium": (512, 2048, 8, 4, 4, "resnet101", 93),
-    "base": (768, 3072, 12, 6, 6, "resnet101", 182),
-    "large": (1024, 4096, 16, 12, 12, "resnet152", 472),
-    "huge": (1280, 5120, 16, 24, 12, "resnet152", 930),
-}
 TEXTS = (
     " what does the image describe? a man and a dog on the street, two cats sit next to a red plate of food",
     " a woman holding a large white book in front of a green table with water and people looking at the picture",

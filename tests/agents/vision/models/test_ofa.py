@@ -98,29 +98,6 @@ def test_cached_steps_are_those_of_the_whole(model: OFAModel) -> None:
     assert (torch.cat(steps, 1) - whole).abs().max() < 1e-4
 
 
-def test_rows_of_one_image_share_what_was_encoded(model: OFAModel) -> None:
-    """Two rows for each of three images, beside one row for one."""
-    tokens = torch.tensor([[BOS, 270, 301, 5], [BOS, 9, 9, 311]] * 3)
-    pixels = images(3)
-    with torch.inference_mode():
-        together = model(encoder_outputs=model.encode(questions(3), pixels), decoder_input_ids=tokens).logits
-        twice = pixels.repeat_interleave(2, 0)
-        apart = model(questions(6), twice, tokens).logits
-    assert (apart[0] - apart[2]).abs().max() > 0.1, "images must matter"
-    assert (together - apart).abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("beams", [1, 4])
-def test_generation_is_the_same_without_cache(model: OFAModel, beams: int) -> None:
-    def said(use_cache: bool) -> list[list[int]]:
-        encoded = model.encode(questions(4), images(4))
-        config = GenerationConfig(do_sample=False, num_beams=beams, max_new_tokens=9, use_cache=use_cache)
-        return model.generate(encoder_outputs=encoded, generation_config=config).tolist()  # type: ignore[no-any-return]
-
-    with torch.inference_mode():
-        assert said(True) == said(False)
-
-
 def beam_config(beams: int, returned: int) -> GenerationConfig:
     return GenerationConfig(
         do_sample=False,
@@ -175,15 +152,3 @@ def test_encoding_once_serves_beams_and_repeated_rows(model: OFAModel) -> None:
         said[1],
     ]
     assert again.sequences[0].tolist() == said[0]
-
-
-@pytest.mark.parametrize("name", tiny_ofa.PUBLISHED)
-def test_published_sizes_have_their_published_number_of_weights(name: str) -> None:
-    width, inner, heads, encoder, decoder, resnet, millions = tiny_ofa.PUBLISHED[name]
-    sizes = {"vocab_size": 59457, "d_model": width, "resnet_type": resnet, "max_position_embeddings": 1024}
-    sizes |= {"image_bucket_size": 42, "token_bucket_size": 256}
-    for half, layers in (("encoder", encoder), ("decoder", decoder)):
-        sizes |= {f"{half}_layers": layers, f"{half}_ffn_dim": inner, f"{half}_attention_heads": heads}
-    with torch.device("meta"):
-        made = OFAModel(tiny_ofa.config(**sizes))
-    assert sum(values.numel() for values in made.parameters()) / 1e6 == pytest.approx(millions, rel=0.03)

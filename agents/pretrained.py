@@ -308,7 +308,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
         raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {text[:300]}") from None
     wrong = [f"{name} {list(found)} for {list(wanted)}" for name, found, wanted in about["mismatched_keys"]]
     checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=wrong)
-    return model.eval()
+    return model.eval().requires_grad_(False)
 
 
 def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:

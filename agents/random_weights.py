@@ -139,7 +139,7 @@ def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dty
     if hasattr(module, "tie_weights"):  # which is a part of the initialisation that is left out
         module.tie_weights()
     fill(module)
-    return module.eval()
+    return module.eval().requires_grad_(False)
 
 
 def fill(module: torch.nn.Module) -> None:

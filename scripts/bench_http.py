@@ -58,38 +58,32 @@ time.sleep(100000)
 """
 
 
-class _Reader:
-    """Collects one response; ``done`` is its status."""
+class Connection(asyncio.Protocol):
+    """One kept-alive connection with one request under way; status 0 is one that broke."""
 
     def __init__(self) -> None:
-        self.done: asyncio.Future[int] | None = None
-        self.parser = httptools.HttpResponseParser(self)
-
-    def on_message_complete(self) -> None:
-        if self.done is not None and not self.done.done():
-            self.done.set_result(self.parser.get_status_code())
-
-
-class _Connection(asyncio.Protocol):
-    def __init__(self) -> None:
-        self.reader = _Reader()
         self.transport: Any = None
+        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self.reader.parser.feed_data(data)
+        self.parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        if not self.status.done():
+            self.status.set_result(self.parser.get_status_code())
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self.reader.done is not None and not self.reader.done.done():
-            self.reader.done.set_result(0)
+        if not self.status.done():
+            self.status.set_result(0)
 
     async def ask(self, request: bytes) -> int:
-        self.reader.parser = httptools.HttpResponseParser(self.reader)
-        self.reader.done = asyncio.get_running_loop().create_future()
+        self.parser = httptools.HttpResponseParser(self)
+        self.status = asyncio.get_running_loop().create_future()
         self.transport.write(request)
-        return await self.reader.done
+        return await self.status
 
 
 async def load(port: int, connections: int, seconds: float, pause: float = 0.0) -> dict[str, Any]:
@@ -104,11 +98,11 @@ async def load(port: int, connections: int, seconds: float, pause: float = 0.0) 
     end = time.perf_counter() + seconds
 
     async def one() -> None:
-        connection: _Connection | None = None
+        connection: Connection | None = None
         while (began := time.perf_counter()) < end:
             if connection is None or connection.transport.is_closing():
                 loop = asyncio.get_running_loop()
-                _, connection = await loop.create_connection(_Connection, "127.0.0.1", port)
+                _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
             status = await connection.ask(request)
             took = time.perf_counter() - began
             statuses[status] += 1
@@ -160,32 +154,23 @@ def under_load(port: int, connections: int, seconds: float, pause: float = 0.0) 
     return found
 
 
-def has_ray_serve() -> bool:
-    """Whether Ray was installed with what its Serve needs."""
-    try:
-        import ray.serve  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def memory(process: subprocess.Popen[bytes]) -> float:
-    """MB of the server's own process."""
-    return round(psutil.Process(process.pid).memory_info().rss / 1e6, 1)
-
-
 def ours(port: int, *more: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null", "--port", str(port), *more]
     environment = {name: value for name, value in os.environ.items() if name != "TURINGLIKE_API_KEY"}
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
-def measure(process: subprocess.Popen[bytes], port: int, args: argparse.Namespace, **more: Any) -> dict[str, Any]:
-    """The figures of one server, which is ended after it."""
+def measure(process: subprocess.Popen[bytes], port: int, connections: int, seconds: float, pause: float) -> Any:
+    """The figures of one server, which is ended after it, and its memory in MB before and after."""
+
+    def memory() -> float:
+        return round(psutil.Process(process.pid).memory_info().rss / 1e6, 1)
+
     try:
         wait_for(port, process)
-        under_load(port, args.connections, 3)  # warm
-        return under_load(port, more.get("connections", args.connections), args.seconds, more.get("pause", 0.0))
+        under_load(port, connections, 3)  # warm
+        before = memory()
+        return {**under_load(port, connections, seconds, pause), "memory_mb": [before, memory()]}
     finally:
         process.terminate()
         process.wait(60)
@@ -204,36 +189,30 @@ def main() -> None:
         print(json.dumps(asyncio.run(load(int(port), int(connections), float(seconds), float(pause)))))
         return
     found: dict[str, Any] = {}
+    ratio: float | None = None
     port = free_port()
-    found["turinglike"] = measure(ours(port), port, args)
+    found["turinglike"] = measure(ours(port), port, args.connections, args.seconds, 0.0)
     port = free_port()
-    if not has_ray_serve():
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        import ray.serve  # noqa: F401
+    except ImportError:
         print("Ray Serve is left out: pip install 'turinglike[deploy]'", file=sys.stderr)
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "peer.py"
-        script.write_text(PEER)
-        if has_ray_serve():
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            peer = subprocess.Popen([sys.executable, str(script), str(port)], cwd=folder, **quiet)  # type: ignore[call-overload]
-            found["ray serve"] = measure(peer, port, args)
-    ratio = round(found["turinglike"]["per_s"] / found["ray serve"]["per_s"], 2) if "ray serve" in found else None
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder) / "peer.py"
+            script.write_text(PEER)
+            peer = subprocess.Popen([sys.executable, str(script), str(port)], cwd=folder, **quiet)
+            found["ray serve"] = measure(peer, port, args.connections, args.seconds, 0.0)
+        ratio = round(found["turinglike"]["per_s"] / found["ray serve"]["per_s"], 2)
     if args.slow:
         port = free_port()
         # One answer takes 10 ms alone: 100 a second. 64 clients that wait 64 ms on average ask for about 1,000.
         slow = ours(port, "--set", "null.delay_s=0.01", "--batch-size", "1", "--queue", "16")
-        found["slow agent"] = measure(slow, port, args, connections=args.connections, pause=0.06)
+        found["slow agent"] = measure(slow, port, args.connections, args.seconds, 0.06)
     if args.minutes:
         port = free_port()
-        process = ours(port)
-        try:
-            wait_for(port, process)
-            under_load(port, args.connections, 5)
-            before = memory(process)
-            found["long"] = under_load(port, args.connections, 60 * args.minutes)
-            found["long"]["memory_mb"] = [before, memory(process)]
-        finally:
-            process.terminate()
-            process.wait(60)
+        found["long"] = measure(ours(port), port, args.connections, 60 * args.minutes, 0.0)
     print(f"{'':<12} {'requests/s':>11} {'p50 ms':>8} {'p99 ms':>8}  statuses")
     for name, one in found.items():
         print(f"{name:<12} {one['per_s']:>11} {one['p50_ms']:>8} {one['p99_ms']:>8}  {one['statuses']}")

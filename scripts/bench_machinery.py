@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -139,19 +140,12 @@ async def one_at_a_time(source: Path, out: Path) -> float:
 
 
 def peak_memory(command: list[str]) -> int:
-    """Peak resident bytes of the command's own process, from Linux's high-water mark."""
+    """Peak resident bytes of the command's own process."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    peak = 0
-    while process.poll() is None:
-        try:
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            peak = max([peak, *(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))])
-        except OSError:
-            break
-        time.sleep(0.05)
-    if process.wait():
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    return peak * 1024
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command} ended with {os.waitstatus_to_exitcode(status)}")
+    return usage.ru_maxrss * 1024
 
 
 def first_new_answer(command: list[str], records: Path, kept: int) -> float:
@@ -191,10 +185,8 @@ def main() -> None:
         for i in range(options.repeats):
             peer = [sys.executable, __file__, "--peer"]
             ours.append(seconds(generate(many, folder / f"many{i}")) - seconds(generate(one, folder / f"one{i}")))
-            peers.append(
-                seconds([*peer, str(many), str(folder / f"peer{i}")])
-                - seconds([*peer, str(one), str(folder / f"peer-one{i}")])
-            )
+            start_up = seconds([*peer, str(one), str(folder / f"peer-one{i}")])
+            peers.append(seconds([*peer, str(many), str(folder / f"peer{i}")]) - start_up)
             print(f"round {i + 1}: generate {ours[-1]:.2f} s, Ray Data {peers[-1]:.2f} s", flush=True)
         found["generate_per_s"] = options.rows / statistics.median(ours)
         found["ray_data_per_s"] = options.rows / statistics.median(peers)

@@ -262,11 +262,11 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> int:
-    from serving.bench.command import Options, bench
+    from serving.bench.command import BenchOptions, bench
 
     names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config, "bench")
-    return bench(_chosen(Options, options, entries=entries, settings=settings))
+    return bench(_chosen(BenchOptions, options, entries=entries, settings=settings))
 
 
 def _agents(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
-from serving.bench import remembered
+from serving.bench import batch_sizes
 from serving.conversations import policies
 from serving.generation import Generation
 from serving.runs.atomic_files import lock
@@ -70,7 +70,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     check_installed()
     check_samples(options.samples, made)
     if options.auto_batch:
-        remembered.use(made, options.entries, device=options.device, address=options.address, say=_warn)
+        batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=_warn)
     described = {}
     for name in options.agents:
         members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]

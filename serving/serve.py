@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.bench import remembered
+from serving.bench import batch_sizes
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
@@ -38,7 +38,7 @@ def serve(options: argparse.Namespace) -> int:
     entries, settings = resolve(names, options.settings, options.config)
     agents = checked_agents(entries, settings)
     if options.batch_size == "auto":
-        remembered.use(agents, entries, device=options.device, address=options.address, say=_say)
+        batch_sizes.use(agents, entries, device=options.device, address=options.address, say=_say)
         options.batch_size = None  # the agents have theirs by now
     chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}

@@ -1,7 +1,7 @@
-"""``turinglike bench``: measure agents one after the other, say what limits them, remember their best batch sizes.
+"""``turinglike bench``: measure agents one after the other, say what limits them, keep their best batch sizes.
 
-stdout has the table, then with ``--compare`` what has changed, and as its last line the JSON object; what is going on
-is said on stderr. However it ends, by Ctrl-C too, what was measured so far is printed and written.
+On a terminal stdout has the table; where stdout is a pipe or a file it has the JSON object alone, and stderr the table.
+What is going on is said on stderr. However it ends, by Ctrl-C too, what was measured so far is shown and written.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import __version__
+from rich.console import Console
+
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, InputError, StorageError, TuringlikeError, UnavailableError
 from agents.selection import checked_agents
 from agents.tasks import Mode, Task
-from serving.bench import apart, limits, machine, remembered, results, stimuli, table
-from serving.bench.meter import Job
-from serving.bench.results import Device, Failed, Limits, Measured, Result
-from serving.bench.sweep import Sweep
+from serving.bench import batch_sizes, child_process, machine, plot, results, stimuli, sweep, table
+from serving.bench.bare import Setup
+from serving.bench.results import BenchResult, Device, Failed
 from serving.runs.atomic_files import replacing
 from serving.runs.record_lines import now
 from serving.scheduling import interrupts
-from serving.scheduling.placement import Device as Choice
+from serving.scheduling.placement import Device as DeviceChoice
 from serving.scheduling.worker import describe
 
 STIMULI = 1024  # of each kind
@@ -36,15 +36,15 @@ LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured 
 JSON, PLOT = "bench.json", "bench.png"
 
 
-@dataclass
-class Options:
+@dataclass(frozen=True)
+class BenchOptions:
     """What the command line says. ``sizes`` None: doubling. ``bare``: nothing that needs Ray, and no other programs."""
 
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]]
     sizes: tuple[int, ...] | None = None
     seconds: float = 5.0
-    device: Choice = "auto"
+    device: DeviceChoice = "auto"
     task: Task | None = None
     mode: Mode | None = None
     out: Path | None = None
@@ -52,37 +52,33 @@ class Options:
     bare: bool = False
 
 
-def bench(options: Options) -> int:
+def bench(options: BenchOptions) -> int:
     """Run the command; returns its exit code: 3 if something could not be measured. Raises TuringlikeError for wrong
     input, before anything is measured."""
     old = None if options.compare is None else results.read(options.compare)
-    made = checked_agents(options.entries, options.settings)
-    kinds = {name: _kind(name, agent, options) for name, agent in made.items()}
+    agents = checked_agents(options.entries, options.settings)
+    kinds = {name: _kind(name, agent, options) for name, agent in agents.items()}
     if options.out is not None:
         try:
             options.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot write to {options.out}: {error.strerror}") from error
-    ended: interrupts.Interrupted | None = None
+    found = BenchResult(now(), machine.host(), machine.cpu())
     with interrupts.raised():
-        with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
-            running = Bench(options, made, kinds, Path(folder))
-            try:
-                running.execute()
-            except interrupts.Interrupted as interrupted:
-                ended = interrupted
-                for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; first what there is is told
-                    signal.signal(number, signal.SIG_IGN)
-        found = running.result(complete=ended is None)
-        if found is not None:
+        try:
+            with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
+                execute(options, agents, kinds, found, Path(folder))
+        except interrupts.Interrupted as ended:
+            for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; first what there is is told
+                signal.signal(number, signal.SIG_IGN)
+            _say("ended; what was measured so far is told")
             _show(found, old, options.out)
-    if ended is not None:
-        _say("ended; what was measured so far is told" if found is not None else "ended before anything was measured")
-        return 128 + ended.number
-    return 3 if running.failed else 0
+            return 128 + ended.number
+        _show(found, old, options.out)
+    return 3 if found.failed else 0
 
 
-def _kind(name: str, agent: Agent[Any], options: Options) -> tuple[Task, Mode | None]:
+def _kind(name: str, agent: Agent[Any], options: BenchOptions) -> tuple[Task, Mode | None]:
     """What an agent is asked: its first task (and mode), or the one that was asked for. Raises InputError."""
     tasks = [task for task in agent.tasks if options.task in (None, task)]
     if not tasks:
@@ -95,178 +91,109 @@ def _kind(name: str, agent: Agent[Any], options: Options) -> tuple[Task, Mode | 
     return tasks[0], modes[0]
 
 
-@dataclass
-class Bench:
-    """One run of the command: what was asked for, and what was found so far."""
-
-    options: Options
-    agents: Mapping[str, Agent[Any]]
-    kinds: Mapping[str, tuple[Task, Mode | None]]
-    folder: Path
-    failed: list[Failed] = field(default_factory=list)
-    _created: str = field(default_factory=now)
-    _device: Device | None = None
-    _limits: Limits = field(default_factory=lambda: Limits(None, None))
-    _measured: dict[str, Measured] = field(default_factory=dict)
-    _packed: results.Packed | None = None
-
-    def execute(self) -> None:
-        """Measure everything; what fails is noted. Raises TuringlikeError if there is no such device."""
-        try:
-            for message in apart.run(look, self.options.device, LIMITS_S):
-                if isinstance(message, Device):
-                    self._device = message
-                    _say(f"measuring the limits of {message.name}")
-                else:
-                    self._limits = message
-        except AgentStoppedError as error:
-            if self._device is None:
-                raise UnavailableError(str(error)) from None
-            self._note(self.device.name, "limits", str(error))
-        for name in self.agents:
-            with self._noted(name, "bare"):
-                self._sweep(name)
-        with self._noted(", ".join(self._measured), "bare"):
-            remembered.write(self._measured.values(), self.options.entries, self.options.settings, self.device.name)
-        if not self.options.bare and self._measured:
-            self._beyond()
-
-    @property
-    def device(self) -> Device:
-        assert self._device is not None
-        return self._device
-
-    def _sweep(self, name: str) -> None:
-        options = self.options
-        task, mode = self.kinds[name]
-        agent = self.agents[name]
-        if (missing := agent.missing()) is not None:
-            way = (
-                f"; without weights: --set {name}.checkpoint=random"
-                if options.entries[name].takes_random_weights()
-                else ""
-            )
-            raise UnavailableError(f"{missing}{way}")
-        source = self.folder / (f"{task}.jsonl" if mode is None else f"{task}-{mode}.jsonl")
-        if not source.exists():
-            stimuli.write(self.folder, task, mode, STIMULI)
-        on = machine.runs_on(agent, self.device.kind)
-        known = self._limits if on.startswith(self.device.kind) else Limits(None, None)
-        sweep = Sweep(
-            Job(
-                options.entries[name], options.settings.get(name, {}), on, task, mode, source, options.seconds,
-                options.sizes, known,
-            )
-        )  # fmt: skip
-        try:
-            sweep.run(_say)
-        finally:
-            if (found := sweep.measured()) is not None:
-                self._measured[name] = found
-        if sweep.problem is not None:
-            raise AgentStoppedError(sweep.problem)
-
-    def _beyond(self) -> None:
-        """What needs Ray or other programs: the whole scheduler, and the peers."""
-        from serving.bench import end_to_end, peers
-
-        options = self.options
-        together = ", ".join(self._measured)
-        end = end_to_end.Found()
-        try:
-            with self._noted(together, "end_to_end"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
-                end_to_end.measure(
-                    end, list(self._measured.values()), options.entries, options.settings, Path(folder),
-                    seconds=options.seconds, device=options.device, say=_say,
-                )  # fmt: skip
-        finally:
-            for name, runs in end.runs.items():
-                self._measured[name] = replace(self._measured[name], end_to_end=runs)
-            self._packed = end.packed
-            self.failed += end.failed
-        for name, one in list(self._measured.items()):
-            with self._noted(name, "peers"), tempfile.TemporaryDirectory(dir=self.folder) as folder:
-                for found in peers.measure(
-                    one, options.entries[name], options.settings.get(name, {}), Path(folder),
-                    seconds=options.seconds, say=_say,
-                ):  # fmt: skip
-                    if isinstance(found, Failed):
-                        self.failed.append(found)
-                    else:
-                        self._measured[name] = replace(self._measured[name], peers=(*self._measured[name].peers, found))
-
-    @contextlib.contextmanager
-    def _noted(self, name: str, part: results.Part) -> Iterator[None]:
-        """What fails within the block is one sentence, and the rest goes on."""
-        try:
-            yield
-        except TuringlikeError as error:
-            message = str(error)
-        except Exception as error:
-            message = describe(error)
-        else:
-            return
-        self._note(name, part, message)
-
-    def _note(self, name: str, part: results.Part, message: str) -> None:
-        self.failed.append(Failed(name, part, message))
-        _say(f"{name}: {message}")
-
-    def result(self, *, complete: bool) -> Result | None:
-        """What is known so far; None if not even the device is."""
-        if self._device is None:
-            return None
-        return Result(
-            version=__version__,
-            created=self._created,
-            host=machine.host(),
-            device=self._device,
-            limits=self._limits,
-            agents=tuple(self._measured.values()),
-            packed=self._packed,
-            failed=tuple(self.failed),
-            complete=complete,
-        )
+def execute(
+    options: BenchOptions, agents: Mapping[str, Agent[Any]], kinds: Mapping[str, tuple[Task, Mode | None]],
+    found: BenchResult, folder: Path,
+) -> None:  # fmt: skip
+    """Measure everything into ``found``, failures too. Raises UnavailableError if there is no such device."""
+    for message in _device_and_limits(options.device, found):
+        _say(message)
+    setups: dict[str, Setup] = {}
+    for name, agent in agents.items():
+        with _noted(found, name, "bare"):
+            setups[name] = setup = _setup(options, name, agent, kinds[name], found.device, folder)
+            limits = found.limits if setup.device.startswith(found.device.kind) else {}
+            for one in sweep.measure(setup, options.sizes, limits, _say):
+                found.agents[:] = [other for other in found.agents if other.agent != name] + [one]
+    with _noted(found, "--batch-size auto", "bare"):
+        for name in batch_sizes.write(found.agents, options.entries, options.settings, found.device.name):
+            _say(f"{name}: measured for less than {batch_sizes.TRUSTED} s a size: not kept for --batch-size auto")
+    if not options.bare:
+        beyond(setups, found, folder)
+    found.complete = True
 
 
-def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
+def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str]:
+    try:
+        for message in child_process.run(look, choice, LIMITS_S):
+            if isinstance(message, Device):
+                found.device = message
+                yield f"measuring the limits of {message.name}"
+            else:
+                found.limits = message
+    except AgentStoppedError as error:
+        if choice == "cuda" and found.device.kind != "cuda":
+            raise UnavailableError(str(error)) from None
+        found.failed.append(Failed(found.device.name, "limits", str(error)))
+
+
+def look(send: Callable[[object], None], choice: DeviceChoice, seconds: float) -> None:
     """Sends the device that is to be measured, then its limits. Raises UnavailableError."""
     device = machine.device(choice)
     send(device)
-    send(limits.measure("cuda:0" if device.kind == "cuda" else "cpu", seconds))
+    send(machine.limits(device.kind, seconds))
 
 
-def _show(found: Result, old: Result | None, out: Path | None) -> None:
-    """Write the JSON object, print the table, the comparison, and last of all the JSON object again, and write the
-    plot. A disk that is full keeps nothing from being printed, and a reader of stdout that has gone nothing from being
-    written. Raises StorageError."""
+def _setup(
+    options: BenchOptions, name: str, agent: Agent[Any], kind: tuple[Task, Mode | None], device: Device, folder: Path
+) -> Setup:
+    if (missing := agent.missing()) is not None:
+        takes_random = options.entries[name].takes_random_weights()
+        raise UnavailableError(missing + f"; without weights: --set {name}.checkpoint=random" * takes_random)
+    task, mode = kind
+    on = "cuda:0" if device.kind == "cuda" and agent.device_memory > 0 else "cpu"
+    source = stimuli.write(folder / f"{task}-{mode}.jsonl", {kind: STIMULI})
+    return Setup(options.entries[name], options.settings.get(name, {}), on, task, mode, source, options.seconds)
+
+
+def beyond(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
+    """What needs Ray or other programs: ``generate``, and the peers."""
+    from serving.bench import end_to_end, peers
+
+    for one in found.agents:
+        with _noted(found, one.agent, "end_to_end"):
+            for whole in end_to_end.measure(one, setups[one.agent], folder):
+                one.end_to_end.append(whole)
+                _say(f"{one.agent}: {table.whole(whole)}")
+    with _noted(found, ", ".join(one.agent for one in found.agents), "packed"):
+        found.packed = end_to_end.packed(found.agents, setups, folder)
+    for one in found.agents:
+        setup = setups[one.agent]
+        for name, program in peers.programs(setup.agent()).items():
+            with _noted(found, one.agent, "peers", f"{name}: "):
+                for peer in peers.measure(one, setup, name, program):
+                    one.peers.append(peer)
+                    _say(f"{one.agent}: {table.beside(peer)}")
+
+
+@contextlib.contextmanager
+def _noted(found: BenchResult, name: str, part: results.Part, what: str = "") -> Iterator[None]:
+    """What fails within the block is one sentence, and the rest goes on."""
+    try:
+        yield
+    except Exception as error:
+        message = what + (str(error) if isinstance(error, TuringlikeError) else describe(error))
+        found.failed.append(Failed(name, part, message))
+        _say(f"{name}: {message}")
+
+
+def _show(found: BenchResult, old: BenchResult | None, out: Path | None) -> None:
+    """Write the JSON object and the plot, and print the table. A disk that is full keeps nothing from being printed,
+    and a reader of stdout that has gone nothing from being written. Raises StorageError."""
     try:
         if out is not None:
             with replacing(out / JSON) as file:
-                file.write(found.to_json() + b"\n")
+                file.write(found.to_json())
+            try:
+                with replacing(out / PLOT) as file:
+                    plot.plot(found, file)
+            except UnavailableError as error:
+                _say(str(error))
     finally:
-        try:
-            _print(found, old)
-        finally:
-            if out is not None:
-                _plot(found, out / PLOT)
-
-
-def _print(found: Result, old: Result | None) -> None:
-    print("\n".join(table.lines(found)))
-    if old is not None:
-        print("\n" + "\n".join(table.comparison(found, old)))
-    print(found.to_json().decode(), flush=True)
-
-
-def _plot(found: Result, path: Path) -> None:
-    from serving.bench import plot
-
-    try:
-        with replacing(path) as file:
-            plot.plot(found, file)
-    except UnavailableError as error:
-        _say(str(error))
+        is_terminal = sys.stdout.isatty()
+        table.show(Console(stderr=not is_terminal), found, old)
+        if not is_terminal:
+            print(found.to_json().decode(), end="", flush=True)
 
 
 def _say(text: str) -> None:

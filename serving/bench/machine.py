@@ -1,7 +1,8 @@
-"""What this machine is, and how much memory a process of it has taken."""
+"""What this machine is, what it can do at most, and how much memory a process of it has taken."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import re
@@ -10,36 +11,30 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import Any
 
-from agents.contract import Agent
 from agents.errors import UnavailableError
 from serving.bench.results import Device, Host
 
-KIB = 1024
 # What a machine with a GPU has: without any of them torch need not be asked, which takes seconds.
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-ASK = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
+ASK_NAME = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
+TYPES = {"cpu": ("float32",), "cuda": ("bfloat16", "float16", "float32")}  # of agents
+SIDES = (512, 1024, 2048, 4096, 8192)
+REPEATS = 3
 
 
 def host() -> Host:
     """This machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Host(socket.gethostname(), _cpu(), cores(), memory)
+    cpu = _found("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or platform.machine()
+    return Host(socket.gethostname(), cpu, cores(), memory)
 
 
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _cpu() -> str:
-    try:
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def cpu() -> Device:
@@ -53,17 +48,12 @@ def device(choice: str) -> Device:
 
     Raises UnavailableError for "cuda" where there is none.
     """
-    if choice == "cpu":
-        return cpu()
-    try:
+    if choice != "cpu" and importlib.util.find_spec("torch") is not None:
         import torch
-    except ImportError:
-        has_gpu = False
-    else:
-        has_gpu = torch.cuda.is_available()
-    if has_gpu:
-        about = torch.cuda.get_device_properties(0)
-        return Device(torch.cuda.get_device_name(0), "cuda", int(about.total_memory))
+
+        if torch.cuda.is_available():
+            memory = int(torch.cuda.get_device_properties(0).total_memory)
+            return Device(torch.cuda.get_device_name(0), "cuda", memory)
     if choice == "cuda":
         raise UnavailableError("--device cuda: torch sees no GPU here; leave --device out to measure on the CPU")
     return cpu()
@@ -73,49 +63,49 @@ def gpu_name() -> str | None:
     """The first GPU's name as :func:`device` has it, asked in another process: this one takes no memory of the GPU."""
     if not any(Path(path).exists() for path in DRIVERS) and shutil.which("nvidia-smi") is None:
         return None
-    done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", ASK_NAME], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None
 
 
-def runs_on(agent: Agent[Any], kind: str) -> str:
-    """Where an agent runs on a machine whose device is of that kind: "cuda:0", or "cpu" if it has no use for a GPU."""
-    return "cuda:0" if kind == "cuda" and agent.device_memory > 0 else "cpu"
+def limits(kind: str, seconds: float) -> dict[str, float]:
+    """The most operations per second of products of square matrices (two for each multiplication), by type, each
+    measured for about ``seconds``. Without torch none is known."""
+    if importlib.util.find_spec("torch") is None:
+        return {}
+    import torch
+
+    found: dict[str, float] = {}
+    for precision in TYPES[kind]:
+        until = time.perf_counter() + seconds
+        for side in SIDES:
+            left = torch.full((side, side), 0.5, device=kind, dtype=getattr(torch, precision))
+            torch.mm(left, left)  # the first one chooses its kernel
+            for _ in range(REPEATS):
+                began = time.perf_counter()
+                torch.mm(left, left)[0, 0].item()  # which waits for a GPU
+                took = time.perf_counter() - began
+                found[precision] = max(found.get(precision, 0.0), 2 * side**3 / took)
+            if time.perf_counter() + 8 * took * REPEATS > until:  # the next one is eight times the work
+                break
+    return found
 
 
 def available() -> int | None:
     """Bytes of memory that a process can still get here without swapping; None where the system does not tell."""
-    try:
-        found = re.search(r"^MemAvailable:\s*(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        return None
-    return int(found[1]) * KIB if found else None
-
-
-def forget_peak() -> None:
-    """Let :func:`peak` begin anew, where the system can: Linux does, unless it forbids it."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return  # then the peak is that since the process began
+    found = _found("/proc/meminfo", r"MemAvailable:\s*(\d+) kB")
+    return None if found is None else int(found) * 1024
 
 
 def peak() -> int:
-    """The most memory, in bytes, that this process has had since :func:`forget_peak`."""
-    return _status("VmHWM")
-
-
-def resident() -> int:
-    """The memory, in bytes, that this process has now."""
-    return _status("VmRSS")
-
-
-def _status(key: str) -> int:
-    """A line of what Linux says of this process; elsewhere the most memory that it has ever had."""
-    try:
-        found = re.search(rf"^{key}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    if found:
-        return int(found[1]) * KIB
+    """The most memory, in bytes, that this process has ever had."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * KIB
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def _found(path: str, pattern: str) -> str | None:
+    """The first line of a system's file that matches, if there is one: the group of it."""
+    try:
+        found = re.search(f"^{pattern}$", Path(path).read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return found[1].strip() if found else None

@@ -1,94 +1,270 @@
 """Other programs that do the same, beside an agent: as many stimuli per second as they answer, and how ours compares.
 
-Each runs in a process of its own with the same weights, the same stimuli and the same choices of decoding, on the same
-device, and only where it is installed:
+Each runs in a process of its own with the same weights and the same stimuli, on the same device, through its documented
+interface, and only where it is installed:
 
-- ``transformers``: the plain loop of its documentation for captioners, DETR and models that write, one stimulus or a
-  batch at a time (:mod:`serving.bench.peers_transformers`);
-- ``torchvision``: its detection model as its documentation calls it;
-- ``vllm``: the offline engine, ``LLM.generate``, for agents whose engine is vLLM (:mod:`serving.bench.peers_vllm`);
-- ``ray-data``: ``map_batches`` over the same agent (:mod:`serving.bench.peers_ray`). It is a peer of the scheduler, and
-  so held against that with one worker, rather than against the bare agent.
+- ``transformers``: the plain loop of its documentation for captioners, DETR and models that write: the checkpoint's own
+  processor, then ``generate`` or the model. Nothing is prepared beside the device meanwhile;
+- ``vllm``: the offline engine, ``LLM.generate`` with one list, for agents whose engine is vLLM;
+- ``ray-data``: ``map_batches`` over the same agent in one actor, answers written as JSON lines, without attempts or
+  records that survive a crash. It is held against ``generate`` with one worker, rather than against the bare agent.
+
+Texts are as long as the agent's were on average, so that neither does less. What is told to a model that writes is the
+agent's instructions and the history as plain text.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+import logging
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from agents.contract import Agent
-from agents.entry import Entry
-from agents.errors import TuringlikeError
-from serving.bench import apart, peers_ray, peers_transformers, peers_vllm, stimuli, sweep
-from serving.bench.peer_job import Job, Program
-from serving.bench.results import Failed, Measured, Peer
-from serving.bench.table import rate
+import orjson
 
-STIMULI = 256
+from agents.contract import Agent, Reply
+from agents.errors import AgentStoppedError
+from agents.pretrained import dtype_for, load_pretrained
+from agents.stimuli import ConversationStimulus, Stimulus, parse_row
+from serving.bench import child_process, machine
+from serving.bench.bare import ROUNDS, WARM_UP_ROUNDS, Setup, Window, draw_for, measure_once
+from serving.bench.results import Measured, Peer
+from serving.scheduling.cluster import Cluster
 
-
-def measure(
-    one: Measured,
-    entry: Entry,
-    settings: Mapping[str, Any],
-    folder: Path,
-    *,
-    seconds: float,
-    say: Callable[[str], None],
-) -> Iterator[Peer | Failed]:
-    """Measure every peer that there is for an agent and that is installed: at the agent's best batch size, and plain
-    loops one stimulus at a time, too, if the agent was measured so. ``folder`` is for stimuli.
-
-    A peer that fails is said, and the others go on. What has no figure of ours to be held against is left out.
-    """
-    assert one.best is not None
-    chosen = programs(entry.make(settings))
-    if not chosen:
-        return
-    source = stimuli.write(folder, one.task, one.mode, STIMULI)
-    best = one.best.batch_size
-    for name, program in chosen.items():
-        plain = name in ("transformers", "torchvision")
-        for size in dict.fromkeys((1, best) if plain else (best,)):
-            job = Job(entry, settings, one, source, size, seconds)
-            what = f"measured again beside {name}"
-            try:
-                if (ours := _ours(name, job)) is None:
-                    continue
-                what = name
-                theirs = apart.figure(program, job)
-            except TuringlikeError as error:
-                say(f"{one.agent}: {what}: {error}")
-                yield Failed(one.agent, "peers", f"{what}: {error}")
-                continue
-            say(
-                f"{one.agent}: {name}, batch {size}: {rate(theirs)} stimuli/s; we {rate(ours)}, "
-                f"{ours / theirs:.3g} times that"
-            )
-            yield Peer(name, size, theirs, ours, ours / theirs)
-
-
-def _ours(name: str, job: Job) -> float | None:
-    """Our stimuli per second that a peer is held against, if there is such a figure. Raises AgentStoppedError."""
-    one = job.measured
-    if name == "ray-data":
-        return next((whole.stimuli_s for whole in one.end_to_end if whole.replicas == 1), None)
-    if one.at(job.batch_size) is None:
-        return None
-    return sweep.again(one, job.entry, job.settings, job.source, job.batch_size, job.seconds)
+PROMPTS = {"llava_next": "<image>\n{}"}  # of captioners; the others begin without
+MOST_ROWS, MOST_BLOCKS = 20_000, 200  # of Ray Data's set
+AHEAD = 4  # times the calls at once: so many texts are in vLLM's list, so that it is hardly ever less than full
+Program = Callable[[child_process.Send, Setup, Measured, int], None]  # sends stimuli per second, if it does such work
 
 
 def programs(agent: Agent[Any]) -> dict[str, Program]:
     """The peers of an agent that are installed here, by name."""
-    found: dict[str, Program] = {}
-    kind = peers_transformers.kind(agent)
-    if kind is not None:
-        found[kind] = peers_transformers.run
     if agent.continuous():
-        if peers_vllm.is_one(agent):
-            found["vllm"] = peers_vllm.run
-    elif all(importlib.util.find_spec(name) is not None for name in ("ray", "pandas", "pyarrow")):
-        found["ray-data"] = peers_ray.run
+        return {"vllm": vllm} if getattr(agent.settings, "engine", None) == "vllm" else {}
+    found: dict[str, Program] = {}
+    if hasattr(agent, "folder") and importlib.util.find_spec("transformers") is not None:
+        found["transformers"] = transformers
+    if all(importlib.util.find_spec(name) is not None for name in ("ray", "pandas", "pyarrow")):
+        found["ray-data"] = ray_data
     return found
+
+
+def measure(one: Measured, setup: Setup, name: str, program: Program) -> Iterator[Peer]:
+    """Measure a peer at the agent's best batch size, and a plain loop one stimulus at a time, too, if the agent was
+    measured so. Nothing, if it has nothing that does this work. Raises AgentStoppedError."""
+    best = one.at_best().batch_size
+    for size in dict.fromkeys((1, best) if name == "transformers" and one.at(1) else (best,)):
+        if (theirs := child_process.figure(program, setup, one, size)) is None:
+            return
+        if name == "ray-data":
+            ours = next((whole.stimuli_s for whole in one.end_to_end if whole.replicas == 1), None)
+        else:
+            ours = child_process.figure(measure_once, setup, size)
+        if ours is not None:
+            yield Peer(name, size, theirs, ours, ours / theirs)
+
+
+def tokens(one: Measured) -> int | None:
+    """How many tokens the agent's texts have on average, if it tells."""
+    size = one.at_best()
+    return None if size.tokens_s is None else max(1, round(size.tokens_s / size.stimuli_s))
+
+
+def prompt(agent: Agent[Any], stimulus: Stimulus, tokenizer: Any) -> str:
+    """What a model that writes is told about a stimulus, as text."""
+    if isinstance(stimulus, ConversationStimulus):
+        told = agent.instructions(stimulus, draw_for(agent, stimulus))
+        text = "\n".join([*([told] if told else []), *(f"{one.speaker}: {one.text}" for one in stimulus.history)])
+    else:
+        text = f"{getattr(stimulus, 'cue', '')}:"
+    if tokenizer.chat_template is None:
+        return text
+    messages = [{"role": "user", "content": text}]
+    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+
+def transformers(send: child_process.Send, setup: Setup, one: Measured, size: int) -> None:
+    """Sends the stimuli per second of a plain loop, or nothing if transformers has no such model."""
+    import torch
+    import transformers as library
+
+    agent: Any = setup.agent()
+    folder = agent.folder()
+    try:
+        config = library.AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (ValueError, OSError):  # a family that transformers does not know
+        return
+    if one.task == "image_captioning":
+        kind, known = "ImageTextToText", library.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    elif one.task == "object_detection":
+        kind, known = "ObjectDetection", library.MODEL_FOR_OBJECT_DETECTION_MAPPING
+    elif config.is_encoder_decoder:
+        kind, known = "Seq2SeqLM", library.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    else:
+        kind, known = "CausalLM", library.MODEL_FOR_CAUSAL_LM_MAPPING
+    if type(config) not in known:
+        return
+    device = torch.device(setup.device)
+    dtype = dtype_for(getattr(agent.settings, "precision", "fp32"), device)
+    model = load_pretrained(getattr(library, f"AutoModelFor{kind}"), folder, device, dtype)
+    answer, source = plain_loop(agent, folder, model, one), itertools.cycle(setup.shown())
+    window = Window(setup.seconds, time.perf_counter())
+    while not window.over:
+        with torch.inference_mode():
+            answer(list(itertools.islice(source, size)))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        window.add(time.perf_counter())
+    send(size * (window.rate() or 0.0))
+
+
+def plain_loop(agent: Any, folder: Path, model: Any, one: Measured) -> Callable[[list[Stimulus]], object]:
+    """What answers a batch with the checkpoint's own processor and the agent's beams."""
+    from PIL import Image
+    from transformers import AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
+    if one.task == "object_detection":
+        options: dict[str, Any] = {}
+    else:
+        count = tokens(one) or agent.settings.max_tokens
+        beams = getattr(agent.settings, "beams", 1)
+        options = {"do_sample": False, "num_beams": beams, "min_new_tokens": count, "max_new_tokens": count}
+    if is_text := one.task in ("conversation", "word_association"):
+        processor.padding_side = "right" if model.config.is_encoder_decoder else "left"
+        processor.truncation_side = "left"
+        processor.pad_token = processor.pad_token or processor.eos_token
+        options["pad_token_id"] = processor.pad_token_id
+    room = getattr(model.config, "max_position_embeddings", 1 << 20) - options.get("max_new_tokens", 0)
+
+    def answer(batch: list[Stimulus]) -> object:
+        paths = [image.path for stimulus in batch for image in stimulus.images() if image.path is not None]
+        pictures = [Image.open(path).convert("RGB") for path in paths]
+        if is_text:
+            asked = [prompt(agent, stimulus, processor) for stimulus in batch]
+            given = processor(asked, padding=True, truncation=True, max_length=room, return_tensors="pt")
+        elif start := PROMPTS.get(model.config.model_type):
+            asked = [start.format(agent.settings.prompt)] * len(batch)
+            given = processor(images=pictures, text=asked, padding=True, return_tensors="pt")
+        else:
+            given = processor(images=pictures, return_tensors="pt")
+        moved = {name: value.to(model.device) for name, value in given.items()}
+        inputs = {name: value.to(model.dtype) if value.is_floating_point() else value for name, value in moved.items()}
+        if one.task != "object_detection":
+            return processor.batch_decode(model.generate(**inputs, **options), skip_special_tokens=True)
+        sizes = [(picture.height, picture.width) for picture in pictures]
+        threshold = agent.settings.threshold
+        return processor.post_process_object_detection(model(**inputs), threshold=threshold, target_sizes=sizes)
+
+    return answer
+
+
+def vllm(send: child_process.Send, setup: Setup, one: Measured, size: int) -> None:
+    """Sends texts per second of vLLM's offline engine. The list is so long that its end matters little."""
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    from transformers import AutoConfig
+    from vllm import LLM, SamplingParams
+
+    agent: Any = setup.agent()
+    chosen, precision = agent.settings.vllm, agent.settings.precision
+    about = AutoConfig.from_pretrained(agent.folder(), local_files_only=True)
+    dtypes: dict[str, Any] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+    dtypes["auto"] = "float32" if setup.device == "cpu" else "bfloat16"
+    model = LLM(
+        model=str(agent.folder()),
+        dtype=dtypes[precision],
+        max_num_seqs=size,
+        max_model_len=min(chosen.positions, getattr(about, "max_position_embeddings", chosen.positions)),
+        tensor_parallel_size=chosen.tensor_parallel,
+        load_format="dummy" if one.random_weights else chosen.load_format,
+        enforce_eager=chosen.enforce_eager,
+        kv_cache_memory_bytes=chosen.cache(),
+    )
+    tokenizer = model.get_tokenizer()
+    asked = itertools.cycle([prompt(agent, stimulus, tokenizer) for stimulus in setup.shown()])
+    count = tokens(one) or agent.settings.max_tokens
+    parameters = SamplingParams(temperature=1.0, max_tokens=count, ignore_eos=True)
+
+    def generate(number: int) -> float:
+        prompts = list(itertools.islice(asked, number))  # others each time: the engine keeps what was asked before
+        began = time.perf_counter()
+        model.generate(prompts, parameters, use_tqdm=False)
+        return time.perf_counter() - began
+
+    generate(size)
+    number = size * max(AHEAD, round(setup.seconds / generate(size)))  # whole rounds: they end together
+    send(number / generate(number))
+
+
+class Answerer:
+    """The agent in an actor of Ray Data's."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.agent = setup.agent()
+        self.agent.open()
+        self.agent.load(setup.device)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        if self.setup.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
+            # as many as our worker has; Ray lets an actor have one
+            torch.set_num_threads(machine.cores() if self.agent.parallel else 1)
+        shown = [parse_row(row, root=self.setup.source.parent) for row in batch["row"]]
+        prepared = [self.agent.prepare(stimulus) for stimulus in shown]
+        replies = self.agent.respond(prepared, [draw_for(self.agent, stimulus) for stimulus in shown])
+        answers = [one.answer.model_dump_json() if isinstance(one, Reply) else "null" for one in replies]
+        return {"id": [stimulus.id for stimulus in shown], "answer": answers, "at": [time.time()] * len(answers)}
+
+
+def ray_data(send: child_process.Send, setup: Setup, one: Measured, size: int) -> None:
+    """Sends the stimuli per second of Ray Data. Raises AgentStoppedError if these are too few to tell."""
+    cluster = Cluster()
+    asyncio.run(cluster.start())
+    try:
+        import ray.data
+
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", "`ray_remote_args` is deprecated")  # nothing that a user could change
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        blocks, count = plan(size, setup.seconds, one.at_best().stimuli_s)
+        lines = itertools.cycle(setup.source.read_text().splitlines())
+        rows = [{"row": line} for line in itertools.islice(lines, count)]
+        answered = ray.data.from_items(rows, override_num_blocks=blocks).map_batches(
+            Answerer,
+            fn_constructor_args=(setup,),
+            batch_size=size,
+            compute=ray.data.ActorPoolStrategy(size=1),
+            num_gpus=0 if setup.device == "cpu" else 1,
+            max_restarts=0,  # otherwise Ray warns that they would fail
+        )
+        with TemporaryDirectory(prefix="turinglike-ray-data-") as folder:
+            answered.write_json(folder)
+            written = [line for path in Path(folder).glob("*.json") for line in path.read_bytes().splitlines()]
+    finally:
+        asyncio.run(cluster.stop())
+    ends = sorted(orjson.loads(line)["at"] for line in written)
+    window = Window(setup.seconds, ends[0], size)
+    for end in ends:
+        window.add(end)
+    if (found := window.rate()) is None:
+        raise AgentStoppedError("Ray Data answered everything during its warm-up")
+    send(found)
+
+
+def plan(size: int, seconds: float, rate: float) -> tuple[int, int]:
+    """How many blocks, and rows in all of them, an agent of that ``rate`` is given to be at work for long enough: each
+    of whole batches, because Ray Data makes a small batch of what a block has left."""
+    least = WARM_UP_ROUNDS + ROUNDS + 1
+    batches = max(least, min(least + math.ceil(1.5 * seconds * rate / size), MOST_ROWS // size))
+    blocks = min(MOST_BLOCKS, batches)
+    return blocks, blocks * math.ceil(batches / blocks) * size

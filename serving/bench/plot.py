@@ -1,26 +1,18 @@
-"""What was measured as one picture: throughput and latency by batch size, and where each agent stands under the roof.
-
-The roof is what the device was seen to do: with few operations for each byte that is read it is the memory that limits,
-with many the arithmetic. An agent stands at the operations per byte and operations per second of its best batch. Its
-bytes are a lower bound (see :mod:`serving.bench.work`), so that it stands too far to the right rather than to the left.
-"""
+"""What was measured as one picture: throughput, latency, and what limits, by batch size."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from agents.errors import UnavailableError
-from serving.bench.results import Limits, Measured, Result
+from serving.bench.results import BenchResult, Measured, Size
 
-SHAPES = "osD^vP*Xph"
-NAMED = 10  # agents after which the colours begin anew, with another shape and line
-LINES = ("-", "--", ":", "-.")
-MARGIN = 10.0  # times, from the outermost point to the edge of the roof's picture
+MARKERS = "osD^vP*Xph"
+LINES = ("-", "--", ":", "-.")  # the next one for every ten agents, whose colours begin anew
 
 
-def plot(result: Result, file: BinaryIO) -> None:
+def plot(result: BenchResult, file: BinaryIO) -> None:
     """Write a PNG. Raises UnavailableError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,20 +21,26 @@ def plot(result: Result, file: BinaryIO) -> None:
         raise UnavailableError(
             "no plot was written: matplotlib is not installed; pip install 'turinglike[bench]'"
         ) from None
-    agents = [one for one in result.agents if one.sizes]
-    rows = -(-max(1, len(agents)) // 3)  # of the legend
-    figure = Figure(figsize=(15, 5.2 + 0.25 * rows), layout="constrained")
+    figure = Figure(figsize=(15, 5.2 + 0.25 * -(-len(result.agents) // 3)), layout="constrained")
     FigureCanvasAgg(figure)
-    throughput, latency, roof = figure.subplots(1, 3)
-    styles = [_style(place) for place in range(len(agents))]
-    for one, style in zip(agents, styles, strict=True):
-        _throughput(throughput, one, style)
-        _latency(latency, one, style)
-    for axes in (throughput, latency):
-        _by_batch_size(axes, agents)
-    throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second")
-    latency.set(title="latency of a batch: median to 95th percentile", ylabel="seconds")
-    _roof(roof, result.limits, agents, styles)
+    throughput, latency, limits = figure.subplots(1, 3)
+    for number, one in enumerate(result.agents):
+        style = {"color": f"C{number % 10}", "marker": MARKERS[number % 10], "markersize": 5}
+        style["linestyle"] = LINES[number // 10 % len(LINES)]
+        name = f"{one.agent} (random weights)" if one.random_weights else one.agent
+        _line(throughput, one, style | {"label": name}, lambda size: size.stimuli_s)
+        ring = {"marker": "o", "markersize": 13, "markerfacecolor": "none", "color": style["color"]}
+        throughput.plot([one.at_best().batch_size], [one.at_best().stimuli_s], linestyle="none", **ring)
+        _line(latency, one, style, lambda size: size.p50_s)
+        sizes = [size.batch_size for size in one.sizes]
+        ends = [size.p50_s for size in one.sizes], [size.p95_s for size in one.sizes]
+        latency.vlines(sizes, *ends, color=style["color"], alpha=0.5)
+        _line(limits, one, style, lambda size: size.busy)
+        _line(limits, one, style | {"alpha": 0.4, "linestyle": ":"}, lambda size: size.flop_share)
+    throughput.set(title="throughput (ringed: the best batch size)", ylabel="stimuli per second", yscale="log")
+    latency.set(title="latency of a batch: median to 95th percentile", ylabel="seconds", yscale="log")
+    limits.set(title="busy; pale and dotted: operations of the device's limit", ylabel="share", ylim=(0, 1.05))
+    _batch_size_axes((throughput, latency, limits), result)
     handles, labels = throughput.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
@@ -50,99 +48,22 @@ def plot(result: Result, file: BinaryIO) -> None:
     figure.savefig(file, format="png", dpi=110)
 
 
-def _style(place: int) -> dict[str, Any]:
-    turn = place // NAMED
-    return {
-        "color": f"C{place % NAMED}",
-        "marker": SHAPES[(place + turn) % len(SHAPES)],
-        "linestyle": LINES[turn % len(LINES)],
-    }
+def _line(axes: Any, one: Measured, style: dict[str, Any], value: Callable[[Size], float | None]) -> None:
+    points = [(size.batch_size, found) for size in one.sizes if (found := value(size)) is not None]
+    axes.plot([size for size, _ in points], [found for _, found in points], **style)
 
 
-def _throughput(axes: Any, one: Measured, style: dict[str, Any]) -> None:
-    name = f"{one.agent} (random weights)" if one.random_weights else one.agent
-    sizes = [size.batch_size for size in one.sizes]
-    axes.plot(sizes, [size.stimuli_s for size in one.sizes], label=name, markersize=5, **style)
-    if one.best is not None:
-        ring = {"marker": "o", "markersize": 13, "markerfacecolor": "none", "color": style["color"]}
-        axes.plot([one.best.batch_size], [one.best.stimuli_s], linestyle="none", **ring)
+def _batch_size_axes(all_axes: tuple[Any, ...], result: BenchResult) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-
-def _latency(axes: Any, one: Measured, style: dict[str, Any]) -> None:
-    sizes = [size.batch_size for size in one.sizes]
-    middle = [size.p50_s for size in one.sizes]
-    high = [size.p95_s for size in one.sizes]
-    axes.plot(sizes, middle, markersize=5, **style)
-    if len(sizes) > 1:
-        axes.fill_between(sizes, middle, high, color=style["color"], alpha=0.15, linewidth=0)
-    else:
-        axes.vlines(sizes, middle, high, color=style["color"], alpha=0.5)
-
-
-def _by_batch_size(axes: Any, agents: Sequence[Measured]) -> None:
-    sizes = sorted({size.batch_size for one in agents for size in one.sizes})
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    calls = any(one.continuous for one in agents)
-    axes.set_xlabel("batch size (or calls at once)" if calls else "batch size")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_on()
-    axes.xaxis.set_tick_params(which="minor", bottom=False)
-    axes.grid(alpha=0.3)
-    bottom, top = axes.get_ylim()
-    axes.yaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
-    # Powers of ten alone would be two labels at the most, or none; over less than a decade other ticks are any numbers.
-    digits = "123456789" if top / bottom < 5 else "25" if top / bottom < 100 else ""
-    axes.yaxis.set_minor_formatter(lambda value, place: f"{value:,.10g}" if f"{value:e}"[0] in digits else "")
-
-
-def points(agents: Sequence[Measured]) -> Iterator[tuple[int, float, float]]:
-    """(place of the agent, operations per byte, operations per second) at the best batch size of each agent whose
-    operations and bytes are known."""
-    for place, one in enumerate(agents):
-        size = None if one.best is None else one.at(one.best.batch_size)
-        if size is not None and size.flops and size.bytes:
-            batches = (size.stimuli + size.failed) / size.seconds / size.batch_size
-            yield place, size.flops / size.bytes, size.flops * batches
-
-
-def _roof(axes: Any, limits: Limits, agents: Sequence[Measured], styles: Sequence[dict[str, Any]]) -> None:
-    found = list(points(agents))
-    without = len(agents) - len(found)
-    note = f"\n({without} without counted operations: not shown)" if without else ""
-    axes.set(title="under the roof", xlabel=f"operations per byte of weights{note}", ylabel="operations per second")
-    copy, matrix = limits.copy_bytes_s, limits.matrix_flop_s
-    ridge = matrix / copy if copy and matrix else None
-    if ridge is None and not found:
-        axes.text(0.5, 0.5, "neither limits nor operations\ncould be measured", ha="center", va="center")
-        axes.set(xticks=[], yticks=[])
-        return
-    axes.set(xscale="log", yscale="log")
-    across = [intensity for _, intensity, _ in found] + ([ridge] if ridge else [])
-    left, right = min(across) / MARGIN, max(across) * MARGIN
-    if copy and matrix and ridge:
-        axes.plot([left, ridge, right], [left * copy, matrix, matrix], color="black", linewidth=1.5)
-        slope = f"{_short(copy)}B/s copied"
-        middle = math.sqrt(left * ridge)
-        axes.annotate(
-            slope, (middle, middle * copy), xytext=(6, -6), textcoords="offset points", ha="left", va="top", fontsize=9
-        )
-        top = f"{_short(matrix)}FLOP/s {limits.precision}"
-        axes.annotate(top, (right, matrix), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=9)
-    for precision, rate in limits.others.items():
-        axes.axhline(rate, color="black", linewidth=0.8, linestyle=":")
-        label = f"{_short(rate)}FLOP/s {precision}"
-        axes.annotate(label, (right, rate), xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8)
-    for place, intensity, rate in found:
-        style = {**styles[place], "linestyle": "none"}
-        axes.plot([intensity], [rate], markersize=9, **style)
-    axes.set_xlim(left, right)
-    bottom, top_rate = axes.get_ylim()
-    axes.set_ylim(bottom / 2, top_rate * 2)
-    axes.grid(alpha=0.3)
-
-
-def _short(rate: float) -> str:
-    """A rate with three digits and the prefix of its unit."""
-    power = min(5, max(0, int(math.log10(rate) // 3)))
-    return f"{rate / 1000**power:.3g} {('', 'k', 'M', 'G', 'T', 'P')[power]}"
+    sizes = sorted({size.batch_size for one in result.agents for size in one.sizes})
+    calls = any(one.continuous for one in result.agents)
+    for axes in all_axes:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.set_xlabel("batch size (or calls at once)" if calls else "batch size")
+        axes.grid(alpha=0.3)
+        if axes.get_yscale() == "log":  # powers of ten alone would be two labels at the most, or none
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+            axes.yaxis.set_minor_formatter(NullFormatter())

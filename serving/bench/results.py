@@ -1,4 +1,4 @@
-"""What ``turinglike bench`` found: the JSON object ``turinglike.bench/1``, as dataclasses.
+"""What ``turinglike bench`` found: the JSON object ``turinglike.bench/2``, as dataclasses that are filled on the way.
 
 Rates are per second of wall time, times are seconds, memory is bytes; shares lie between 0 and 1 (a share of a measured
 limit can be a little above). null stands for what there is not, or what could not be measured here.
@@ -8,27 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import orjson
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from agents import __version__
 from agents.errors import InputError
 from agents.tasks import Mode, Task
 
-SCHEMA: Literal["turinglike.bench/1"] = "turinglike.bench/1"
 Part = Literal["limits", "bare", "end_to_end", "peers", "packed"]
-Why = Literal["out_of_memory", "too_little_memory", "no_gain", "largest", "error", "interrupted"]
-
-
-class _Part:
-    """Base of the parts: a key that is none of theirs is an error."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 
 
 @dataclass(frozen=True)
-class Host(_Part):
+class Host:
     """The machine: its name, its processor's, how many cores this process may use, and its memory."""
 
     name: str
@@ -38,8 +32,8 @@ class Host(_Part):
 
 
 @dataclass(frozen=True)
-class Device(_Part):
-    """What the models ran on. ``kind`` is "cpu" or "cuda"; ``memory`` is the device's own, or the host's."""
+class Device:
+    """What the models ran on; ``memory`` is the device's own, or the host's."""
 
     name: str
     kind: Literal["cpu", "cuda"]
@@ -47,74 +41,44 @@ class Device(_Part):
 
 
 @dataclass(frozen=True)
-class Limits(_Part):
-    """The most that the device was seen to do: bytes read and written per second while memory is copied, and floating
-    point operations per second of a product of large matrices of the type ``precision``; ``others`` are those of
-    further types, by type."""
+class Size:
+    """One batch size in the steady state; of an agent whose engine batches by itself, so many calls at once.
 
-    copy_bytes_s: float | None
-    matrix_flop_s: float | None
-    precision: str = "float32"
-    others: dict[str, float] = field(default_factory=dict)
-
-    def matrix(self, precision: str | None) -> float | None:
-        """Operations per second with matrices of a type, if that was measured."""
-        return self.matrix_flop_s if precision == self.precision else self.others.get(precision or "")
-
-
-@dataclass(frozen=True)
-class Size(_Part):
-    """One batch size, in the steady state; with agents that batch by themselves, so many calls at once.
-
-    ``p50_s`` and ``p95_s`` are of one batch, from the beginning of its preparation to its answers. ``busy`` is the
-    share of the time spent in ``respond``, ``waiting`` that spent waiting for input to be prepared, ``device_busy``
-    that in which a kernel ran on the GPU. ``flops`` and ``bytes`` are what one batch has to do at least, most of it
-    in ``precision``, ``flop_share`` and ``byte_share`` what they come to per second, of the :class:`Limits`.
-    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not.
+    ``p50_s`` and ``p95_s`` are of one batch: to prepare it and to answer it. ``busy`` is the share of the time spent in
+    ``respond``, which is not known of calls. ``flops`` are counted in one batch; ``flop_share`` is what they come to
+    per second, of the device's limit for the type ``precision``. ``stimuli`` were answered in ``seconds``, and
+    ``failed`` more were not.
     """
 
     batch_size: int
     stimuli_s: float
-    tokens_s: float | None
-    fixations_s: float | None
     p50_s: float
     p95_s: float
     peak_host_bytes: int
-    peak_device_bytes: int | None
-    busy: float
-    waiting: float
-    device_busy: float | None
-    flops: int | None
-    bytes: int | None
-    flop_share: float | None
-    byte_share: float | None
     seconds: float
     stimuli: int
     failed: int = 0
+    tokens_s: float | None = None
+    fixations_s: float | None = None
+    peak_device_bytes: int | None = None
+    busy: float | None = None
+    flops: int | None = None
+    flop_share: float | None = None
     precision: str | None = None
 
 
 @dataclass(frozen=True)
-class Stopped(_Part):
+class Stopped:
     """Why the sweep ended: ``batch_size`` is the first that was not measured, or the last that was (``no_gain``,
     ``largest``)."""
 
     batch_size: int
-    why: Why
+    why: StopReason
     message: str
 
 
 @dataclass(frozen=True)
-class Best(_Part):
-    """The smallest batch size that is nearly as fast as the fastest, and not so small that handing batches over costs
-    more than that; see :func:`serving.bench.best.best`."""
-
-    batch_size: int
-    stimuli_s: float
-
-
-@dataclass(frozen=True)
-class Differing(_Part):
+class Differing:
     """``count`` of ``of`` answers in batches of ``batch_size`` were not what the same stimuli get one at a time."""
 
     share: float
@@ -124,23 +88,22 @@ class Differing(_Part):
 
 
 @dataclass(frozen=True)
-class EndToEnd(_Part):
-    """The whole scheduler with so many workers; ``ratio`` to the bare agent's throughput at the same batch size,
-    ``bare_stimuli_s``, the mean of what it was right before and right after (``bare``; before alone, if it could not be
-    measured again)."""
+class EndToEnd:
+    """The whole of ``generate`` with so many workers. ``ratio`` is to the bare agent at the same batch size,
+    ``bare_stimuli_s``: the mean of what it did right before and right after (``bare``)."""
 
     replicas: int
     batch_size: int
     stimuli_s: float
     bare_stimuli_s: float
     ratio: float
-    bare: tuple[float, ...] = ()
+    bare: tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Peer(_Part):
-    """Another program that does the same, and ``our_stimuli_s``: the bare agent's at that batch size, measured right
-    before, or beside Ray Data the scheduler's with one worker. ``ratio`` is ours to the peer's."""
+class Peer:
+    """Another program that does the same. ``our_stimuli_s`` is the bare agent's at that batch size, measured right
+    after; beside Ray Data it is that of ``generate`` with one worker. ``ratio`` is ours to the peer's."""
 
     name: str
     batch_size: int
@@ -149,12 +112,13 @@ class Peer(_Part):
     ratio: float
 
 
-@dataclass(frozen=True)
-class Measured(_Part):
+@dataclass
+class Measured:
     """One agent, asked stimuli of one task (and mode).
 
     ``digest`` is of the settings and the checkpoint, as in records; ``settings`` are all of them. ``device`` is "cpu"
-    or "cuda:0". ``load_s`` is for opening and loading, ``first_answer_s`` for that and the first answer.
+    or "cuda:0". ``load_s`` is for opening and loading, ``first_answer_s`` for that and the first answer. ``best`` is
+    the batch size to use (see :func:`serving.bench.sweep.best`); it is there as soon as one was measured.
     """
 
     agent: str
@@ -163,24 +127,29 @@ class Measured(_Part):
     digest: str
     settings: dict[str, Any]
     device: str
-    random_weights: bool
     continuous: bool
-    load_s: float
-    first_answer_s: float
-    sizes: tuple[Size, ...]
-    stopped: Stopped | None
-    best: Best | None
+    random_weights: bool = False
+    load_s: float = 0.0
+    first_answer_s: float = 0.0
+    sizes: list[Size] = field(default_factory=list)
+    stopped: Stopped | None = None
+    best: Size | None = None
     differing: Differing | None = None
-    end_to_end: tuple[EndToEnd, ...] = ()
-    peers: tuple[Peer, ...] = ()
+    end_to_end: list[EndToEnd] = field(default_factory=list)
+    peers: list[Peer] = field(default_factory=list)
 
     def at(self, batch_size: int) -> Size | None:
         """What was measured at a batch size."""
         return next((one for one in self.sizes if one.batch_size == batch_size), None)
 
+    def at_best(self) -> Size:
+        """What was measured at the best batch size, of an agent that was measured."""
+        assert self.best is not None
+        return self.best
+
 
 @dataclass(frozen=True)
-class Packed(_Part):
+class Packed:
     """Several agents at work on one device together: stimuli per second of each, and what each does there alone."""
 
     agents: tuple[str, ...]
@@ -189,7 +158,7 @@ class Packed(_Part):
 
 
 @dataclass(frozen=True)
-class Failed(_Part):
+class Failed:
     """What could not be measured (``part``) of an agent (or several, or the device), and why, in one sentence."""
 
     agent: str
@@ -197,49 +166,34 @@ class Failed(_Part):
     message: str
 
 
-@dataclass(frozen=True)
-class Result(_Part):
-    """All of it. ``complete`` is false if the command was ended before everything was measured."""
+@dataclass
+class BenchResult:
+    """All of it. ``limits`` are operations per second of a product of large matrices, by type. ``complete`` is false
+    until everything was measured."""
 
-    version: str
     created: str
     host: Host
     device: Device
-    limits: Limits
-    agents: tuple[Measured, ...]
+    limits: dict[str, float] = field(default_factory=dict)
+    agents: list[Measured] = field(default_factory=list)
     packed: Packed | None = None
-    failed: tuple[Failed, ...] = ()
-    complete: bool = True
-    schema: Literal["turinglike.bench/1"] = SCHEMA
+    failed: list[Failed] = field(default_factory=list)
+    complete: bool = False
+    version: str = __version__
+    schema: Literal["turinglike.bench/2"] = "turinglike.bench/2"
 
     def to_json(self) -> bytes:
-        """One line of JSON, without a newline."""
-        return orjson.dumps(self)
+        """One line of JSON, with its newline."""
+        return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
 
 
-ADAPTER: TypeAdapter[Result] = TypeAdapter(Result)
-
-
-def from_json(text: bytes | str) -> Result:
-    """The result that a line of JSON holds. Raises pydantic's ValidationError."""
-    return ADAPTER.validate_json(text)
-
-
-def read(path: Path) -> Result:
-    """The result in a file: the JSON object alone, or the command's whole output, of which it is the last line.
-
-    Raises InputError.
-    """
+def read(path: Path) -> BenchResult:
+    """The result in a file. Raises InputError."""
     try:
-        text = path.read_bytes()
+        return TypeAdapter(BenchResult).validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    last = text.strip().rpartition(b"\n")[2]
-    for candidate in (text, last):
-        try:
-            return from_json(candidate)
-        except ValidationError as error:
-            wrong = error
-    first = wrong.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    raise InputError(f"{path}: not a result of `turinglike bench`: {where + ': ' if where else ''}{first['msg']}")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path}: not a result of `turinglike bench`: {where}: {first['msg']}") from None

@@ -14,7 +14,6 @@ from agents.entry import Entry
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
 from serving.bench import machine
-from serving.bench.results import Limits
 
 
 class Nothing(Settings):
@@ -32,12 +31,24 @@ class _Words(Agent[Nothing]):
         return Reply(WordAnswer(word="word"))
 
 
+def is_fourth(stimulus: Stimulus) -> bool:
+    return int(stimulus.id.rpartition("/")[2]) % 4 == 0
+
+
 class Crowded(_Words):
     """Its answer to every fourth stimulus depends on how many there are in the batch."""
 
     def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
-        fourth = int(stimulus.id.rpartition("/")[2]) % 4 == 0
-        return Reply(WordAnswer(word=f"of {size}" if fourth else "word"))
+        return Reply(WordAnswer(word=f"of {size}" if is_fourth(stimulus) else "word"))
+
+
+class Unprepared(_Words):
+    """Cannot prepare every fourth stimulus."""
+
+    def prepare(self, stimulus: Stimulus) -> Any:
+        if is_fourth(stimulus):
+            raise AnswerError("no_word", "the fourth")
+        return stimulus
 
 
 class Killed(_Words):
@@ -46,6 +57,15 @@ class Killed(_Words):
     def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
         if size > 2:
             os.kill(os.getpid(), signal.SIGKILL)
+        return super().reply(stimulus, size)
+
+
+class Hungry(_Words):
+    """Asks for more memory than any machine has, in batches of more than one."""
+
+    def reply(self, stimulus: Stimulus, size: int) -> Reply | Exception:
+        if size > 1:
+            bytearray(1 << 46)
         return super().reply(stimulus, size)
 
 
@@ -79,10 +99,28 @@ class Missing(_Words):
         return "there are no weights: fetch them"
 
 
+class Layered(_Words):
+    """Two linear layers and attention over four tokens of each text, without gradients as agents compute."""
+
+    def load(self, device: str) -> None:
+        import torch
+
+        self.layers = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
+        self.layers.requires_grad_(False)
+
+    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import torch
+
+        with torch.inference_mode():
+            rows = self.layers(torch.ones(len(batch), 4, 16)).view(len(batch), 4, 2, 8).transpose(1, 2)
+            torch.nn.functional.scaled_dot_product_attention(rows, rows, rows)
+        return super().respond(batch, draws)
+
+
 def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
     """What the command finds out about its device, without measuring it: that needs torch, and seconds."""
     send(machine.cpu())
-    send(Limits(None, None))
+    send({})
 
 
 def linger(send: Callable[[object], None]) -> None:
@@ -91,7 +129,7 @@ def linger(send: Callable[[object], None]) -> None:
     time.sleep(600)
 
 
+KINDS = (Crowded, Unprepared, Killed, Hungry, Unanswering, Raising, Unloadable, Missing, Layered)
 ENTRIES = {
-    cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "")
-    for cls in (Crowded, Killed, Unanswering, Raising, Unloadable, Missing)
+    cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
 }

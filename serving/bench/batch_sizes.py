@@ -1,8 +1,8 @@
 """The best batch size of each agent on this machine, as ``turinglike bench`` found it, for ``--batch-size auto``.
 
-One file, ``$XDG_CACHE_HOME/turinglike/batch-sizes.json`` (``~/.cache`` where the variable is not set). What is
-remembered holds for an agent's settings, all of them, its checkpoint, the device and Turinglike's version, and for
-nothing else.
+One file, ``$XDG_CACHE_HOME/turinglike/batch-sizes.json`` (``~/.cache`` where the variable is not set). A size holds for
+an agent's settings, all of them, its checkpoint, the device and Turinglike's version, and for nothing else. It is kept
+only if every size was measured for long enough to be compared.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import orjson
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agents import __version__
 from agents.contract import Agent
@@ -29,15 +29,14 @@ from serving.runs.record_lines import now
 from serving.runs.run import digest
 
 SCHEMA = "turinglike.batch-sizes/1"
+TRUSTED = 2.0  # seconds of a window below which neighbouring sizes may change places
 ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time
 
 
 @dataclass(frozen=True)
-class Known:
+class BestSize:
     """One agent's best. ``key`` is over its settings and checkpoint, ``kind`` the task (and mode) it was asked;
     ``device_bytes`` what the GPU's memory held at most, where there was one."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     agent: str
     key: str
@@ -49,58 +48,56 @@ class Known:
     device_bytes: int | None
     created: str
 
-    @property
-    def place(self) -> tuple[str, str, str]:
-        """What there is one of."""
-        return self.key, self.kind, self.device
 
-
-KNOWN: TypeAdapter[tuple[Known, ...]] = TypeAdapter(tuple[Known, ...])
+BEST_SIZES: TypeAdapter[tuple[BestSize, ...]] = TypeAdapter(tuple[BestSize, ...])
 
 
 def path() -> Path:
-    """Where it is kept."""
+    """Where they are kept."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "turinglike" / "batch-sizes.json"
 
 
 def key(entry: Entry, agent: Agent[Any]) -> str:
-    """What a size is remembered for: the agent's digest, and of its settings also those that change no answer."""
+    """What a size holds for: the agent's digest, and of its settings also those that change no answer."""
     about = digest([(entry, agent)])
     text = orjson.dumps([about["digest"], about["settings"]], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 
 
-def read() -> tuple[Known, ...]:
-    """Everything that this version of Turinglike has remembered; nothing, if the file cannot be read."""
+def read() -> tuple[BestSize, ...]:
+    """Everything that was kept for this version of Turinglike; nothing, if the file cannot be read."""
     try:
         found = orjson.loads(path().read_bytes())
-        known = KNOWN.validate_json(orjson.dumps(found["sizes"])) if found["schema"] == SCHEMA else ()
+        known = BEST_SIZES.validate_json(orjson.dumps(found["sizes"])) if found["schema"] == SCHEMA else ()
     except (OSError, orjson.JSONDecodeError, ValidationError, KeyError, TypeError):
         return ()
     return tuple(one for one in known if one.version == __version__)
 
 
-def write(measured: Iterable[Measured], entries: Mapping[str, Entry], settings: Mapping[str, Any], device: str) -> None:
-    """Remember the best of what was measured; ``device`` is the name of the GPU, if some ran there.
+def write(
+    measured: Iterable[Measured], entries: Mapping[str, Entry], settings: Mapping[str, Any], device: str
+) -> list[str]:
+    """Keep the best of what was measured; ``device`` is the name of the GPU, if some ran there.
 
-    Raises StorageError.
+    Returns the names of agents that were not measured for long enough. Raises StorageError.
     """
-    new = []
+    new, short = [], []
     for one in measured:
-        if one.best is None or (size := one.at(one.best.batch_size)) is None:
+        if min(size.seconds for size in one.sizes) < TRUSTED:
+            short.append(one.agent)
             continue
-        entry = entries[one.agent]
+        entry, best = entries[one.agent], one.at_best()
         new.append(
-            Known(
+            BestSize(
                 agent=one.agent,
                 key=key(entry, entry.make(settings.get(one.agent))),
                 kind=one.task if one.mode is None else f"{one.task}-{one.mode}",
                 device=machine.cpu().name if one.device == "cpu" else device,
                 version=__version__,
-                batch_size=one.best.batch_size,
-                stimuli_s=one.best.stimuli_s,
-                device_bytes=size.peak_device_bytes,
+                batch_size=best.batch_size,
+                stimuli_s=best.stimuli_s,
+                device_bytes=best.peak_device_bytes,
                 created=now(),
             )
         )
@@ -109,10 +106,11 @@ def write(measured: Iterable[Measured], entries: Mapping[str, Entry], settings: 
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # what another bench writes at the same time stays
-            kept = {one.place: one for one in (*read(), *new)}
+            kept = {(one.key, one.kind, one.device): one for one in (*read(), *new)}
             write_json(file, {"schema": SCHEMA, "sizes": list(kept.values())})
     except OSError as error:
         raise StorageError(f"{file} cannot be written: {error.strerror or error}") from error
+    return short
 
 
 def fit(agent: Agent[Any], batch_size: int, device_bytes: int | None) -> None:
@@ -133,8 +131,8 @@ def use(
     address: str | None,
     say: Callable[[str], None],
 ) -> None:
-    """Give each agent the best size that is remembered for it here; of several tasks the smallest. Says, in one
-    sentence each, which agents keep their own."""
+    """Give each agent the best size that is known for it here; of several tasks the smallest. Says, in one sentence
+    each, which agents keep their own."""
     known = read()
     gpu: str | None = None
     if device != "cpu" and address is None and any(one.device_memory > 0 for one in agents.values()):
@@ -142,13 +140,13 @@ def use(
     for name, agent in agents.items():
         own = f"{name} runs with its own, {agent.max_in_flight if agent.continuous() else agent.batch_size}"
         if address is not None:
-            say(f"--batch-size auto: {own}: what is remembered holds for this machine, and --address is another")
+            say(f"--batch-size auto: {own}: what is known holds for this machine, and --address is another")
             continue
         here = gpu if gpu is not None and agent.device_memory > 0 else machine.cpu().name
         wanted = key(entries[name], agent)
         found = [one for one in known if one.key == wanted and one.device == here]
-        if not found:
+        if found:
+            least = min(found, key=lambda one: one.batch_size)
+            fit(agent, least.batch_size, least.device_bytes)
+        else:
             say(f"--batch-size auto: {own}: `turinglike bench {name}` has not measured it so on this device ({here})")
-            continue
-        least = min(found, key=lambda one: one.batch_size)
-        fit(agent, least.batch_size, least.device_bytes)

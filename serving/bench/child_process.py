@@ -11,8 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,12 +25,13 @@ PATIENCE = 10.0  # seconds in which a process that has said its last may end
 class DiedError(AgentStoppedError):
     """The process ended before it was done. ``killed`` says that the system, or somebody, killed it."""
 
-    def __init__(self, message: str, killed: bool) -> None:
-        super().__init__(message)
-        self.killed = killed
+    def __init__(self, code: int) -> None:
+        self.killed = code == -signal.SIGKILL
+        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code} and said nothing"
+        super().__init__(f"its process {ended}" + ", as the system does where memory runs out" * self.killed)
 
 
-def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, None]:
+def run(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
     """Call ``function(send, *arguments)`` in a new process; yields what it sends, as it does.
 
     Raises AgentStoppedError with what the function raised, in one sentence, and DiedError. What it prints goes to
@@ -49,7 +49,7 @@ def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, 
                 kind, value = reader.recv()
             except EOFError:
                 process.join()
-                raise _died(process.exitcode or 0) from None
+                raise DiedError(process.exitcode or 0) from None
             if kind == "error":
                 raise AgentStoppedError(value)
             if kind == "end":
@@ -60,24 +60,13 @@ def run(function: Callable[..., None], *arguments: Any) -> Generator[Any, None, 
         if process.is_alive():
             process.kill()
         process.join()
-        process.close()
         reader.close()
 
 
-def figure(function: Callable[..., None], *arguments: Any) -> float:
-    """The one figure that ``function`` sends from a new process. Raises AgentStoppedError, see :func:`run`."""
-    with closing(run(function, *arguments)) as messages:
-        for found in messages:
-            return float(found)
-    raise AgentStoppedError("it ended without a figure")
-
-
-def _died(code: int) -> DiedError:
-    if code >= 0:
-        return DiedError(f"its process ended with code {code} and said nothing", False)
-    name = signal.Signals(-code).name
-    hint = ", as the system does where memory runs out" if code == -signal.SIGKILL else ""
-    return DiedError(f"its process was ended by {name}{hint}", code == -signal.SIGKILL)
+def figure(function: Callable[..., None], *arguments: Any) -> float | None:
+    """The one figure that ``function`` sends from a new process, if it sends any. Raises AgentStoppedError."""
+    found = list(run(function, *arguments))
+    return float(found[0]) if found else None
 
 
 def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Connection) -> None:

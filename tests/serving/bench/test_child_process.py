@@ -11,10 +11,10 @@ from pathlib import Path
 
 PARENT = """
 from measured_agents import linger
-from serving.bench import apart
+from serving.bench import child_process
 
 if __name__ == "__main__":
-    for pid in apart.run(linger):
+    for pid in child_process.run(linger):
         print(pid, flush=True)
 """
 

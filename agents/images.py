@@ -30,8 +30,6 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
     from PIL import Image as PILImage
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
 MAX_BYTES = 512 * 1024 * 1024
+ORIENTATION = 0x0112  # the tag of EXIF
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,8 @@ class Image:
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
-            return Header(str(image.format), width, height)
+            # A JPEG with a preview behind it is called MPO by Pillow; its first picture is the JPEG.
+            return Header("JPEG" if image.format == "MPO" else str(image.format), width, height)
 
     def _source(self) -> tuple[BinaryIO, int]:
         """The bytes as a file, and how many there are."""
@@ -190,62 +190,26 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
 
 
 def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
-    """Parse the header with the one plugin that the first bytes call for.
-
-    Not ``PIL.Image.open``: it knows TIFF and WEBP only after importing every plugin there is, takes a JPEG with a
-    preview for another format (MPO), and warns, for the whole process, where this refuses.
-    """
+    """Parse the header alone."""
     from PIL import Image as PILImage
+    from PIL import UnidentifiedImageError
 
+    _silence_pillow()
     try:
-        start = source.read(16)
-        factory = _plugin(start)
-        if not start:
-            raise ImageError("bad_image", f"{name}: an empty file")
-        if factory is None:
-            raise ImageError("bad_image", f"{name}: not an image in a known format ({', '.join(FORMATS)})")
+        image = PILImage.open(source, formats=FORMATS)
+    except UnidentifiedImageError:
         source.seek(0)
-        image = factory(source)
-        image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-        if image.width * image.height > MAX_PIXELS:
-            size = f"{image.width} x {image.height}"
-            raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
-    except ImageError:
-        raise
-    except PILImage.DecompressionBombError:  # from plugins that would already allocate for the header's size
+        what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
+        raise ImageError("bad_image", f"{name}: {what}") from None
+    except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
+    image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
+    if image.width * image.height > MAX_PIXELS:
+        size = f"{image.width} x {image.height}"
+        raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
     return image
-
-
-def _plugin(start: bytes) -> Callable[[BinaryIO], PILImageFile.ImageFile] | None:
-    _silence_pillow()
-    if start.startswith(b"\xff\xd8\xff"):
-        from PIL.JpegImagePlugin import JpegImageFile
-
-        return JpegImageFile
-    if start.startswith(b"\x89PNG\r\n\x1a\n"):
-        from PIL.PngImagePlugin import PngImageFile
-
-        return PngImageFile
-    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
-        from PIL.WebPImagePlugin import WebPImageFile
-
-        return WebPImageFile
-    if start.startswith((b"GIF87a", b"GIF89a")):
-        from PIL.GifImagePlugin import GifImageFile
-
-        return GifImageFile
-    if start.startswith(b"BM"):
-        from PIL.BmpImagePlugin import BmpImageFile
-
-        return BmpImageFile
-    if start.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
-        from PIL.TiffImagePlugin import TiffImageFile
-
-        return TiffImageFile
-    return None
 
 
 _filter: object = None
@@ -261,41 +225,29 @@ def _silence_pillow() -> None:
 
 
 def _orientation(image: PILImage.Image) -> int:
-    """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself."""
-    exif = image.info.get("exif")
-    if image.format == "TIFF" or not isinstance(exif, bytes):
-        return 1
-    exif = exif.removeprefix(b"Exif\0\0")
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
-    if order is None:
-        return 1
+    """The EXIF orientation that is still to be applied, 1 to 8; Pillow turns a TIFF by itself.
+
+    Not ``image.getexif``, which decodes a PNG to look behind its pixels, and asks XMP.
+    """
+    from PIL import Image as PILImage
+
+    found = PILImage.Exif()
     try:
-        (start,) = struct.unpack_from(order + "I", exif, 4)
-        (count,) = struct.unpack_from(order + "H", exif, start)
-        for entry in range(start + 2, start + 2 + 12 * count, 12):
-            tag, kind = struct.unpack_from(order + "HH", exif, entry)
-            if tag == 0x0112:
-                (value,) = struct.unpack_from(order + {3: "H", 4: "I"}[kind], exif, entry + 8)
-                return int(value) if 1 <= value <= 8 else 1
-    except (struct.error, KeyError):  # broken EXIF is no reason to refuse the pixels: it means no orientation
+        found.load(image.info.get("exif", b"") if image.format != "TIFF" else b"")
+        value = found.get(ORIENTATION)
+    except Exception:  # broken EXIF is no reason to refuse the pixels: it means no orientation
         return 1
-    return 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
 def _turned(image: PILImage.Image, orientation: int) -> PILImage.Image:
-    from PIL.Image import Transpose
+    from PIL import ImageOps
 
-    methods = {
-        2: Transpose.FLIP_LEFT_RIGHT,
-        3: Transpose.ROTATE_180,
-        4: Transpose.FLIP_TOP_BOTTOM,
-        5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270,
-        7: Transpose.TRANSVERSE,
-        8: Transpose.ROTATE_90,
-    }
-    method = methods.get(orientation)
-    return image if method is None else image.transpose(method)
+    if orientation == 1:
+        return image
+    image.info.clear()
+    image.getexif()[ORIENTATION] = orientation
+    return ImageOps.exif_transpose(image)
 
 
 def _to_rgb(image: PILImage.Image) -> PILImage.Image:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -39,8 +38,6 @@ SCANPATH = (
 LONGEST = 4000  # characters of a reply in an error
 MOST_WORDS = 3  # of one object
 _FENCE = re.compile(r"```[\w-]*\n?")
-_MOST_TRIES = 200  # brackets that open no JSON
-_OPENS = re.compile(r"[\[{]")
 _BULLET = re.compile(r"\s*(?:[-*•+–]\s+|\(?\d{1,2}[.):]\s*|\(?[a-c][.)]\s+)")
 
 
@@ -103,13 +100,16 @@ def read_objects(text: str, most: int = 3) -> list[str]:
 
 
 def _named_in_json(text: str) -> list[str]:
-    for value in json_values(text):
-        for level in (value, *(value.values() if isinstance(value, dict) else ())):
-            if isinstance(level, list) and (strings := [_label(one) for one in level]) and all(strings):
-                return strings
-        if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
-            return list(value.values())
-    return []
+    """The entries of a list, or the values of an object, if the reply is JSON."""
+    match = re.search(r"[\[{].*[\]}]", text, re.DOTALL)
+    try:
+        value = json.loads(match.group()) if match else []
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(value, dict):
+        value = next((one for one in value.values() if isinstance(one, list)), list(value.values()))
+    labels = [_label(one) for one in value]
+    return labels if all(labels) else []
 
 
 def _label(value: Any) -> str:
@@ -169,17 +169,3 @@ def read_caption(text: str) -> str:
     if not re.search(r"\w", said) or is_apology(said):
         raise unparsable(text, "caption")
     return said
-
-
-def json_values(text: str) -> Iterator[Any]:
-    """Every JSON object or array that stands whole in a text, outermost first, none within another."""
-    decoder = json.JSONDecoder()
-    place = failed = 0
-    while failed < _MOST_TRIES and (match := _OPENS.search(text, place)) is not None:
-        try:
-            value, place = decoder.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
-            place = match.start() + 1
-            failed += 1
-        else:
-            yield value

@@ -1,7 +1,7 @@
 """How scanpaths that a language model writes are read: pure functions of a reply's text.
 
-Models write JSON, also cut off at their limit of tokens; tables and lines of CSV; lists with numbers; and sentences.
-Coordinates are taken as they are said, on the frame or off it, and durations in whatever unit stands beside them.
+Models write tables and lines of CSV, lists with numbers, sentences, and JSON, which is read as a text, as it may be cut
+off. Coordinates are taken as they are said, on the frame or off it, and durations in whatever unit stands beside them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agents.language.words.replies import is_apology
-from agents.universal.prompts import json_values, unparsable
+from agents.universal.prompts import unparsable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +27,11 @@ class Fixation:
 _NUMBER = r"[-−]?\d{1,7}(?:\.\d{1,7})?"
 _UNIT = r"\s{0,3}(?:px|pixels?)?"
 _SPAN_OF = rf"({_NUMBER})\s{{0,3}}(?:(?:-|–|—|to)\s{{0,3}}({_NUMBER}))?"
-_NAME = r"(?:[ _-]?coord(?:inate)?)?[\s\"'`*=:]{1,6}"
+_NAME = r"(?:[ _-]?(?:coord(?:inate)?|pos(?:ition)?))?[\s\"'`*=:]{1,6}"
 # The ways in which two numbers are a place: named x and y, in brackets, after a word that says so, at a line's start.
 _PLACES = (
     re.compile(
-        rf"(?<![a-z])x{_NAME}({_NUMBER}){_UNIT}[^\w-]{{0,12}}(?:[-•]\s{{1,3}}\W{{0,4}})?y{_NAME}({_NUMBER})",
+        rf"(?<![a-z])x{_NAME}({_NUMBER}){_UNIT}[^\w-]{{0,40}}(?:[-•]\s{{1,3}}\W{{0,4}})?y{_NAME}({_NUMBER})",
         re.IGNORECASE,
     ),
     re.compile(rf"[(\[{{<]\s{{0,3}}({_NUMBER}){_UNIT}\s{{0,3}}[,;]\s{{0,3}}({_NUMBER}){_UNIT}\s{{0,3}}[)\]}}>,;]"),
@@ -52,7 +51,7 @@ _HEADING = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _WITH_UNIT = re.compile(rf"{_SPAN_OF}\s{{0,3}}(milliseconds?|msecs?|ms|seconds?|secs?|s)\b", re.IGNORECASE)
-_AFTER_DURATION = re.compile(rf"duration\b[^\d\n]{{0,20}}{_SPAN_OF}", re.IGNORECASE)
+_AFTER_DURATION = re.compile(rf"duration\w{{0,12}}[^\d\n]{{0,20}}{_SPAN_OF}", re.IGNORECASE)
 _ANY_SPAN = re.compile(_SPAN_OF)
 _MOST_SECONDS = 20  # a larger number without a unit is in milliseconds
 _LONGEST_NAME = 60  # of a column
@@ -61,21 +60,18 @@ _LONGEST_NAME = 60  # of a column
 def read_scanpath(text: str) -> list[Fixation]:
     """The fixations of a reply, in their order. Raises AnswerError ``unparsable``.
 
-    It is read as JSON, as a table with a column for x and one for y, and as text, and where most fixations are found,
-    that counts. In text each numbered entry has its first place; where nothing is numbered every place counts. A
+    It is read as a table with a column for x and one for y, and as text; where most fixations are found, that counts.
+    In text each numbered entry has its first place; where nothing is numbered every place counts. A
     duration without a unit is in seconds up to 20, in milliseconds beyond; of a span it is the middle.
     """
-    found = max(_in_json(text), _in_table(text), _in_text(text), key=len)
+    found = max(_in_table(text), _in_text(text), key=len)
     if len(found) < (3 if is_apology(text) else 1):
         raise unparsable(text, "fixation")
     return found
 
 
-def duration_ms(value: Any) -> float | None:
-    """A duration as models write it, in milliseconds: 300, 0.3, "300 ms", "0.3s", "200-400 ms", "about 1 second"."""
-    if isinstance(value, bool) or value is None:
-        return None
-    text = str(value)
+def duration_ms(text: str) -> float | None:
+    """A duration as models write it, in milliseconds: "300", "0.3", "300 ms", "0.3s", "200-400 ms", "about 1 s"."""
     match = _WITH_UNIT.search(text)
     if match is not None:
         return _milliseconds(match, match[3])
@@ -96,58 +92,10 @@ def _float(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def _number(value: Any) -> float | None:
-    """A number, or the first one in a text ("640px")."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value) if abs(value) < 1e9 else None
-    found = re.search(_NUMBER, value) if isinstance(value, str) else None
+def _number(text: str) -> float | None:
+    """The first number in a text ("640px")."""
+    found = re.search(_NUMBER, text)
     return None if found is None else _float(found.group())
-
-
-# JSON
-
-
-def _in_json(text: str) -> list[Fixation]:
-    # A pair by itself is a place in a sentence.
-    return [fixation for value in json_values(text) if not _is_pair(value) for fixation in _fixations(value)]
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, int | float) for one in value)
-
-
-def _fixations(value: Any) -> list[Fixation]:
-    """The fixations in a JSON value, which is one or holds some."""
-    if isinstance(value, dict):
-        fields = {re.sub(r"[^a-z]", "", str(key).lower()): one for key, one in value.items()}
-        place = _place(fields)
-        if place is not None:
-            spans = [one for key, one in fields.items() if any(word in key for word in ("duration", "time", "dwell"))]
-            return [Fixation(*place, duration_ms(spans[0]) if spans else None)]
-        return [fixation for one in value.values() if not _is_pair(one) for fixation in _fixations(one)]
-    if not isinstance(value, list):
-        return []
-    if _is_pair(value[:2]) and not any(isinstance(one, list | dict) for one in value):  # [x, y, duration, why]
-        return [Fixation(float(value[0]), float(value[1]), duration_ms(value[2]) if len(value) > 2 else None)]
-    return [fixation for one in value for fixation in _fixations(one)]
-
-
-def _place(fields: dict[str, Any]) -> tuple[float, float] | None:
-    """x and y among the fields of an object, by the names that they go by."""
-    for end in ("", "coord", "coordinate", "position", "pos"):
-        x, y = _number(fields.get("x" + end)), _number(fields.get("y" + end))
-        if x is not None and y is not None:
-            return x, y
-    for key, value in fields.items():
-        if key.startswith(("coordinate", "position", "point", "location", "fixation", "xy")):
-            if isinstance(value, dict):
-                return _place({str(name).lower(): one for name, one in value.items()})
-            if _is_pair(value):
-                return float(value[0]), float(value[1])
-            numbers = re.findall(_NUMBER, value) if isinstance(value, str) else []
-            if len(numbers) == 2:
-                return _float(numbers[0]), _float(numbers[1])
-    return None
 
 
 # tables

@@ -260,8 +260,8 @@ def test_what_holds_no_fixation_is_unparsable(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (300, 300),
-        (0.3, 300),
+        ("300", 300),
+        ("0.3", 300),
         ("300 ms", 300),
         ("0.3s", 300),
         ("200–400 ms", 300),
@@ -270,11 +270,9 @@ def test_what_holds_no_fixation_is_unparsable(text: str) -> None:
         ("20", 20_000),
         ("21", 21),
         ("long", None),
-        (None, None),
-        (True, None),
     ],
 )
-def test_durations(value: object, expected: float | None) -> None:
+def test_durations(value: str, expected: float | None) -> None:
     assert duration_ms(value) == expected
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -172,22 +171,3 @@ class Never(LogitsProcessor):
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         self._tokens = self._tokens.to(scores.device)
         return scores.index_fill(1, self._tokens, -torch.inf)
-
-
-class NotKept(LogitsProcessor):
-    """Last in the chain, as a later rule could not copy what it changes: scores of which transformers keeps no copy.
-
-    transformers tells a beam's score only to who has it keep a copy of [rows x beams, vocabulary] for every step too:
-    hundreds of megabytes a batch where the vocabulary is large, which nobody reads. What is kept is empty instead.
-    """
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return scores.as_subclass(_NotKept)
-
-
-class _NotKept(Tensor):
-    # What is computed from it is an ordinary tensor.
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
-
-    def clone(self, **kwargs: Any) -> Tensor:
-        return self.new_empty(0)

@@ -12,19 +12,12 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agents.answers import (
-    CaptionAnswer,
-    ColorAnswer,
-    ObjectAnswer,
-    ScanpathAnswer,
-    TurnAnswer,
-    WordAnswer,
-)
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.contract import MIB, Agent, Draw, Filter, Reply, Settings, Verdict
 from agents.errors import AnswerError
 from agents.stimuli import TASKS, Stimulus, Task
@@ -74,39 +67,21 @@ class NullSettings(Settings):
         return value
 
 
-def _color(draw: Draw) -> BaseModel:
-    return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
-
-
-def _objects(draw: Draw) -> BaseModel:
-    return ObjectAnswer(labels=[COLORS[(draw.seed >> shift) % len(COLORS)] for shift in (0, 8, 16)])
-
-
-def _scanpath(draw: Draw) -> BaseModel:
-    path = [[(draw.seed >> shift) % 1280, (draw.seed >> shift) % 1024] for shift in (0, 8, 16)]
-    return ScanpathAnswer(fixations=[[float(x), float(y)] for x, y in path], frame=[1280, 1024], stop="end")
-
-
-def _caption(draw: Draw) -> BaseModel:
-    return CaptionAnswer(text=f"a picture of {draw.seed:x}")
-
-
-def _word(draw: Draw) -> BaseModel:
-    return WordAnswer(word=f"{draw.seed:x}")
-
-
-def _turn(draw: Draw) -> BaseModel:
+def _answer(task: Task, draw: Draw) -> BaseModel:
+    """An answer that depends on the seed, and on a turn's speaker, alone."""
+    parts = [draw.seed >> shift for shift in (0, 8, 16)]
+    if task == "color_estimation":
+        return ColorAnswer(color=COLORS[draw.seed % len(COLORS)])
+    if task == "object_detection":
+        return ObjectAnswer(labels=[COLORS[part % len(COLORS)] for part in parts])
+    if task == "attention_prediction":
+        path = [[float(part % 1280), float(part % 1024)] for part in parts]
+        return ScanpathAnswer(fixations=path, frame=[1280, 1024], stop="end")
+    if task == "image_captioning":
+        return CaptionAnswer(text=f"a picture of {draw.seed:x}")
+    if task == "word_association":
+        return WordAnswer(word=f"{draw.seed:x}")
     return TurnAnswer(text=f"{draw.options.get('speaker')} says {draw.seed:x}.")
-
-
-ANSWERS: dict[Task, Callable[[Draw], BaseModel]] = {
-    "color_estimation": _color,
-    "object_detection": _objects,
-    "attention_prediction": _scanpath,
-    "image_captioning": _caption,
-    "word_association": _word,
-    "conversation": _turn,
-}
 
 
 class NullAgent(Agent[NullSettings]):
@@ -147,28 +122,31 @@ class NullAgent(Agent[NullSettings]):
             time.sleep(settings.delay_s)
         if settings.crash or settings.hang or settings.raise_batch:
             for stimulus in batch:
-                self._misbehave(stimulus.id)
-                if settings.hang and re.search(settings.hang, stimulus.id):
+                self._crash(stimulus)
+                if _fits(settings.hang, stimulus):
                     time.sleep(3600)
-                if settings.raise_batch and re.search(settings.raise_batch, stimulus.id):
+                if _fits(settings.raise_batch, stimulus):
                     raise RuntimeError(f"told to raise for {stimulus.id}")
         if 0 < settings.batch_limit < len(batch):
             raise MemoryError(f"told to have memory for {settings.batch_limit}")
         return [self._reply(stimulus, draw) for stimulus, draw in zip(batch, draws, strict=True)]
 
-    def _misbehave(self, stimulus_id: str) -> None:
-        settings = self.settings
-        if settings.crash and re.search(settings.crash, stimulus_id):
-            marker = Path(settings.crash_unless) if settings.crash_unless else None
-            if marker is None or not marker.exists():
-                if marker is not None:
-                    marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+    def _crash(self, stimulus: Stimulus) -> None:
+        once = self.settings.crash_unless
+        if not _fits(self.settings.crash, stimulus) or (once and Path(once).exists()):
+            return
+        if once:
+            Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def _reply(self, stimulus: Stimulus, draw: Draw) -> Reply | Exception:
-        if self.settings.fail and re.search(self.settings.fail, stimulus.id):
+        if _fits(self.settings.fail, stimulus):
             return AnswerError("told_to_fail", f"told to fail {stimulus.id}")
-        return Reply(ANSWERS[stimulus.task](draw), f"{draw.seed:x}")
+        return Reply(_answer(stimulus.task, draw), f"{draw.seed:x}")
+
+
+def _fits(pattern: str, stimulus: Stimulus) -> bool:
+    return bool(pattern) and re.search(pattern, stimulus.id) is not None
 
 
 class ContinuousNullAgent(NullAgent):
@@ -179,21 +157,18 @@ class ContinuousNullAgent(NullAgent):
     _under_way = 0
 
     async def respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
+        settings = self.settings
         self._under_way += 1
         try:
-            return await self._respond_one(prepared, draw)
+            if 0 < settings.batch_limit < self._under_way:
+                raise MemoryError(f"told to have memory for {settings.batch_limit}")
+            if settings.delay_s:
+                await asyncio.sleep(settings.delay_s)
+            self._crash(prepared)
+            if _fits(settings.hang, prepared):
+                await asyncio.sleep(3600)
         finally:
             self._under_way -= 1
-
-    async def _respond_one(self, prepared: Stimulus, draw: Draw) -> Reply:
-        settings = self.settings
-        if 0 < settings.batch_limit < self._under_way:
-            raise MemoryError(f"told to have memory for {settings.batch_limit}")
-        if settings.delay_s:
-            await asyncio.sleep(settings.delay_s)
-        self._misbehave(prepared.id)
-        if settings.hang and re.search(settings.hang, prepared.id):
-            await asyncio.sleep(3600)
         reply = self._reply(prepared, draw)
         if isinstance(reply, Exception):
             raise reply

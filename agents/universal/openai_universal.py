@@ -188,6 +188,12 @@ def _note_objects(stimulus: Stimulus, reply: Reply) -> Verdict | None:
     return None
 
 
+def _note_fixations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
+    if not isinstance(reply.answer, ScanpathAnswer) or (named := reply.raw["named"]) == (wanted := reply.raw["wanted"]):
+        return None
+    return Verdict("fewer_fixations" if named < wanted else "more_fixations", False, f"{named}, not {wanted}")
+
+
 def _note_off_frame(stimulus: Stimulus, reply: Reply) -> Verdict | None:
     if not isinstance(reply.answer, ScanpathAnswer):
         return None
@@ -195,12 +201,6 @@ def _note_off_frame(stimulus: Stimulus, reply: Reply) -> Verdict | None:
     points = reply.answer.fixations
     off = sum(not (0 <= x < width and 0 <= y < height) for x, y in points)
     return Verdict("off_frame", False, f"{off} of {len(points)} fixations") if off else None
-
-
-def _note_fixations(stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    if not isinstance(reply.answer, ScanpathAnswer) or (named := reply.raw["named"]) == (wanted := reply.raw["wanted"]):
-        return None
-    return Verdict("fewer_fixations" if named < wanted else "more_fixations", False, f"{named}, not {wanted}")
 
 
 def _note_durations(stimulus: Stimulus, reply: Reply) -> Verdict | None:

@@ -246,7 +246,7 @@ class CaptionAgent(PretrainedAgent[C]):
         """Replies to images of one shape."""
         from transformers import LogitsProcessorList
 
-        from agents.sampling import Finite, Never, NotKept, Sampler, Warp
+        from agents.sampling import Finite, Never, Sampler, Warp
 
         chosen = self.settings
         distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share what was prepared
@@ -267,8 +267,6 @@ class CaptionAgent(PretrainedAgent[C]):
         if self._drawn:
             warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
-        else:
-            chain.append(NotKept())
         config = self._config(width, returned)
         generated = self._generate(self._encode(distinct), rows, config, LogitsProcessorList(chain))
 

@@ -14,6 +14,7 @@ import orjson
 from numpy.typing import ArrayLike, NDArray
 
 Keys = NDArray[np.uint64]
+BLOCK = 65536  # keys that are looked for at once, so that what is needed on the way stays small
 
 
 def id_key(id: str) -> int:
@@ -44,14 +45,16 @@ class Positions:
     def __len__(self) -> int:
         return len(self._sorted)
 
-    def find(self, keys: ArrayLike) -> NDArray[np.intp]:
+    def find(self, keys: ArrayLike) -> NDArray[Any]:
         """The first position of each key; -1 where it is not there."""
         wanted = np.asarray(keys, dtype=np.uint64)
-        if not len(self):
-            return np.full(len(wanted), -1, dtype=np.intp)
-        at = np.searchsorted(self._sorted, wanted)
-        at[at == len(self)] = 0
-        return np.where(self._sorted[at] == wanted, self._order[at], -1).astype(np.intp)
+        found: NDArray[Any] = np.full(len(wanted), -1, dtype=self._order.dtype)
+        for start in range(0, len(wanted) if len(self) else 0, BLOCK):
+            part = wanted[start : start + BLOCK]
+            at = np.searchsorted(self._sorted, part)
+            at[at == len(self)] = 0
+            found[start : start + BLOCK] = np.where(self._sorted[at] == part, self._order[at], -1)
+        return found
 
 
 def first_of_each(keys: ArrayLike) -> NDArray[np.bool_]:

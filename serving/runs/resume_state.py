@@ -101,5 +101,5 @@ def _chunks(path: Path, positions: Positions, samples: int, digest: str | None =
             if not ids:
                 return
             at, sample = positions.find(id_keys(ids)), np.array(samples_here, dtype=np.int64)
-            chunk.cells = np.where((at >= 0) & (sample < samples), at * samples + sample, -1)
+            chunk.cells = np.where((at >= 0) & (sample < samples), at.astype(np.int64) * samples + sample, -1)
             yield chunk

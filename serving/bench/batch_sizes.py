@@ -25,8 +25,8 @@ from agents.errors import StorageError
 from serving.bench import machine
 from serving.bench.results import Measured
 from serving.runs.atomic_files import write_json
-from serving.runs.record_lines import now
 from serving.runs.run import digest
+from serving.timestamps import now
 
 SCHEMA = "turinglike.batch-sizes/1"
 TRUSTED = 2.0  # seconds of a window below which neighbouring sizes may change places

@@ -26,10 +26,10 @@ from serving.bench import batch_sizes, child_process, machine, plot, results, st
 from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Device, Failed
 from serving.runs.atomic_files import replacing
-from serving.runs.record_lines import now
 from serving.scheduling import interrupts
 from serving.scheduling.placement import Device as DeviceChoice
 from serving.scheduling.worker import describe
+from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
 LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them

@@ -21,8 +21,8 @@ from serving.http.app import create_app
 from serving.http.connections import BoundedProtocol
 from serving.http.guard import LOOPBACK, FinishedRequest, Rules
 from serving.http.service import ServeOptions, Service
-from serving.runs.record_lines import now
 from serving.scheduling import worker_process
+from serving.timestamps import now
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN_SECONDS = 20

@@ -37,9 +37,9 @@ from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
 from serving.runs.reader import RunFolder
-from serving.runs.record_lines import now
 from serving.runs.records import validate
 from serving.runs.schemas import IMPORT, RUN, mismatch
+from serving.timestamps import now
 
 FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import orjson
 
 from serving.runs.schemas import RECORD
 from serving.scheduling.request import AgentRequest
+from serving.timestamps import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,7 @@ class RecordHeader:
                     "responding": request.responding,
                 },
                 "worker": request.worker,
-                "created": timestamp(request.created) if request.created else now(),
+                "created": request.created or now(),
             },
             option=orjson.OPT_APPEND_NEWLINE,
         )
-
-
-def now() -> str:
-    """The time as records write it: ISO 8601, UTC, milliseconds."""
-    return timestamp(time.time())
-
-
-def timestamp(seconds: float) -> str:
-    """Seconds since 1970 as records write them."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"

@@ -24,9 +24,9 @@ from agents.tasks import MODES
 from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
 from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
-from serving.runs.record_lines import now
 from serving.runs.run_json import read_run_json
 from serving.runs.schemas import RUN
+from serving.timestamps import now
 
 LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
 

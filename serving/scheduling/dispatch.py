@@ -9,7 +9,6 @@ holds as many single requests as its agent allows. What happens when a worker di
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost, has_failed, reload
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
+from serving.timestamps import now
 
 LINGER = 0.004
 
@@ -198,10 +198,10 @@ class Dispatcher:
 
     async def _call(self, replica: _Replica, batch: list[AgentRequest]) -> None:
         """Have a worker answer a batch, and deliver what comes back."""
-        now = asyncio.get_running_loop().time()
+        sent_at = asyncio.get_running_loop().time()
         packed: list[PackedRequest] = []
         for request in batch:
-            request.waiting += now - request.queued_at
+            request.waiting += sent_at - request.queued_at
             packed.append(
                 (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
             )
@@ -250,7 +250,7 @@ class Dispatcher:
         if reply.limit is not None:
             self.batch_size = min(self.batch_size, reply.limit)
         worker = {"host": replica.worker.host, "device": replica.worker.device, "batch_size": reply.size}
-        created, responding = time.time(), round(reply.responding, 6)
+        created, responding = now(), round(reply.responding, 6)
         for request, (code, answer, raw, sha256, preparing) in zip(batch, reply.replies, strict=True):
             if request.cancelled:
                 continue

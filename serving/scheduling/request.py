@@ -53,7 +53,7 @@ class AgentRequest:
     preparing: float = 0.0
     responding: float = 0.0
     worker: Mapping[str, Any] | None = None
-    created: float = 0.0  # seconds since 1970
+    created: str = ""
 
     def draw_seed(self) -> int:
         """Derive the seed of the present attempt."""

@@ -1,0 +1,11 @@
+"""The time as records and files write it."""
+
+from __future__ import annotations
+
+import time
+
+
+def now() -> str:
+    """ISO 8601, UTC, milliseconds."""
+    seconds = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}Z"

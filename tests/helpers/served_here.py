@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,3 +105,19 @@ async def serve(
             yield Here(service, app, client)
     finally:
         await service.close()
+
+
+def here(work: Callable[[Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
+    """What ``work`` gives with such a service, by default of the no-op agent."""
+
+    async def main() -> Any:
+        async with serve(settings or {"null": {}}, **options) as found:
+            return await work(found)
+
+    return asyncio.run(main())
+
+
+def code(answer: tuple[int, Any]) -> tuple[int, str]:
+    """Status and code of an error."""
+    status, body = answer
+    return status, body["error"]["code"]

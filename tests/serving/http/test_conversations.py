@@ -6,12 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
 import pytest
 import served_here
+from served_here import code, here
 
 from agents.stimuli import ConversationStimulus
 from serving.conversations.dialogue import Dialogue
@@ -22,16 +22,6 @@ from serving.runs.records import validate
 SEED = 7
 OPEN = "/v1/conversations"
 FIRST = {"who_starts": "A"}  # the person, unless it is said that the person is B
-
-
-def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
-    """What ``work`` gives, with an application in this process."""
-
-    async def main() -> Any:
-        async with served_here.serve(settings or {"null": {}}, **options) as found:
-            return await work(found)
-
-    return asyncio.run(main())
 
 
 async def opened(found: served_here.Here, **told: Any) -> str:
@@ -49,11 +39,6 @@ async def read(found: served_here.Here, talk: str) -> Any:
     answer = await found.client.get(f"{OPEN}/{talk}")
     assert answer.status_code == 200, answer.text
     return answer.json()
-
-
-def code(answer: tuple[int, Any]) -> tuple[int, str]:
-    status, body = answer
-    return status, body["error"]["code"]
 
 
 # conversations

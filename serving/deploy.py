@@ -48,7 +48,7 @@ class Arguments(BaseModel):
     """Instead of each agent's own."""
 
 
-@serve.deployment(name="turinglike", num_replicas=1, max_ongoing_requests=4096)
+@serve.deployment(name="turinglike", num_replicas=1, max_ongoing_requests=1024)
 @serve.ingress()
 class Server:
     """The web application with its own scheduler and workers."""

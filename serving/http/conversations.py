@@ -99,12 +99,8 @@ class Conversation(Messages):
     exchanges: int
     forgotten_after: float
     """Seconds without use after which the conversation is forgotten."""
-
-
-class RecordedConversation(Conversation):
-    """A conversation as it stands, with its record."""
-
-    record: Record
+    record: Record | None = None
+    """Where it was asked for with GET."""
 
 
 class OpenConversations:
@@ -160,6 +156,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         "/v1/conversations",
         status_code=201,
         summary="Open a conversation with an agent",
+        response_model_exclude_unset=True,
         responses=POSTED | documented(502),
     )
     async def open_conversation(asking: OpenRequest, request: Request) -> Conversation:
@@ -197,13 +194,13 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
     @routes.get(
         "/v1/conversations/{id}",
         summary="What has been said, and the record of it",
-        response_model=RecordedConversation,
+        response_model=Conversation,
         responses=documented(410),
     )
     async def read(key: ConversationId) -> Response:
         dialogue = kept.use(key)
         record = dialogue.record(service.headers[_agent(dialogue)])
-        content = {**_shown(key, dialogue, kept.idle).model_dump(), "record": orjson.Fragment(record)}
+        content = {**_shown(key, dialogue, kept.idle).model_dump(exclude_unset=True), "record": orjson.Fragment(record)}
         return Response(orjson.dumps(content), media_type="application/json")
 
     @routes.delete(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.stimuli import Task, Text, Word
@@ -27,31 +27,22 @@ LimitedText = Annotated[str, Field(max_length=MOST_TEXT)]
 
 
 class OptionalBody(Body):
-    """A part of a request whose options without a meaning here are taken out before it is read."""
+    """A part of a request. Options that have no effect, or say what holds anyway, are left out when it is read."""
 
     IGNORED: ClassVar[frozenset[str]] = frozenset()
     HARMLESS: ClassVar[Mapping[str, Sequence[Any]]] = {}
-
-    model_config = ConfigDict(json_schema_extra=lambda schema, model: schema["properties"].update(model.no_effect()))
 
     @model_validator(mode="before")
     @classmethod
     def _without_options(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        return {name: value for name, value in given.items() if not cls._is_harmless(name, value)}
+        return {name: value for name, value in given.items() if not cls._is_idle(name, value)}
 
     @classmethod
-    def _is_harmless(cls, name: str, value: Any) -> bool:
+    def _is_idle(cls, name: str, value: Any) -> bool:
         allowed = [None, *cls.HARMLESS[name]] if name in cls.HARMLESS else []
         return name in cls.IGNORED or any(type(value) is type(one) and value == one for one in allowed)
-
-    @classmethod
-    def no_effect(cls) -> dict[str, Any]:
-        """JSON Schemas of the options that have none."""
-        said = {"description": "Has no effect: the agent's settings say."}
-        only = {name: {"enum": [None, *values]} for name, values in cls.HARMLESS.items()}
-        return {**dict.fromkeys(sorted(cls.IGNORED), said), **only}
 
     @classmethod
     def ignored(cls, given: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import json
-import logging
 import os
 import signal
 import socket
@@ -23,11 +22,10 @@ import server_process
 import uvloop
 
 from agents.errors import InputError
-from agents.selection import read_names
 from serving.cli import main
 from serving.http.connections import BoundedProtocol
 from serving.http.guard import Guard, Rules
-from serving.http.server import JsonLines, UvicornServer, bound_sockets, check_key, config
+from serving.http.server import UvicornServer, bound_sockets, check_key, config
 from serving.serve import KEY, check_names, read_key
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -283,20 +281,6 @@ def test_a_body_in_small_pieces_is_no_head() -> None:
     listening(work)
 
 
-@pytest.mark.parametrize(
-    ("name", "said", "more", "expected"),
-    [
-        ("turinglike.http", "fault", {"about": {"fault": "X"}}, {"event": "fault", "fault": "X"}),
-        ("uvicorn.error", "it %s", {}, {"event": "error", "message": "it %s"}),
-    ],
-)
-def test_a_line_of_the_log_names_its_event(name: str, said: str, more: dict[str, Any], expected: Any) -> None:
-    record = logging.makeLogRecord({"name": name, "msg": said, "levelname": "ERROR", **more})
-    line = json.loads(JsonLines().format(record))
-    assert line.pop("time").startswith("20")
-    assert line == {"level": "error", **expected}
-
-
 # keys, addresses, names
 
 
@@ -330,12 +314,6 @@ def test_a_key_is_long_and_in_plain_letters(
             read_key(given)
         assert str(wrong.value).startswith(str(file) if given else KEY)
         assert not key.strip() or key.strip() not in str(wrong.value)
-
-
-@pytest.mark.parametrize("name", ["nothing", "."])
-def test_a_file_that_cannot_be_read_has_no_key(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read as a key"):
-        read_key(tmp_path / name)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "192.0.2.7", "gpu-node", ""])
@@ -399,10 +377,6 @@ def test_an_address_that_cannot_be_had_is_told_before_ray_starts(
 def test_an_address_of_another_machine_is_told_as_such(host: str) -> None:
     with pytest.raises(InputError, match=f"cannot listen at {host}:8000: .*--host"), bound_sockets(host, 8000):
         pass
-
-
-def test_names_are_parted_by_commas() -> None:
-    assert read_names("--agents", "null,mmcq,", "served") == ["null", "mmcq"]
 
 
 # the command

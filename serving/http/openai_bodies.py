@@ -175,19 +175,10 @@ class ChatRequest(AnswerRequest):
         "store", "verbosity",
     }  # fmt: skip
     HARMLESS: ClassVar = {
-        **AnswerRequest.HARMLESS,
-        "audio": (),
-        "function_call": ("none", "auto"),
-        "functions": ([],),
-        "logprobs": (False,),
-        "modalities": (["text"],),
-        "prediction": (),
-        "response_format": ({"type": "text"},),
-        "tool_choice": ("none", "auto"),
-        "tools": ([],),
-        "top_logprobs": (0,),
-        "web_search_options": (),
-    }
+        **AnswerRequest.HARMLESS, "audio": (), "function_call": ("none", "auto"), "functions": ([],),
+        "logprobs": (False,), "modalities": (["text"],), "prediction": (), "response_format": ({"type": "text"},),
+        "tool_choice": ("none", "auto"), "tools": ([],), "top_logprobs": (0,), "web_search_options": (),
+    }  # fmt: skip
 
     messages: list[ChatMessage] = Field(
         min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "I like books."}]]

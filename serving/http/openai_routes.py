@@ -14,7 +14,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -52,16 +52,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One answer as text."""
-
-    index: int
-    text: str
-    finish: Finish
-    record: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Form:
     """How one of the two routes writes its answers."""
 
@@ -70,21 +60,18 @@ class Form:
     stream_kind: str
     is_chat: bool
 
-    def whole(self, choice: Choice) -> dict[str, Any]:
-        """A choice."""
-        said: dict[str, Any] = {"text": choice.text}
-        if self.is_chat:
-            said = {"message": {"role": "assistant", "content": choice.text, "refusal": None}}
-        return {"index": choice.index, **said, "finish_reason": choice.finish, "logprobs": None}
+    def whole(self, text: str) -> dict[str, Any]:
+        """An answer."""
+        return {"message": {"role": "assistant", "content": text, "refusal": None}} if self.is_chat else {"text": text}
 
-    def pieces(self, choice: Choice) -> Iterator[dict[str, Any]]:
-        """A choice in the pieces of a stream; the last one has no text but says how it ended."""
-        start: list[dict[str, Any]] = [{"role": "assistant", "content": ""}] if self.is_chat else []
-        deltas = [*start, *({"content": word} for word in WORD.findall(choice.text)), {}]
-        for number, delta in enumerate(deltas, 1):
-            said = {"delta": delta} if self.is_chat else {"text": delta.get("content", "")}
-            finish = choice.finish if number == len(deltas) else None
-            yield {"index": choice.index, **said, "finish_reason": finish, "logprobs": None}
+    def pieces(self, text: str) -> list[dict[str, Any]]:
+        """An answer in the pieces of a stream, a word each; the last one has no text."""
+        words = WORD.findall(text)
+        if not self.is_chat:
+            return [{"text": word} for word in [*words, ""]]
+        return [
+            {"delta": one} for one in ({"role": "assistant", "content": ""}, *({"content": word} for word in words), {})
+        ]
 
 
 CHAT = Form("chatcmpl", "chat.completion", "chat.completion.chunk", True)
@@ -229,10 +216,6 @@ async def _respond(
     for item in items:
         if item.status != "ok":
             raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
-    choices = [
-        Choice(index, *_said(question.stimulus.task, item.answer or b""), orjson.loads(service.record(item)))
-        for index, item in enumerate(items)
-    ]
     envelope = {
         "id": f"{form.prefix}-{secrets.token_hex(12)}",
         "object": form.stream_kind if asking.stream else form.kind,
@@ -240,16 +223,33 @@ async def _respond(
         "model": name,
         "system_fingerprint": f"fp_{service.headers[name].digest[:10]}",
     }
+    answers = [_text(question.stimulus.task, item.answer or b"") for item in items]
+    records = [orjson.Fragment(service.record(item).rstrip()) for item in items]
     usage = _usage(items)
+
+    def choice(index: int, said: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:
+        return {"index": index, **said, "finish_reason": finish, "logprobs": None}
+
+    async def events() -> AsyncIterator[bytes]:
+        tells = asking.stream_options is not None and asking.stream_options.include_usage
+        no_usage_yet = {"usage": None} if tells else {}
+        for index, (text, finish) in enumerate(answers):
+            *pieces, last = form.pieces(text)
+            for piece in pieces:
+                yield _event({**envelope, "choices": [choice(index, piece, None)], **no_usage_yet})
+            with_record = {"turinglike": {"records": [records[index]], "ignored": question.ignored}}
+            yield _event({**envelope, "choices": [choice(index, last, finish)], **no_usage_yet, **with_record})
+        if tells:
+            yield _event({**envelope, "choices": [], "usage": usage})
+        yield b"data: [DONE]\n\n"
+
     if asking.stream:
-        tells = asking.stream_options is not None and bool(asking.stream_options.include_usage)
-        body = _events(form, envelope, choices, question.ignored, usage, tells)
-        return StreamingResponse(body, media_type=EVENTS, headers={"cache-control": "no-store"})
+        return StreamingResponse(events(), media_type=EVENTS, headers={"cache-control": "no-store"})
     whole = {
         **envelope,
-        "choices": [form.whole(one) for one in choices],
+        "choices": [choice(index, form.whole(text), finish) for index, (text, finish) in enumerate(answers)],
         "usage": usage,
-        "turinglike": {"records": [one.record for one in choices], "ignored": question.ignored},
+        "turinglike": {"records": records, "ignored": question.ignored},
     }
     return Response(orjson.dumps(whole), media_type="application/json")
 
@@ -268,20 +268,21 @@ async def _answers(service: Service, name: str, question: Question, count: int, 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _said(task: Task, answer: bytes) -> tuple[str, Finish]:
+def _text(task: Task, answer: bytes) -> tuple[str, Finish]:
     """An answer as text, and how it ended."""
-    said = orjson.loads(answer)
-    if task == "color_estimation":
-        text = said["color"]
-    elif task == "object_detection":
-        text = ", ".join(said["labels"])
-    elif task == "attention_prediction":
-        text = orjson.dumps(said["fixations"]).decode()
-    elif task == "word_association":
-        text = said["word"]
-    else:
-        text = said["text"]
-    return text, FINISH.get((said.get("finish") or "").partition(";")[0], "stop")
+    found = orjson.loads(answer)
+    match task:
+        case "color_estimation":
+            text = found["color"]
+        case "object_detection":
+            text = ", ".join(found["labels"])
+        case "attention_prediction":
+            text = orjson.dumps(found["fixations"]).decode()
+        case "word_association":
+            text = found["word"]
+        case _:
+            text = found["text"]
+    return text, FINISH.get((found.get("finish") or "").partition(";")[0], "stop")
 
 
 def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
@@ -294,20 +295,6 @@ def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
             case _:
                 return None
     return {"prompt_tokens": prompts, "completion_tokens": answers, "total_tokens": prompts + answers}
-
-
-async def _events(
-    form: Form, envelope: Mapping[str, Any], choices: Sequence[Choice], ignored: list[str], usage: Any, tells: bool
-) -> AsyncIterator[bytes]:
-    """The events of a stream. The piece that ends an answer has its record."""
-    no_usage_yet = {"usage": None} if tells else {}
-    for choice in choices:
-        for piece in form.pieces(choice):
-            more = {"turinglike": {"records": [choice.record], "ignored": ignored}} if piece["finish_reason"] else {}
-            yield _event({**envelope, "choices": [piece], **no_usage_yet, **more})
-    if tells:
-        yield _event({**envelope, "choices": [], "usage": usage})
-    yield b"data: [DONE]\n\n"
 
 
 def _event(content: Mapping[str, Any]) -> bytes:

@@ -14,9 +14,9 @@ from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
-from serving.bench import batch_sizes
 from serving.conversations import policies
 from serving.generation import Generation
+from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.run import digest, open_run

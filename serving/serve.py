@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.bench import batch_sizes
+from serving.runs import batch_sizes
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"

@@ -26,8 +26,8 @@ from agents.entry import Entry
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
 from agents.tasks import Mode, Task
-from serving.bench import machine, stimuli
-from serving.scheduling import worker_process
+from serving.bench import stimuli
+from serving.scheduling import machine, worker_process
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
 WARM_UP_ROUNDS = 3  # and so many rounds: a fresh process finds memory and kernels for each new shape;

@@ -10,28 +10,33 @@ import contextlib
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from agents import __version__
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, InputError, StorageError, TuringlikeError, UnavailableError
 from agents.selection import checked_agents
 from agents.tasks import Mode, Task
-from serving.bench import batch_sizes, child_process, machine, plot, results, stimuli, sweep, table
+from serving.bench import child_process, plot, results, stimuli, sweep, table
 from serving.bench.bare import Setup
-from serving.bench.results import BenchResult, Device, Failed
+from serving.bench.results import BenchResult, Failed, Measured
+from serving.runs import batch_sizes
 from serving.runs.atomic_files import replacing
-from serving.scheduling import interrupts
+from serving.runs.batch_sizes import BestSize
+from serving.scheduling import interrupts, machine
+from serving.scheduling.machine import Device
 from serving.scheduling.placement import Device as DeviceChoice
 from serving.scheduling.worker import describe
 from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
+TRUSTED = 2.0  # seconds of a window below which neighbouring sizes may change places
 LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them
 JSON, PLOT = "bench.json", "bench.png"
 
@@ -106,11 +111,40 @@ def execute(
             for one in sweep.measure(setup, options.sizes, limits, _say):
                 found.agents[:] = [other for other in found.agents if other.agent != name] + [one]
     with _noted(found, "--batch-size auto", "bare"):
-        for name in batch_sizes.write(found.agents, options.entries, options.settings, found.device.name):
-            _say(f"{name}: measured for less than {batch_sizes.TRUSTED} s a size: not kept for --batch-size auto")
+        sizes, short = best_sizes(found.agents, options.entries, options.settings, found.device.name)
+        batch_sizes.write(sizes)
+        for name in short:
+            _say(f"{name}: measured for less than {TRUSTED} s a size: not kept for --batch-size auto")
     if not options.bare:
         beyond(setups, found, folder)
     found.complete = True
+
+
+def best_sizes(
+    measured: Iterable[Measured], entries: Mapping[str, Entry], settings: Mapping[str, Any], device: str
+) -> tuple[list[BestSize], list[str]]:
+    """What ``--batch-size auto`` may use, and the names of agents that were not measured for long enough. ``device``
+    is the name of the GPU, if some ran there."""
+    sizes, short = [], []
+    for one in measured:
+        if min(size.seconds for size in one.sizes) < TRUSTED:
+            short.append(one.agent)
+            continue
+        entry, best = entries[one.agent], one.at_best()
+        sizes.append(
+            BestSize(
+                agent=one.agent,
+                key=batch_sizes.key(entry, entry.make(settings.get(one.agent))),
+                kind=one.task if one.mode is None else f"{one.task}-{one.mode}",
+                device=machine.cpu().name if one.device == "cpu" else device,
+                version=__version__,
+                batch_size=best.batch_size,
+                stimuli_s=best.stimuli_s,
+                device_bytes=best.peak_device_bytes,
+                created=now(),
+            )
+        )
+    return sizes, short
 
 
 def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str]:

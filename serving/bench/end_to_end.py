@@ -25,9 +25,11 @@ from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError
 from agents.tasks import Mode, Task
-from serving.bench import batch_sizes, child_process, machine, stimuli
+from serving.bench import child_process, stimuli
 from serving.bench.bare import Setup, Window, measure_once
 from serving.bench.results import EndToEnd, Measured, Packed
+from serving.runs import batch_sizes
+from serving.scheduling import machine
 from serving.scheduling.interrupts import Interrupted
 
 REPLICAS = (1, 2, 4)

@@ -35,9 +35,10 @@ from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
 from agents.pretrained import dtype_for, load_pretrained
 from agents.stimuli import ConversationStimulus, Stimulus, parse_row
-from serving.bench import child_process, machine
+from serving.bench import child_process
 from serving.bench.bare import ROUNDS, WARM_UP_ROUNDS, Setup, Window, draw_for, measure_once
 from serving.bench.results import Measured, Peer
+from serving.scheduling import machine
 from serving.scheduling.cluster import Cluster
 
 PROMPTS = {"llava_next": "<image>\n{}"}  # of captioners; the others begin without

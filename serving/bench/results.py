@@ -16,28 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 from agents import __version__
 from agents.errors import InputError
 from agents.tasks import Mode, Task
+from serving.scheduling.machine import Device, Host
 
 Part = Literal["limits", "bare", "end_to_end", "peers", "packed"]
 StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
-
-
-@dataclass(frozen=True)
-class Host:
-    """The machine: its name, its processor's, how many cores this process may use, and its memory."""
-
-    name: str
-    cpu: str
-    cores: int
-    memory: int
-
-
-@dataclass(frozen=True)
-class Device:
-    """What the models ran on; ``memory`` is the device's own, or the host's."""
-
-    name: str
-    kind: Literal["cpu", "cuda"]
-    memory: int
 
 
 @dataclass(frozen=True)

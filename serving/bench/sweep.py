@@ -13,11 +13,12 @@ from typing import Any
 
 from agents.contract import Reply
 from agents.errors import AgentStoppedError
-from serving.bench import child_process, machine
+from serving.bench import child_process
 from serving.bench.bare import BareAgent, Setup, loaded
 from serving.bench.results import Differing, Measured, Size, Stopped, StopReason
 from serving.bench.table import rate
 from serving.runs.run import digest
+from serving.scheduling import machine
 from serving.scheduling.worker import describe, is_out_of_memory, release_memory
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends

@@ -13,7 +13,7 @@ from agents.contract import Agent, Draw, Reply, Settings
 from agents.entry import Entry
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
-from serving.bench import machine
+from serving.scheduling import machine
 
 
 class Nothing(Settings):

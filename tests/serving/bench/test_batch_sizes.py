@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from agents import catalogue
-from serving.bench import batch_sizes, machine
-from serving.bench.results import Device, Measured, Size
+from serving.bench.command import best_sizes
+from serving.bench.results import Measured, Size
 from serving.cli import main
+from serving.runs import batch_sizes
+from serving.scheduling import machine
+from serving.scheduling.machine import Device
 
 NAMES = ("null", "null-one")
 ENTRIES = {name: catalogue.get(name) for name in NAMES}
@@ -28,7 +31,9 @@ def keep(name: str, batch_size: int, seconds: float = 2.0) -> list[str]:
     size = Size(batch_size, 10.0, 1.0, 1.0, 1, seconds, 1)
     short = replace(size, batch_size=1, seconds=2.0)
     one = Measured(name, "word_association", None, "0" * 64, {}, "cpu", False, sizes=[short, size], best=size)
-    return batch_sizes.write([one], ENTRIES, {}, "a GPU")
+    sizes, short = best_sizes([one], ENTRIES, {}, "a GPU")
+    batch_sizes.write(sizes)
+    return short
 
 
 def used(address: str | None = None, **settings: float) -> tuple[int, int, list[str]]:

@@ -13,10 +13,11 @@ from measured_agents import ENTRIES, look
 from pydantic import TypeAdapter
 
 from agents import catalogue
-from serving.bench import batch_sizes, command, results, table
+from serving.bench import command, results, table
 from serving.bench.command import BenchOptions, bench
 from serving.bench.results import BenchResult
 from serving.cli import main
+from serving.runs import batch_sizes
 
 WORDS = ("--task", "word_association")  # no pictures need be made
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from agents import catalogue
-from serving.bench import end_to_end, machine
+from serving.bench import end_to_end
 from serving.bench.end_to_end import BestEntry, possible, rates
 from serving.bench.results import Measured, Size
 from serving.cli import main
+from serving.scheduling import machine
 
 
 def write(path: Path, times: list[float], failed: int = 0) -> Path:

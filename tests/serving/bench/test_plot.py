@@ -12,7 +12,8 @@ from rich.console import Console
 
 from agents.errors import UnavailableError
 from serving.bench import plot, table
-from serving.bench.results import BenchResult, Device, EndToEnd, Failed, Host, Measured, Packed, Peer, Size, Stopped
+from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Packed, Peer, Size, Stopped
+from serving.scheduling.machine import Device, Host
 
 
 def size(batch_size: int, rate: float, flops: int | None = None) -> Size:

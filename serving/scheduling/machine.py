@@ -12,10 +12,31 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from agents.errors import UnavailableError
-from serving.bench.results import Device, Host
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine: its name, its processor's, how many cores this process may use, and its memory."""
+
+    name: str
+    cpu: str
+    cores: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the models ran on; ``memory`` is the device's own, or the host's."""
+
+    name: str
+    kind: Literal["cpu", "cuda"]
+    memory: int
+
 
 # What a machine with a GPU has: without any of them torch need not be asked, which takes seconds.
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")

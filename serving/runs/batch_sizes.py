@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,14 +22,11 @@ from agents import __version__
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import StorageError
-from serving.bench import machine
-from serving.bench.results import Measured
 from serving.runs.atomic_files import write_json
 from serving.runs.run import digest
-from serving.timestamps import now
+from serving.scheduling import machine
 
 SCHEMA = "turinglike.batch-sizes/1"
-TRUSTED = 2.0  # seconds of a window below which neighbouring sizes may change places
 ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time
 
 
@@ -75,32 +72,8 @@ def read() -> tuple[BestSize, ...]:
     return tuple(one for one in known if one.version == __version__)
 
 
-def write(
-    measured: Iterable[Measured], entries: Mapping[str, Entry], settings: Mapping[str, Any], device: str
-) -> list[str]:
-    """Keep the best of what was measured; ``device`` is the name of the GPU, if some ran there.
-
-    Returns the names of agents that were not measured for long enough. Raises StorageError.
-    """
-    new, short = [], []
-    for one in measured:
-        if min(size.seconds for size in one.sizes) < TRUSTED:
-            short.append(one.agent)
-            continue
-        entry, best = entries[one.agent], one.at_best()
-        new.append(
-            BestSize(
-                agent=one.agent,
-                key=key(entry, entry.make(settings.get(one.agent))),
-                kind=one.task if one.mode is None else f"{one.task}-{one.mode}",
-                device=machine.cpu().name if one.device == "cpu" else device,
-                version=__version__,
-                batch_size=best.batch_size,
-                stimuli_s=best.stimuli_s,
-                device_bytes=best.peak_device_bytes,
-                created=now(),
-            )
-        )
+def write(new: Sequence[BestSize]) -> None:
+    """Keep best sizes beside those of other agents. Raises StorageError."""
     file = path()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +83,6 @@ def write(
             write_json(file, {"schema": SCHEMA, "sizes": list(kept.values())})
     except OSError as error:
         raise StorageError(f"{file} cannot be written: {error.strerror or error}") from error
-    return short
 
 
 def fit(agent: Agent[Any], batch_size: int, device_bytes: int | None) -> None:

@@ -39,8 +39,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        place = self.where if self.line is None else f"{self.where}:{self.line}"
-        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+        where = self.where if self.line is None else f"{self.where}:{self.line}"
+        return f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
 
 
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:

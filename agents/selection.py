@@ -30,13 +30,13 @@ from agents.errors import InputError, Problem
 LARGEST = 1 << 20  # bytes of a --config file
 
 
-def read_names(where: str, given: str, done: str) -> list[str]:
-    """The agents in ``given``, parted by commas, for a command that takes each once and no pairs. Messages name the
-    place, ``where``, and what is ``done`` with an agent ("served"). Raises InputError."""
+def read_names(where: str, given: str, verb: str) -> list[str]:
+    """The agents in ``given``, parted by commas, for a command that takes each once and no pairs. Messages name
+    ``where`` they were given, and the ``verb`` ("served"). Raises InputError."""
     names = [name for name in given.split(",") if name]
-    pairs = [Problem(where, None, name, f"a pair is not {done}; name its agents") for name in names if "~" in name]
+    pairs = [Problem(where, None, name, f"a pair is not {verb}; name its agents") for name in names if "~" in name]
     if not names or len(set(names)) != len(names):
-        raise InputError(f"{where}: name each agent to be {done} once", pairs)
+        raise InputError(f"{where}: name each agent to be {verb} once", pairs)
     if pairs:
         raise InputError("the agents cannot be used as asked", pairs)
     return names
@@ -136,10 +136,10 @@ def _assign(assignment: str, members: Sequence[str], settings: dict[str, dict[st
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         value = text
-    place = settings.setdefault(name, {})
+    group = settings.setdefault(name, {})
     for part in parts:
-        place = place.setdefault(part, {})
-        if not isinstance(place, dict):
+        group = group.setdefault(part, {})
+        if not isinstance(group, dict):
             return f"{part} is not a group of settings"
-    place[field] = value
+    group[field] = value
     return None

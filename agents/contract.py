@@ -2,7 +2,7 @@
 
 An agent is a plain object. In a notebook::
 
-    agent = MedianCut(MedianCut.Settings(), "mmcq")
+    agent = MedianCutAgent(MedianCutAgent.Settings(), "mmcq")
     agent.open(); agent.load("cpu")
     prepared = agent.prepare(stimulus)
     [reply] = agent.respond([prepared], [Draw(seed=1)])

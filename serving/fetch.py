@@ -27,7 +27,7 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None,
     entries, settings = resolve(names, assignments, config)
     made, failed = _make(entries, settings)
     brought: dict[Path, int] = {}
-    with _said(say):
+    with _logged_to(say):
         for name, agent in made.items():
             try:
                 downloads = _fetch_one(agent, entries[name], say)
@@ -82,17 +82,17 @@ def _make(
 
 
 @contextlib.contextmanager
-def _said(say: Callable[[str], None]) -> Iterator[None]:
+def _logged_to(say: Callable[[str], None]) -> Iterator[None]:
     """Within the block sizes are said before they are downloaded. What the hub's client logs of its retries is left
     out; its bars it draws on a terminal alone."""
     from huggingface_hub.utils import logging as hub_logging
 
-    class Say(logging.Handler):
+    class Messages(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             say(record.getMessage())
 
     hub_logging.set_verbosity(logging.ERROR)
-    log, handler = logging.getLogger("turinglike.fetch"), Say()
+    log, handler = logging.getLogger("turinglike.fetch"), Messages()
     level = log.level
     log.setLevel(logging.INFO)
     log.addHandler(handler)

@@ -116,7 +116,7 @@ def execute(
         for name in short:
             _say(f"{name}: measured for less than {TRUSTED} s a size: not kept for --batch-size auto")
     if not options.bare:
-        beyond(setups, found, folder)
+        measure_generate_and_peers(setups, found, folder)
     found.complete = True
 
 
@@ -149,7 +149,7 @@ def best_sizes(
 
 def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str]:
     try:
-        for message in child_process.run(look, choice, LIMITS_S):
+        for message in child_process.run(send_device_and_limits, choice, LIMITS_S):
             if isinstance(message, Device):
                 found.device = message
                 yield f"measuring the limits of {message.name}"
@@ -161,7 +161,7 @@ def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str
         found.failed.append(Failed(found.device.name, "limits", str(error)))
 
 
-def look(send: Callable[[object], None], choice: DeviceChoice, seconds: float) -> None:
+def send_device_and_limits(send: Callable[[object], None], choice: DeviceChoice, seconds: float) -> None:
     """Sends the device that is to be measured, then its limits. Raises UnavailableError."""
     device = machine.device(choice)
     send(device)
@@ -180,7 +180,7 @@ def _setup(
     return Setup(options.entries[name], options.settings.get(name, {}), on, task, mode, source, options.seconds)
 
 
-def beyond(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
+def measure_generate_and_peers(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
     """What needs Ray or other programs: ``generate``, and the peers."""
     from serving.bench import end_to_end, peers
 

@@ -67,23 +67,23 @@ def measure(one: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
     """
     size = one.at_best().batch_size
     after = child_process.figure(measure_once, setup, size) or 0.0
-    for replicas in possible(one):
-        before, found = after, together([one], {one.agent: setup}, replicas, folder)[one.agent]
+    for replicas in replica_counts(one):
+        before, found = after, rates_together([one], {one.agent: setup}, replicas, folder)[one.agent]
         after = child_process.figure(measure_once, setup, size) or 0.0
         mean = (before + after) / 2
         yield EndToEnd(replicas, size, found, mean, found / mean, (before, after))
 
 
 def packed(measured: Sequence[Measured], setups: Mapping[str, Setup], folder: Path) -> Packed | None:
-    """The agents that were measured with one worker, all together; None if there are fewer than two."""
+    """The agents that were measured with one worker, all rates_together; None if there are fewer than two."""
     alone = {one.agent: whole.stimuli_s for one in measured for whole in one.end_to_end if whole.replicas == 1}
     if len(alone) < 2:
         return None
-    rates = together([one for one in measured if one.agent in alone], setups, 1, folder)
+    rates = rates_together([one for one in measured if one.agent in alone], setups, 1, folder)
     return Packed(tuple(alone), rates, alone)
 
 
-def possible(one: Measured) -> list[int]:
+def replica_counts(one: Measured) -> list[int]:
     """The numbers of workers that there are cores or GPUs for. An engine that batches by itself without a GPU has one
     limit of calls at once for all its workers, so that more of them mean nothing."""
     if one.device == "cpu":
@@ -95,7 +95,7 @@ def possible(one: Measured) -> list[int]:
     return [count for count in REPLICAS if count <= max(1, most)]
 
 
-def together(
+def rates_together(
     measured: Sequence[Measured], setups: Mapping[str, Setup], replicas: int, folder: Path
 ) -> dict[str, float]:
     """Answers per second of each agent while all are at work, over one set that keeps each of them busy for three times
@@ -159,7 +159,7 @@ def rates(
     records: Mapping[str, Path], rounds: Mapping[str, int], seconds: float, enough: bool = False
 ) -> dict[str, float] | None:
     """Answers per second by agent, while all are at work; None if there are too few records, or, where they must be
-    ``enough``, if that was not yet as long as it should be. ``rounds`` is how many answers come together."""
+    ``enough``, if that was not yet as long as it should be. ``rounds`` is how many answers come rates_together."""
     times: dict[str, list[float]] = {}
     answered: dict[str, float] = {}
     for name, path in records.items():

@@ -34,7 +34,7 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import AttentionStimulus, parse_row, sha256
 from serving.export.registry import BlindedFormat, FormatOptions
 from serving.export.scanpaths import TASK, on_image, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, Shown, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
 from serving.runs.display_text import count
 from serving.runs.output_paths import MODIFIED
 
@@ -95,8 +95,8 @@ def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) ->
     Everything is looked at before the first clip is written. Raises InputError that names every stimulus whose
     pictures are missing, changed or damaged, or whose target cannot be cut out.
     """
-    with Shown(chosen.folder) as shown:
-        paths = _paths(chosen, clips.shown, shown)
+    with StimulusLookup(chosen.folder) as stimuli:
+        paths = _paths(chosen, clips.shown, stimuli)
         seed = chosen.folder.meta.get("seed", 0)
         paths.sort(key=lambda path: path.order(seed))
         digits = max(4, len(str(len(paths))))
@@ -104,7 +104,7 @@ def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) ->
         writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow(COLUMNS)
         for number, path in enumerate(paths, start=1):
-            name, row = f"clip-{number:0{digits}}.gif", shown.of_id(TASK, path.stimulus)
+            name, row = f"clip-{number:0{digits}}.gif", stimuli.of_id(TASK, path.stimulus)
             assert row is not None
             data = _clip(_stimulus(chosen, row), path, clips)
             (folder / name).write_bytes(data)
@@ -116,13 +116,13 @@ def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) ->
     return {"clips": {"count": len(paths), **clips.model_dump()}, "columns": list(COLUMNS)}
 
 
-def _paths(chosen: Selection, most: int, shown: Shown) -> list[_Path]:
+def _paths(chosen: Selection, most: int, stimuli: StimulusLookup) -> list[_Path]:
     """Every path to show. Raises InputError that names every stimulus that cannot be shown as it was."""
     paths: list[_Path] = []
     problems: dict[str, Problem] = {}
     hashes: dict[str, str] = {}  # of each stimulus, as it is now
     for record in scanpaths(chosen, imported=True):
-        row = shown.get(record)
+        row = stimuli.get(record)
         if row is None:
             chosen.leave_out(record, OUTSIDE)
             continue

@@ -25,7 +25,7 @@ import orjson
 
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, Shown, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
 
 
 def write_coco_search18(
@@ -37,9 +37,9 @@ def write_coco_search18(
     frames: dict[str, list[int]] = {}
     others: list[dict[str, Any]] = []
     separator = b"["
-    with Shown(chosen.folder) as shown:
+    with StimulusLookup(chosen.folder) as stimuli:
         for record in scanpaths(chosen, imported=False):
-            row = shown.get(record) or {}
+            row = stimuli.get(record) or {}
             subject = subjects.setdefault((record["agent"], record["sample"]), len(subjects) + 1)
             try:
                 item, frame = _coco_item(record, row, subject, whole_names), record["answer"]["frame"]

@@ -38,7 +38,7 @@ from agents.answers import ConversationAnswer
 from agents.stimuli import Task
 from serving.conversations.scenario import SIDES, speaker_name
 from serving.export.registry import BlindedFormat, FormatOptions
-from serving.export.selection import Record, Row, Selection, Shown, misfit
+from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
 from serving.runs.display_text import count, esc
 from serving.runs.output_paths import MODIFIED
 
@@ -135,8 +135,8 @@ class _Conversation:
 def write_conversations(chosen: Selection, folder: Path, key: BinaryIO, excerpts: Excerpts) -> dict[str, Any]:
     """Write the selected conversations' excerpts into ``folder`` and their key to ``key``; returns notes for the
     side-car. Raises InputError that names a record that is no conversation."""
-    with Shown(chosen.folder) as shown:
-        conversations = list(_conversations(chosen, excerpts, shown))
+    with StimulusLookup(chosen.folder) as stimuli:
+        conversations = list(_conversations(chosen, excerpts, stimuli))
     seed = chosen.folder.meta.get("seed", 0)
     conversations.sort(key=lambda one: one.order(seed))
     text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
@@ -171,13 +171,13 @@ def _write(path: Path, text: str) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _conversations(chosen: Selection, excerpts: Excerpts, shown: Shown) -> Iterator[_Conversation]:
+def _conversations(chosen: Selection, excerpts: Excerpts, stimuli: StimulusLookup) -> Iterator[_Conversation]:
     """Every conversation of which there is something to show; the others are left out and counted."""
     begun = chosen.folder.agents()
     names = [name for name in chosen.machines() if name in begun and TASK in chosen.tasks(name)]
     for name in [*names, *chosen.folder.imports()]:
         for record in chosen.records(name, answers_to=TASK):
-            one = _conversation(record, shown.get(record) or {})
+            one = _conversation(record, stimuli.get(record) or {})
             if one is None:
                 chosen.leave_out(record, SPEAKERS)
             elif not excerpts.lengths(one.given, len(one.messages)):

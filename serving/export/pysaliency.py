@@ -32,7 +32,7 @@ from agents.errors import ImageError, UnavailableError
 from agents.images import Image
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, Shown, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
 from serving.runs.display_text import count
 from serving.runs.reader import RunFolder
 
@@ -105,9 +105,9 @@ def _gather(
     Agents come before imports, so that an image that cannot be read has the frame of an agent if any answered it.
     """
     trains, sizes, unread = _Trains(), dict[str, tuple[int, int]](), list[str]()
-    with Shown(chosen.folder) as shown:
+    with StimulusLookup(chosen.folder) as stimuli:
         for record in scanpaths(chosen, imported=True):
-            row = shown.get(record) or {}
+            row = stimuli.get(record) or {}
             try:
                 if not record["answer"]["fixations"]:
                     chosen.leave_out(record, "without fixations")

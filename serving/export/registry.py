@@ -1,7 +1,7 @@
 """Export: a run's records for other programs.
 
-Each format is a :class:`Format` in a module of its own and is registered here by name, ours in :data:`FORMATS`, those
-of other packages through the entry-point group ``turinglike.exports``.
+Each format is a :class:`FileFormat`, :class:`FolderFormat` or :class:`BlindedFormat`, registered by name: ours in
+:data:`FORMATS`, those of other packages through the entry-point group ``turinglike.exports``.
 
 What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
 are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without

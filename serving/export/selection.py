@@ -94,7 +94,7 @@ class Selection:
         return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in self.left_out.items())
 
 
-class Shown:
+class StimulusLookup:
     """The stimulus that a record answers. A context manager; raises InputError if the set's rows are damaged.
 
     Imported answers know their stimulus by its ``benchmark_id`` where no stimulus has their name for an id.
@@ -103,7 +103,7 @@ class Shown:
     def __init__(self, folder: RunFolder) -> None:
         self._by_id, self._by_benchmark = Lookup(folder), Lookup(folder, "benchmark_id")
 
-    def __enter__(self) -> Shown:
+    def __enter__(self) -> StimulusLookup:
         return self
 
     def __exit__(self, *_: object) -> None:

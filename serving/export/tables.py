@@ -26,7 +26,7 @@ from agents.answers import BY_TASK
 from agents.errors import UnavailableError
 from agents.stimuli import TASKS
 from serving.export.registry import FileFormat, FormatOptions
-from serving.export.selection import Record, Row, Selection, Shown, misfit
+from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
 
 Type = Literal["text", "int", "float", "bool", "time", "json"]
 CHUNK = 10_000
@@ -226,13 +226,13 @@ def _common(known: Type | None, value: Any) -> Type:
 def _rows(chosen: Selection, columns: list[Column]) -> Iterator[list[Any]]:
     known = {task: set(model.model_fields) for task, model in BY_TASK.items()}
     names = {column.name for column in columns}
-    with Shown(chosen.folder) as shown:
+    with StimulusLookup(chosen.folder) as stimuli:
         for record in chosen.everything():
             task, answer = record["task"], record["answer"]
             unknown = set(answer or ()) - known.get(task, set())
             if unknown or (answer and f"answer.{next(iter(answer))}" not in names):
                 raise misfit(record, "answer", f"an answer to {task} with {', '.join(sorted(answer))} was not expected")
-            stimulus = shown.get(record) or {}
+            stimulus = stimuli.get(record) or {}
             try:
                 row = [_cell(column, record, stimulus) for column in columns]
             except (AttributeError, KeyError, TypeError) as error:

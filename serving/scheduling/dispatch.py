@@ -18,7 +18,7 @@ from agents.contract import Agent
 from agents.errors import AgentStoppedError
 from serving.scheduling.attempts import is_retried
 from serving.scheduling.queue import RequestQueue
-from serving.scheduling.recovery import CircuitBreaker, WorkerLost, has_failed, reload
+from serving.scheduling.recovery import CircuitBreaker, WorkerLost, count_death, reload
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
 from serving.timestamps import now
@@ -236,7 +236,7 @@ class Dispatcher:
             self.max_in_flight = max(1, self.max_in_flight // 2)
             for request in requests:
                 self.submit(request)
-        elif has_failed(requests, lost):
+        elif count_death(requests, lost):
             self._finish(requests[0])
         else:
             self._suspects.extend(requests)

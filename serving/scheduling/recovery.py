@@ -4,7 +4,8 @@
   suspect at a time, so that the next death has one culprit.
 - A death with one request in flight counts against it. After :data:`DEATHS` of them it fails.
 - A worker that Ray ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
-- A lost worker is loaded again: at most :data:`RELOADS` times in a run, for ever where strangers ask.
+- A lost worker is loaded again: it may fail :data:`RELOADS` times to load, as often as it
+  likes where strangers ask.
 - If the first :data:`FIRST` answers of an agent, or :data:`IN_A_ROW` in a row, fail with one code, the agent stops.
   There is no such breaker where strangers ask: their bad stimuli would stop the agent for all.
 
@@ -39,7 +40,7 @@ class WorkerLost(Exception):
         self.cause: Cause = cause
 
 
-def has_failed(in_flight: list[AgentRequest], lost: WorkerLost) -> bool:
+def count_death(in_flight: list[AgentRequest], lost: WorkerLost) -> bool:
     """Count a worker's death against the request that was in flight alone, if one was; whether it has failed now.
     Otherwise all that was in flight is to be tried one at a time."""
     if len(in_flight) != 1:

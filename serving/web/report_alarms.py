@@ -17,7 +17,7 @@ import orjson
 from agents.stimuli import Task
 
 LOOKED_AT = 10_000  # stimuli per task, so that memory stays bounded
-LEAST = 8  # with fewer answers nothing is said
+LEAST = 8  # with fewer answers no alarm is raised
 TWINS = 0.95  # two agents give the same answer to at least this share of the stimuli that both answered
 MONOTONE = 0.80  # one answer to at least this share of the stimuli
 SAME_PATH = 0.10  # at least this share of the pictures has a path that another picture has too
@@ -35,7 +35,7 @@ class Alarm:
 
 
 @dataclass(slots=True)
-class _Said:
+class _Answers:
     """What one agent answered in one task: stimulus -> digest of the answer; digest -> how it reads."""
 
     task: Task
@@ -50,7 +50,7 @@ class Alarms:
     def __init__(self) -> None:
         self._images: dict[str, str] = {}
         self._seen: Counter[str] = Counter()
-        self._said: dict[tuple[str, str], _Said] = {}
+        self._given: dict[tuple[str, str], _Answers] = {}
 
     def stimulus(self, row: Mapping[str, Any]) -> None:
         task = str(row.get("task"))
@@ -68,13 +68,13 @@ class Alarms:
         key = _key(row)
         if key is None:
             return
-        said = self._said.setdefault((str(row["agent"]), str(row["task"])), _Said(row["task"]))
+        given = self._given.setdefault((str(row["agent"]), str(row["task"])), _Answers(row["task"]))
         digest = hashlib.blake2b(orjson.dumps(key), digest_size=12).digest()
-        said.answers[stimulus] = digest
-        said.words.setdefault(digest, _reads(row["task"], key))
+        given.answers[stimulus] = digest
+        given.words.setdefault(digest, _reads(row["task"], key))
         if row["task"] == "attention_prediction" and len(key) >= SHORTEST_PATH:
             picture = (self._images[stimulus], str(row.get("stimulus_sha256")))
-            said.pictures.setdefault(digest, set()).add(picture)
+            given.pictures.setdefault(digest, set()).add(picture)
 
     def found(self) -> list[Alarm]:
         """Every alarm, the worst kind first."""
@@ -82,23 +82,23 @@ class Alarms:
 
     def compared(self) -> dict[tuple[str, str], int]:
         """The number of answers that were looked at, by (agent, task)."""
-        return {key: len(said.answers) for key, said in sorted(self._said.items())}
+        return {key: len(given.answers) for key, given in sorted(self._given.items())}
 
     def _monotone(self) -> list[Alarm]:
         alarms = []
-        for (agent, task), said in sorted(self._said.items()):
-            total = len(said.answers)
+        for (agent, task), given in sorted(self._given.items()):
+            total = len(given.answers)
             if total < LEAST or task == "attention_prediction":
                 continue
-            digest, times = Counter(said.answers.values()).most_common(1)[0]
+            digest, times = Counter(given.answers.values()).most_common(1)[0]
             if times >= MONOTONE * total:
                 sentence = f"{agent} gave one answer to {times:,} of {total:,} stimuli ({task})."
-                alarms.append(Alarm("one answer most of the time", (agent,), sentence, said.words[digest]))
+                alarms.append(Alarm("one answer most of the time", (agent,), sentence, given.words[digest]))
         return alarms
 
     def _twins(self) -> list[Alarm]:
         alarms = []
-        for (first, a), (second, b) in combinations(sorted(self._said.items()), 2):
+        for (first, a), (second, b) in combinations(sorted(self._given.items()), 2):
             if first[1] != second[1]:
                 continue
             common = a.answers.keys() & b.answers.keys()
@@ -113,14 +113,14 @@ class Alarms:
 
     def _same_paths(self) -> list[Alarm]:
         alarms = []
-        for (agent, task), said in sorted(self._said.items()):
+        for (agent, task), given in sorted(self._given.items()):
             if task != "attention_prediction":
                 continue
             # One picture may stand in the set under two names, and a search for two targets has one picture: pictures
             # are different where both their names and their hashes are.
-            pictures = {picture for group in said.pictures.values() for picture in group}
+            pictures = {picture for group in given.pictures.values() for picture in group}
             total = _different(pictures)
-            shared = [group for group in said.pictures.values() if _different(group) > 1]
+            shared = [group for group in given.pictures.values() if _different(group) > 1]
             count = sum(_different(group) for group in shared)
             if total >= LEAST and count >= SAME_PATH * total:
                 sentence = f"{agent} looked along the same path at {count:,} of {total:,} different pictures."

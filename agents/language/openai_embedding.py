@@ -1,6 +1,7 @@
 """Word association by embeddings from a server, as the papers' GPT-3 embedding (its davinci model is no longer served).
 
-The vocabulary is embedded when the agent is loaded, 1,024 words a request; after that each new cue is a request.
+The vocabulary is embedded when the agent is first loaded, 1,024 words a request, and kept (``words.embedding_cache``),
+as a server may want money for it; after that each new cue is a request.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ServerSettings
+from agents.language.words import embedding_cache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,8 +56,9 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
             raise UnavailableError(missing)
 
     def vocabulary_vectors(self) -> tuple[Sequence[str], NDArray[np.floating]]:
+        about = {"base_url": self.settings.base_url, "model": self.settings.model}
         try:
-            return self._words, self._embed(self._words)
+            return self._words, embedding_cache.embedded(self._words, about, self._embed, embedding_cache.SERVED)
         except AnswerError as error:
             raise UnavailableError(f"the vocabulary cannot be embedded: {error}") from None
 

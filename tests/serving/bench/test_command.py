@@ -30,7 +30,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device's limits are not measured."""
-    monkeypatch.setattr(command, "look", look)
+    monkeypatch.setattr(command, "send_device_and_limits", look)
 
 
 def parsed(text: str) -> BenchResult:

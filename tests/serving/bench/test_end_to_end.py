@@ -10,7 +10,7 @@ import pytest
 
 from agents import catalogue
 from serving.bench import end_to_end
-from serving.bench.end_to_end import BestEntry, possible, rates
+from serving.bench.end_to_end import BestEntry, rates, replica_counts
 from serving.bench.results import Measured, Size
 from serving.cli import main
 from serving.scheduling import machine
@@ -63,8 +63,8 @@ def measured(name: str, batch_size: int, device_bytes: int | None = None, contin
 @pytest.mark.parametrize(("cores", "counts"), [(1, [1]), (3, [1, 2]), (8, [1, 2, 4])])
 def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: cores)
-    assert possible(measured("null", 4)) == counts
-    assert possible(measured("null-one", 4, continuous=True)) == [1]  # its calls at once are for all its workers
+    assert replica_counts(measured("null", 4)) == counts
+    assert replica_counts(measured("null-one", 4, continuous=True)) == [1]  # its calls at once are for all its workers
 
 
 def test_an_agent_is_made_as_it_was_measured() -> None:

@@ -391,7 +391,9 @@ def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
 # --- usage ----------------------------------------------------------------------------------------------------------
 
 
-def test_wrong_usage(tmp_path: Path) -> None:
+def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "elsewhere" / "deeper")
     run = _mixed(tmp_path)
     with pytest.raises(InputError, match="no export format 'xml'"):
         export(run, "xml", tmp_path / "out")
@@ -408,7 +410,7 @@ def test_wrong_usage(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "empty", [], {})
     with pytest.raises(InputError, match="nothing to export"):
         export(empty, "turingtest", tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "empty", "run"]
 
 
 def test_the_command_offers_every_format_and_its_options() -> None:

@@ -126,7 +126,7 @@ def test_what_is_said_never_becomes_markup() -> None:
 # in a browser
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="the page's browser tests need playwright")
     if CHROMIUM is None:
@@ -138,13 +138,13 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def served(browser: Browser, served: str) -> str:
     """The server of this folder's tests, which is not started where there is no browser for it."""
     return served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def keyed(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that wants KEY, of agents that need no weights, loaded when they are first asked."""
     folder = tmp_path_factory.mktemp("keyed")

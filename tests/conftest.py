@@ -36,6 +36,11 @@ if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or 
     os.environ["PYTHONPYCACHEPREFIX"] = _bytecode.name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
     """The address of the one Ray that all tests share, started as the command starts it."""

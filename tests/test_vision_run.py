@@ -20,6 +20,8 @@ from agents.answers import plain
 from agents.contract import Draw, Reply
 from agents.stimuli import parse_row
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SHORT = {"llava-v1.6-mistral-7b": {"reject": [], "attempts": 1, "max_tokens": 12}}
 

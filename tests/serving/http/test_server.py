@@ -395,7 +395,7 @@ def refused(server: server_process.Server) -> bool:
     """Whether nobody listens any more."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: it was waiting to be accepted as the socket closed
         return True
     return False
 

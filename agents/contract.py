@@ -134,6 +134,10 @@ class Agent(ABC, Generic[S]):
         self.settings = settings
         self.name = name
 
+    def environment(self) -> tuple[str, ...]:
+        """The environment variables with keys that the agent reads: workers get no others that look like a secret."""
+        return ()
+
     def continuous(self) -> bool:
         """Whether the agent's engine batches by itself; where an agent has engines of both kinds, its settings say."""
         return type(self).respond_one is not Agent.respond_one

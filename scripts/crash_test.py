@@ -1,7 +1,8 @@
 """Kill a run at random moments, resume it at once, and compare with a run that was left alone.
 
-The victim is the driver, a worker or Ray's raylet; the run is of single answers (in batches or one at a time) or of
-conversations. After the resume there must be exactly one record per key, with the uninterrupted run's answers.
+The victim is the driver, a worker, or Ray's raylet or GCS, also while they start; the run is of single answers (in
+batches or one at a time) or of conversations. The exit code must say what happened, in one sentence where it is Ray's
+death, and after the resume there must be exactly one record per key, with the uninterrupted run's answers.
 
     python scripts/crash_test.py --rounds 50
 
@@ -23,10 +24,11 @@ from typing import Any
 
 import psutil
 
-VICTIMS = ("driver", "worker", "raylet")
+VICTIMS = {"driver": "serving.cli", "worker": "ray::WorkerActor", "raylet": "raylet", "gcs": "gcs_server"}
+EXIT = {"driver": -9, "worker": 0, "raylet": 5, "gcs": 5}  # if it was killed before the end
 FORMS = {"batches": "null", "continuous": "null-one", "conversations": "null~null"}
 STIMULI = {"batches": 1500, "continuous": 1500, "conversations": 60}
-LAST = {"batches": 2.5, "continuous": 2.5, "conversations": 4.0}  # seconds that the answering takes, about
+LAST = {"batches": 1.8, "continuous": 1.8, "conversations": 3.5}  # seconds that the answering takes, about
 
 
 @dataclass
@@ -74,15 +76,14 @@ def victims(driver: psutil.Process, kind: str) -> list[psutil.Process]:
     """The processes to kill: the driver, or those of its children that are meant."""
     if kind == "driver":
         return [driver]
-    name = "raylet" if kind == "raylet" else "ray::WorkerActor"
     found = []
     for child in driver.children(recursive=True):
         try:
-            if name in child.name() or (child.cmdline() or [""])[0].startswith(name):
+            if VICTIMS[kind] in (child.name(), (child.cmdline() or [""])[0]):
                 found.append(child)
         except psutil.Error:
             continue
-    return found[:1] if kind == "raylet" else found
+    return found
 
 
 def one_round(folder: Path, form: str, victim: str, moment: float, expected: dict[Any, Any]) -> Outcome:
@@ -90,10 +91,12 @@ def one_round(folder: Path, form: str, victim: str, moment: float, expected: dic
     out = Path(tempfile.mkdtemp(prefix=f"{form}-", dir=folder)) / "run"
     call = command(folder / f"{form}.jsonl", form, out)
     began = time.monotonic()
-    process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     driver = psutil.Process(process.pid)
-    if victim == "driver" and moment < 0.2:
-        time.sleep(moment * 20)  # while it starts, too
+    if victim != "worker" and moment < 0.4:  # while it starts
+        while process.poll() is None and not victims(driver, victim):
+            time.sleep(0.01)
+        time.sleep(moment * 10)
     else:
         path = out / "records" / f"{FORMS[form]}.jsonl"
         journal = out / "turns" / f"{FORMS[form]}.jsonl"
@@ -103,12 +106,17 @@ def one_round(folder: Path, form: str, victim: str, moment: float, expected: dic
     after = time.monotonic() - began
     for target in victims(driver, victim) if process.poll() is None else []:
         target.kill()
-    exit_code = process.wait()
+    said = process.communicate()[1]
+    exit_code = process.returncode
     done = len(answers(out, form)[0])
     resumed = subprocess.run(call, capture_output=True, text=True, check=False)
     found, lines = answers(out, form)
     broken = ""
-    if resumed.returncode != 0:
+    if exit_code != EXIT[victim] and not (exit_code == 0 and done == STIMULI[form]):
+        broken = f"ended with {exit_code}: {said[-300:]}"
+    elif exit_code == 5 and ("Traceback" in said or said.count("turinglike: ") != 1):
+        broken = f"did not end with one sentence: {said[-300:]}"
+    elif resumed.returncode != 0:
         broken = f"resume ended with {resumed.returncode}: {resumed.stderr[-300:]}"
     elif lines != len(found):
         broken = f"{lines} lines for {len(found)} keys"

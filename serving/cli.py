@@ -2,7 +2,7 @@
 
 Exit codes: 0 all answered; 1 finished with failed records, or failed downloads; 2 wrong usage or input; 3 an agent
 stopped (it could not be loaded, or the circuit breaker opened); 4 the run folder cannot be written; 5 Ray could not be
-started or was lost; 130 and 143 ended by Ctrl-C and SIGTERM.
+started or was lost; 70 an error of Turinglike itself, with a traceback; 130 and 143 ended by Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -23,6 +24,7 @@ from agents.selection import read_names, resolve
 from agents.tasks import MODES, TASKS
 from serving.agent_list import print_agent, print_agents
 from serving.export import registry
+from serving.scheduling.guardian import OWN_ERROR, watched
 from serving.scheduling.interrupts import Interrupted
 
 BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
@@ -334,10 +336,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except MemoryError:
+        print("turinglike: this process has no memory left", file=sys.stderr)
+        return OWN_ERROR
     except BrokenPipeError:
         # The reader of our output (head, less) has gone; what it did not read is no error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:
+        traceback.print_exc()
+        return OWN_ERROR
+
+
+def command() -> int:
+    """What a shell starts: :func:`main`, watched from outside where it uses Ray."""
+    if sys.argv[1:2] and sys.argv[1] in ("generate", "serve", "bench"):
+        return watched(main)
+    return main()
 
 
 def _complain(error: TuringlikeError) -> None:
@@ -350,4 +365,4 @@ def _complain(error: TuringlikeError) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from serving.scheduling import local_ray
+
 if TYPE_CHECKING:
     from bad_images import BadImages
 
 PLUGIN = Path(__file__).parent / "plugin"
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PLUGIN), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
-# Ray reads it when it is imported, which vLLM does too.
-os.environ.setdefault("RAY_AUTH_MODE", "token")
-os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does too.
 # Torch's threads would look for work all the time between operations on tiny tensors, on cores that others need.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -38,6 +38,9 @@ class ServerAgent(Agent[V]):
         self.max_in_flight = settings.concurrency
         self._engine = OpenAIEngine(settings)
 
+    def environment(self) -> tuple[str, ...]:
+        return (self.settings.key_variable,)
+
     def checkpoint(self) -> tuple[str | None, str | None]:
         return self.settings.model, None
 

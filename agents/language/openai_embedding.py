@@ -41,6 +41,9 @@ class OpenAIEmbeddingAgent(EmbeddingAgent["OpenAIEmbeddingAgent.Settings"]):
         super().__init__(settings, name)
         self._engine = OpenAIEngine(settings)
 
+    def environment(self) -> tuple[str, ...]:
+        return (self.settings.key_variable,)
+
     def checkpoint(self) -> tuple[str | None, str | None]:
         return self.settings.model, None
 

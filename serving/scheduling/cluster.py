@@ -1,24 +1,22 @@
-"""Ray, started so that a stranger on the network gets nothing from it, and that nothing of it is left behind.
-
-Ray binds its ports to every interface, whatever address it is given. A local Ray is therefore started with token
-authentication and a random token that only this process and its children know. With ``address`` an existing cluster
-is used as its owner has set it up.
-"""
+"""The connection to Ray: one of our own, of which nothing is left behind, or an existing cluster as its owner has set
+it up."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import secrets
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from agents.contract import is_installed
 from agents.errors import ClusterError, UnavailableError
+from serving.scheduling import local_ray
+from serving.scheduling.guardian import RAY_DIED
 from serving.scheduling.placement import Node
 
 OBJECT_STORE = 256 * 1024 * 1024
@@ -41,6 +39,7 @@ class Cluster:
     object_store: int = OBJECT_STORE
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
+    _folder: local_ray.PrivateFolder | None = field(init=False, default=None)
     _processes: list[Any] = field(init=False, default_factory=list)
     # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
     _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
@@ -63,12 +62,8 @@ class Cluster:
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
         if self.address is None:
             loaded = sys.modules.get("ray")
-            if loaded is not None and not loaded.is_initialized() and "RAY_AUTH_TOKEN" not in os.environ:
-                raise ClusterError("Ray was imported before its token was set; let Turinglike import it first")
-            os.environ["RAY_AUTH_MODE"] = "token"
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-            # A cluster that the shell happens to point at is joined only when asked for.
-            os.environ.pop("RAY_ADDRESS", None)
+            if loaded is None or not loaded.is_initialized():
+                local_ray.set_environment()
         else:
             _answers(self.address)
         import ray
@@ -90,25 +85,30 @@ class Cluster:
         logging.getLogger("ray").setLevel(logging.ERROR)
         # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
         ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
-        local = {} if self.address else {"include_dashboard": False, "object_store_memory": self.object_store}
-        ray.init(
+        init = partial(
+            ray.init,
             address=self.address or "local",
+            job_config=local_ray.job_config(),
             log_to_driver=False,
             logging_level=logging.ERROR,
             configure_logging=False,
-            **local,
         )
-        if self.address is None:
-            self._processes = _node_processes(ray)
+        if self.address is not None:
+            init()
+            return
+        self._folder = local_ray.PrivateFolder.make()
+        with local_ray.workers_environment():
+            # Ray lets everybody into the folder that it is given, so that the private one is around it.
+            folder = str(self._folder.path / "ray")
+            init(include_dashboard=False, object_store_memory=self.object_store, _temp_dir=folder)
+        self._processes = _node_processes(ray)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray has died under us."""
         while True:
             await asyncio.sleep(0.25)
             if any(process.poll() is not None for process in self._processes):
-                raise ClusterError(
-                    "a process of Ray's died; every record written so far is safe: run the same command again to resume"
-                )
+                raise ClusterError(RAY_DIED)
 
     async def stop(self) -> None:
         """Leave the cluster; a local Ray ends with it."""
@@ -121,6 +121,9 @@ class Cluster:
             import ray
 
             ray.shutdown()
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
 
 
 def _answers(address: str) -> None:

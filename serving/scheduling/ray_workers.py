@@ -28,6 +28,7 @@ class WorkerActor:
     """The actor's class. Its methods are asynchronous: several calls are under way at once."""
 
     def __init__(self, spec: WorkerSpec) -> None:
+        os.environ.update(spec.environment)
         self.worker = Worker(spec)
         worker_process.begin(continuous=self.worker.agent.continuous())
 

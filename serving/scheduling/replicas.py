@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -88,6 +89,12 @@ class ReplicaPool:
             load.cancel()
         await asyncio.gather(*loads, return_exceptions=True)
 
+    def _environment(self, agent: Agent[Any]) -> dict[str, str]:
+        """The keys that an agent reads; on a cluster they are where its owner has set them."""
+        return (
+            {} if self.cluster.address else {key: os.environ[key] for key in agent.environment() if key in os.environ}
+        )
+
     async def _load(self, name: str) -> None:
         need, agent = self.admission.needs[name], self.agents[name]
         nodes = self.cluster.nodes
@@ -103,6 +110,7 @@ class ReplicaPool:
             device="cuda:0" if need.device_memory else "cpu",
             threads=max(1, cpus // max(1, min(together, cpus))),
             memory_fraction=min(share, 1.0) or None,
+            environment=self._environment(agent),
         )
 
         def make_worker() -> RemoteWorker:

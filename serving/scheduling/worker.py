@@ -61,7 +61,8 @@ class FatalDeviceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to."""
+    """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to; ``environment``
+    holds the keys that this agent alone gets."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -69,6 +70,7 @@ class WorkerSpec:
     device: str = "cpu"
     threads: int = 1
     memory_fraction: float | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)

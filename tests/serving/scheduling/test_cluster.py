@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
+import psutil
+import pytest
 from PIL import Image as PILImage
 
 from agents.errors import ClusterError
+from serving.scheduling import local_ray
 
 
 def test_generate_joins_a_cluster_and_leaves_it_running(tmp_path: Path, ray_address: str) -> None:
@@ -31,14 +36,79 @@ def test_a_stranger_without_the_token_gets_nothing(ray_address: str) -> None:
         "import sys, ray\nray.init(address=sys.argv[1], log_to_driver=False)\nprint('inside', ray.cluster_resources())"
     )
     known = {key: value for key, value in os.environ.items() if not key.startswith("RAY_AUTH")}
-    wrong = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
-    modes: tuple[dict[str, str], ...] = ({}, wrong)
-    for mode in modes:
-        done = subprocess.run(
-            [sys.executable, "-c", code, ray_address], capture_output=True, text=True, check=False, env=known | mode
-        )
-        assert done.returncode != 0
-        assert "inside" not in done.stdout
+    environment = known | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
+    done = subprocess.run(
+        [sys.executable, "-c", code, ray_address], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode != 0
+    assert "inside" not in done.stdout
+
+
+def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Path) -> None:
+    """Modules in the current folder are not imported, keys stay out of workers, Ray's sockets and files are its own."""
+    here, temporary = tmp_path / "here", Path(tempfile.mkdtemp(prefix="r-"))
+    here.mkdir()
+    mark = f"open({str(tmp_path / 'imported')!r}, 'a').write(__name__)\n"
+    for name in ("pydantic", "numpy", "h2", "orjson", "serving", "agents", "ray", "cloudpickle", "pickle"):
+        (here / f"{name}.py").write_text(mark)
+    rows = [{"id": f"s{number}", "task": "word_association", "cue": "sun"} for number in range(100)]
+    (here / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    environment = os.environ | {"A_KEY": "secret", "HF_TOKEN": "secret", "DATABASE": "secret", "TMPDIR": str(temporary)}
+    environment.pop("RAY_AUTH_TOKEN")
+    call = [sys.executable, "-P", "-m", "serving.cli", "generate", "set.jsonl", "--agents", "null", "--out", "run"]
+    call += ["--batch-size", "1", "--set", "null.delay_s=0.02", "--replicas", "1"]
+    with subprocess.Popen(call, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        records = here / "run" / "records" / "null.jsonl"
+        while run.poll() is None and not (records.exists() and records.stat().st_size):
+            time.sleep(0.05)
+        family = psutil.Process(run.pid).children(recursive=True)
+        workers = [process for process in family if "WorkerActor" in " ".join(process.cmdline())]
+        seen = [process.environ() for process in family if "serving.cli" not in process.cmdline()]
+        listening = {
+            one.laddr.ip
+            for process in [*family, psutil.Process(run.pid)]
+            for one in process.net_connections("inet")
+            if one.status == psutil.CONN_LISTEN
+        }
+        [folder] = temporary.iterdir()
+        mode = folder.stat().st_mode & 0o777
+        output, _ = run.communicate(timeout=60)
+    assert run.returncode == 0, output
+    assert not (tmp_path / "imported").exists()
+    assert workers
+    assert not any("secret" in one.values() for one in seen)
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+    assert mode == 0o700
+    assert list(temporary.iterdir()) == []
+    temporary.rmdir()
+
+
+def test_folders_of_drivers_that_were_killed_are_removed_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_ray, "LONGEST", 1000)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held, left, young = (local_ray.PrivateFolder.make() for _ in range(3))
+    os.utime(held.path, (0, 0))
+    os.utime(left.path, (0, 0))
+    os.close(left.lock)
+    (tmp_path / f"{local_ray.PREFIX}link").symlink_to(held.path)
+    made = local_ray.PrivateFolder.make()
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{local_ray.PREFIX}link",
+        *(one.path.name for one in (held, young, made)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *((name, True) for name in ("PATH", "LC_ALL", "CUDA_VISIBLE_DEVICES", "HF_HOME", "TOKENIZERS_PARALLELISM")),
+        *((name, False) for name in ("OPENAI_API_KEY", "HF_TOKEN", "VLLM_API_KEY", "TURINGLIKE_API_KEY", "DATABASE")),
+    ],
+)
+def test_workers_get_what_they_need_and_no_secrets(name: str, given: bool) -> None:
+    assert local_ray.is_for_workers(name) == given
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

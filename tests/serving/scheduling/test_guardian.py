@@ -1,0 +1,66 @@
+"""The process around the driver: exit codes and signals pass through it, and an end without a word is Ray's."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from serving.scheduling.guardian import RAY_DIED
+
+START = "import os, sys, time, signal; from serving.scheduling.guardian import watched; "
+
+
+def started(main: str) -> subprocess.Popen[str]:
+    """A process that calls ``main``, the name or the lambda, as the command does."""
+    code = f"{START}sys.exit(watched({main}))"
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(
+    ("main", "code", "said"),
+    [
+        ("lambda: 0", 0, ""),
+        ("lambda: 3", 3, ""),
+        ("lambda: sys.exit(2)", 2, ""),
+        ("lambda: 1 / 0", 70, "ZeroDivisionError"),
+        ("lambda: os._exit(1)", 5, RAY_DIED),
+        ("lambda: os.abort()", 5, RAY_DIED),
+        ("lambda: os._exit(143)", 143, ""),
+        ("lambda: os.kill(os.getpid(), signal.SIGKILL)", 137, "ended by SIGKILL"),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(main: str, code: int, said: str) -> None:
+    process = started(main)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
+    assert said in errors
+    assert bool(said) == bool(errors)
+
+
+SLEEPING = "lambda: print('on', flush=True) or time.sleep(60) or 0"
+
+
+def test_signals_are_passed_on() -> None:
+    with started(SLEEPING) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
+def test_the_driver_does_not_outlive_it() -> None:
+    with started(SLEEPING) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        [driver] = psutil.Process(process.pid).children()
+        process.kill()
+        deadline = time.monotonic() + 30
+        while driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

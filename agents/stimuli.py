@@ -20,6 +20,7 @@ from agents.tasks import ConversationType
 from agents.tasks import Mode as Mode
 from agents.tasks import Task as Task
 
+MOST_META = 1000  # entries
 Scalar = str | int | float | bool | None
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
@@ -52,6 +53,13 @@ class _Stimulus(_Part):
             raise PydanticCustomError("id", "must not start with '/'")
         if ".." in value and ".." in value.split("/"):
             raise PydanticCustomError("id", "must not have a '..' part")
+        return value
+
+    @field_validator("meta", mode="before")
+    @classmethod
+    def _meta_is_small(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > MOST_META:  # before anything is said of each
+            raise PydanticCustomError("meta", "has more than {most} entries", {"most": MOST_META})
         return value
 
     @field_validator("meta")

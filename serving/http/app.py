@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 
 from agents import __version__
 from serving.http import conversations, native, openai_routes, page
-from serving.http.bodies import ResponseRequest, unreadable
+from serving.http.bodies import Body, ResponseRequest, StreamRequest
 from serving.http.errors import EVERYWHERE, ApiError
 from serving.http.guard import FinishedRequest, Guard, Rules
+from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
 
 # what FastAPI raises by itself: 400 is a body that is no JSON
@@ -24,14 +25,26 @@ FRAMEWORK_ERRORS = {
 }
 
 
+BODIES: tuple[type[Body], ...] = (
+    ResponseRequest,
+    StreamRequest,
+    ChatRequest,
+    CompletionRequest,
+    conversations.OpenRequest,
+    conversations.MessageRequest,
+)
+
+
 class WebApp(FastAPI):
-    """FastAPI's, whose document has the one body too that a route reads itself."""
+    """FastAPI's, whose document has the bodies too, which the routes read themselves."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             schemas = super().openapi()["components"]["schemas"]
-            schema = ResponseRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update({**schema.pop("$defs"), ResponseRequest.__name__: schema})
+            _, found = models_json_schema(
+                [(model, "validation") for model in BODIES], ref_template="#/components/schemas/{model}"
+            )
+            schemas.update(found["$defs"])
         return super().openapi()
 
 
@@ -55,7 +68,6 @@ def create_app(
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Exception, _fault)
 
     def ended(request: FinishedRequest) -> None:
@@ -77,11 +89,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
         code, message = FRAMEWORK_ERRORS[error.status_code]
         error = ApiError(error.status_code, code, message, headers=error.headers)
     return error.response(_request_id(request))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    return unreadable(error.errors(), of_body=True).response(_request_id(request))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

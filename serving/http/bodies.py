@@ -1,16 +1,22 @@
-"""What clients send: the models of the native routes, and how a request becomes a stimulus.
+"""What clients send: how a body is read, the models of the native routes, and how a request becomes a stimulus.
 
 Images travel in the request, as base64 or as parts of a multipart body, under the name of the stimulus's field that
 they fill; a stimulus in a request names no path and no address.
+
+No body may keep others waiting. How many values it has is limited before any is looked at, and large bodies are read in
+a thread of their own, one at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args
 
+from fastapi import Depends, Request
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -29,7 +35,15 @@ from serving.http.errors import ApiError, invalid
 ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
 MOST_ITEMS = 1000
+MOST_VALUES = 50_000  # commas and brackets of a body, also those in its texts: counting them takes no parser
+MOST_LISTED = 1000  # problems of a body of which each is looked at
+LARGE = 65_536  # bytes of a body from which on it is read beside the event loop
+PIECE = 1 << 20  # bytes that are gone through at once: between two pieces other threads have their turn
+JSON = "application/json"
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+P = ParamSpec("P")
+_reader = ThreadPoolExecutor(1, "bodies")
 
 
 ROW = {"id": "tea", "task": "word_association", "cue": "tea"}
@@ -48,11 +62,18 @@ class _RowSchema:
         return schema
 
 
+def from_base64(text: str) -> bytes:
+    """The bytes. Raises ValueError."""
+    if "=" in text[:-2]:
+        raise ValueError("padding in the middle")
+    return b"".join(base64.b64decode(text[at : at + PIECE], validate=True) for at in range(0, len(text), PIECE))
+
+
 def _decoded(text: Any) -> Any:
     if not isinstance(text, str):
         return text
     try:
-        return base64.b64decode(text, validate=True)
+        return from_base64(text)
     except ValueError:
         raise PydanticCustomError("base64", "is no base64") from None
 
@@ -96,19 +117,64 @@ class StreamRequest(Body):
 
 
 def parse(model: type[M], body: bytes | str) -> M:
-    """The body as its model. Raises ApiError 400 for what is no JSON and 422, with all that is wrong, for other."""
+    """The body as its model. Raises ApiError 400 for what is no JSON, 413 for what has too many values, and 422, with
+    all that is wrong, for other."""
+    _check_values(body.encode() if isinstance(body, str) else body)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise unreadable(error.errors(include_url=False, include_input=False, include_context=False)) from None
+        raise unreadable(error) from None
 
 
-def unreadable(errors: Sequence[Mapping[str, Any]], of_body: bool = False) -> ApiError:
-    """The error for what pydantic found. Where ``of_body``, FastAPI has put "body" before each field."""
-    empty = of_body and errors[0]["loc"] == ("body",) and errors[0]["type"] == "missing"
-    if errors[0]["type"] == "json_invalid" or empty:
+def _check_values(body: bytes) -> None:
+    values = 0
+    for at in range(0, len(body), PIECE):
+        piece = body[at : at + PIECE]
+        values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
+        if values > MOST_VALUES:
+            raise ApiError(413, "too_large", f"a request has at most {MOST_VALUES:,} commas and brackets")
+
+
+async def aside(request: Request, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Call ``work`` on what came in the request; beside the event loop, if that was large."""
+    if len(await request.body()) < LARGE:
+        return work(*arguments, **named)
+    return await asyncio.get_running_loop().run_in_executor(_reader, lambda: work(*arguments, **named))
+
+
+def body_of(model: type[M]) -> Any:
+    """FastAPI's dependency for a route that takes such a body; :func:`documented_body` describes it."""
+
+    async def read(request: Request) -> M:
+        return await aside(request, parse, model, await request.body())
+
+    dependency: Callable[[Request], Awaitable[M]] = read
+    return Depends(dependency)
+
+
+def documented_body(model: type[BaseModel], **forms: Any) -> dict[str, Any]:
+    """``openapi_extra`` of a route that takes such a body, or other ``forms`` by their types."""
+    content = {JSON: {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}, **forms}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def unreadable(error: ValidationError) -> ApiError:
+    """The error for what pydantic found in a body."""
+    found = listed(error)
+    if found and found[0]["type"] == "json_invalid":
         return ApiError(400, "bad_json", "the body is no JSON")
-    return invalid([(".".join(map(str, one["loc"][of_body:])) or "body", one["msg"]) for one in errors])
+    return wrong(error, [(".".join(map(str, one["loc"])) or "body", one["msg"]) for one in found])
+
+
+def listed(error: ValidationError) -> list[Any]:
+    """What pydantic found, without what was given; nothing of so much that listing it would take long."""
+    few = error.error_count() <= MOST_LISTED
+    return list(error.errors(include_url=False, include_input=False, include_context=False)) if few else []
+
+
+def wrong(error: ValidationError, found: list[tuple[str, str]]) -> ApiError:
+    """The error for the problems that were listed, or for so many that they were not."""
+    return invalid(found or [("body", f"{error.error_count():,} fields are wrong")])
 
 
 def stimulus_of(
@@ -127,8 +193,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     try:
         return parse_row(json.dumps(row), files=files)  # as JSON, where a pair is a list
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-    raise invalid([(_field(one), one["msg"]) for one in found])
+        raise wrong(error, [(_field(one), one["msg"]) for one in listed(error)]) from None
 
 
 def _field(error: Mapping[str, Any]) -> str:

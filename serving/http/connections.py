@@ -41,22 +41,25 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
         self._kept += len(data)
         super().data_received(data)
-        if self._kept <= self.head_bytes or self.transport.is_closing():
-            return
-        if self.cycle is None or self.cycle.response_complete:
-            message = f"a request's head has at most {self.head_bytes:,} bytes"
-            self._refuse(ApiError(431, "head_too_large", message))
-        else:  # nothing can be said in the middle of another answer
-            self.transport.abort()
+        if self._kept > self.head_bytes and not self._refused and not self.transport.is_closing():
+            self._refuse_head()
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
         self._kept = 0
-        super().on_headers_complete()
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.head_bytes:
+            self._refuse_head()  # it came as a whole
+        else:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._kept = 0
-        super().on_body(body)
+        if not self._refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._refused:
+            super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -64,6 +67,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(ApiError(400, "bad_request", "this is no HTTP request"))
+
+    def _refuse_head(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            message = f"a request's head has at most {self.head_bytes:,} bytes"
+            self._refuse(ApiError(431, "head_too_large", message))
+        else:  # nothing can be said in the middle of another answer
+            self._refused = True
+            self.transport.abort()
 
     def _refuse(self, error: ApiError) -> None:
         """Say why, in the shape of every error (there is no request, and so no id), and close."""

@@ -20,7 +20,7 @@ from agents import answers
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import ConversationStimulus, Word
 from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
-from serving.http.bodies import Body, Seed, unreadable
+from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
 from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError, documented, failure
 from serving.http.service import Service
@@ -158,8 +158,9 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         summary="Open a conversation with an agent",
         response_model_exclude_unset=True,
         responses=POSTED | documented(502),
+        openapi_extra=documented_body(OpenRequest),
     )
-    async def open_conversation(asking: OpenRequest, request: Request) -> Conversation:
+    async def open_conversation(asking: Annotated[OpenRequest, body_of(OpenRequest)], request: Request) -> Conversation:
         """If the agent speaks first, its message is in the answer."""
         stimulus = _stimulus(asking)
         service.check(asking.agent, stimulus)
@@ -180,8 +181,11 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         "/v1/conversations/{id}/messages",
         summary="Say something, and hear the agent's answer",
         responses=POSTED | documented(409, 410, 502),
+        openapi_extra=documented_body(MessageRequest),
     )
-    async def say(key: ConversationId, message: MessageRequest, request: Request) -> Messages:
+    async def say(
+        key: ConversationId, message: Annotated[MessageRequest, body_of(MessageRequest)], request: Request
+    ) -> Messages:
         """After an error the conversation is as it was before: the same or another message may be sent. Where no answer
         came at all, because the connection broke, `GET` tells whether the message was taken."""
         dialogue = kept.use(key)
@@ -240,7 +244,7 @@ def _stimulus(asking: OpenRequest) -> ConversationStimulus:
     try:
         return ConversationStimulus(task="conversation", type="HM", **fields)
     except ValidationError as error:
-        raise unreadable(error.errors(include_url=False, include_input=False, include_context=False)) from None
+        raise unreadable(error) from None
 
 
 @contextmanager

@@ -29,6 +29,11 @@ MENDABLE = {
     "no_word": "the agent has no such word for the cue",
     "too_few_beams": "the agent has no such sample",
 }
+# codes of failures whose message is a library's, or quotes one
+QUOTING = frozenset({
+    "bad_image", "bad_prompt", "device_error", "filter_failed", "prepare_failed", "respond_failed", "unavailable",
+    "worker_died", "worker_failed",
+})  # fmt: skip
 
 
 class Problem(BaseModel):
@@ -101,6 +106,12 @@ def failure(agent: str, code: str) -> ApiError:
     if code in MENDABLE:
         return ApiError(422, code, MENDABLE[code])
     return ApiError(502, code, f"agent {agent} could not answer this")
+
+
+def quotes_others(code: str) -> bool:
+    """Whether the message of a failure with this code may hold what a client is not to see: paths, addresses, text of
+    other servers."""
+    return code in QUOTING or code.startswith("server_")
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -8,6 +8,7 @@ refused, and a POST needs what a form of another page cannot send: JSON, or the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import secrets
@@ -33,7 +34,10 @@ OPEN = frozenset({"/health", "/"})  # without a key; they hold no data
 OPEN_FOLDER = "/static/"
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", CUSTOM)
 PORTS = {"http": ":80", "https": ":443"}
-CLOSE = {"connection": "close"}  # what is left of the body is not read
+CLOSE = {"connection": "close"}
+# A client that writes first hears of a refusal only if the rest of its body is taken: so much of it, for so long.
+MOST_DISCARDED = 256 * MIB
+DISCARD_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,10 @@ class Guard:
                 status = message["status"]
                 own = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
                 message = {**message, "headers": [*message.get("headers", ()), *own]}
+            elif not message.get("more_body", False) and body.is_left(status):
+                await send({**message, "more_body": True})
+                await body.discard()
+                message = {"type": "http.response.body"}
             await send(message)
 
         try:
@@ -153,6 +161,20 @@ class _Body:
         self._receive = receive
         self._until = asyncio.get_running_loop().time() + guard.rules.receive_seconds
         self._is_whole = scope["method"] in ("GET", "HEAD")
+
+    def is_left(self, status: int) -> bool:
+        """Whether a client that is told this status may still be writing, and is worth waiting for."""
+        return not self._is_whole and status not in (408, 499, 503)
+
+    async def discard(self) -> None:
+        """Take what is left of the body, within bounds."""
+        left = MOST_DISCARDED
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while left > 0 and not self._is_whole:
+                    message = await self._receive()
+                    left -= len(message.get("body", b""))
+                    self._is_whole = not message.get("more_body", False)
 
     async def receive(self) -> Message:
         """The next message. Raises ApiError, and ClientGone before the body is whole."""

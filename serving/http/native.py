@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
@@ -13,13 +13,23 @@ from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
 from agents import __version__
-from serving.http.bodies import IMAGES, MOST_ITEMS, ResponseRequest, StreamRequest, parse, stimulus_of
+from serving.http.bodies import (
+    IMAGES,
+    JSON,
+    MOST_ITEMS,
+    ResponseRequest,
+    StreamRequest,
+    aside,
+    body_of,
+    documented_body,
+    parse,
+    stimulus_of,
+)
 from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError
 from serving.http.service import Service
 from serving.runs.records import Record
 
-JSON = "application/json"
 NDJSON = "application/x-ndjson"
 FORM = {
     "type": "object",
@@ -28,10 +38,6 @@ FORM = {
         "request": {"type": "string", "description": "The JSON body, without images."},
         **{name: {"type": "string", "format": "binary"} for name in IMAGES},
     },
-}
-EITHER_BODY = {
-    JSON: {"schema": {"$ref": "#/components/schemas/ResponseRequest"}},
-    "multipart/form-data": {"schema": FORM},
 }
 
 
@@ -60,23 +66,23 @@ def router(service: Service) -> APIRouter:
     async def agents() -> dict[str, Any]:
         return {"agents": [_about(service, name) for name in service.agents]}
 
-    # The body is read here and not by FastAPI: it may be a form, and this route is the one that has to be fast.
     @routes.post(
         "/v1/responses",
         summary="One answer, as a record",
         tags=["answers"],
         response_model=Record,
         responses=POSTED,
-        openapi_extra={"requestBody": {"required": True, "content": EITHER_BODY}},
+        openapi_extra=documented_body(ResponseRequest, **{"multipart/form-data": {"schema": FORM}}),
     )
     async def respond(request: Request) -> Response:
         """The record is the one that a run with the same seed writes for the same stimulus. A stimulus that cannot be
         answered (a broken image, say) has a record too, with `status` "failed" and the reason in `error`."""
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             asking, parts = await _form(request)
+            stimulus, files = stimulus_of(asking, parts)
         else:
-            asking, parts = parse(ResponseRequest, await request.body()), None
-        stimulus, files = stimulus_of(asking, parts)
+            asking = await aside(request, parse, ResponseRequest, await request.body())
+            stimulus, files = await aside(request, stimulus_of, asking)
         with service.queued(asking.agent):
             answer = service.answer(asking.agent, stimulus, files=files, sample=asking.sample, seed=asking.seed)
             item = await unless_gone(request, answer)
@@ -88,9 +94,10 @@ def router(service: Service) -> APIRouter:
         tags=["answers"],
         response_class=StreamingResponse,
         responses={200: {"content": {NDJSON: {}}}, **POSTED},
+        openapi_extra=documented_body(StreamRequest),
     )
-    async def stream(asking: StreamRequest) -> StreamingResponse:
-        each = [(*stimulus_of(one), one.sample) for one in asking.items]
+    async def stream(asking: Annotated[StreamRequest, body_of(StreamRequest)], request: Request) -> StreamingResponse:
+        each = await aside(request, lambda: [(*stimulus_of(one), one.sample) for one in asking.items])
         for stimulus, _, _ in each:
             service.check(asking.agent, stimulus)
         service.check_queue(asking.agent)

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from agents.stimuli import Task, Text, Word
@@ -32,22 +39,26 @@ class OptionalBody(Body):
     IGNORED: ClassVar[frozenset[str]] = frozenset()
     HARMLESS: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
-    @model_validator(mode="before")
+    _ignored: list[str] = PrivateAttr(default_factory=list)
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _without_options(cls, given: Any) -> Any:
+    def _without_options(cls, given: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(given, dict):
-            return given
-        return {name: value for name, value in given.items() if not cls._is_idle(name, value)}
+            return read(given)
+        made = read({name: value for name, value in given.items() if not cls._is_idle(name, value)})
+        made._ignored = [name for name, value in given.items() if name in cls.IGNORED and value is not None]
+        return made
 
     @classmethod
     def _is_idle(cls, name: str, value: Any) -> bool:
         allowed = [None, *cls.HARMLESS[name]] if name in cls.HARMLESS else []
         return name in cls.IGNORED or any(type(value) is type(one) and value == one for one in allowed)
 
-    @classmethod
-    def ignored(cls, given: Mapping[str, Any]) -> list[str]:
-        """The names of the options that are given and have no effect."""
-        return [name for name, value in given.items() if name in cls.IGNORED and value is not None]
+    @property
+    def ignored(self) -> list[str]:
+        """The names of the options that were given and have no effect."""
+        return self._ignored
 
 
 def _no_instructions(role: object) -> object:

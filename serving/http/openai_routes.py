@@ -9,7 +9,6 @@ message as its cue. An agent is a participant with settings of its own and not a
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import re
 import secrets
@@ -25,7 +24,7 @@ from fastapi.responses import StreamingResponse
 from agents import seeds
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.http.bodies import checked_stimulus
+from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
 from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError, documented, failure, invalid
 from serving.http.openai_bodies import MOST_IMAGE, AnswerRequest, ChatRequest, CompletionRequest, StimulusFields
@@ -100,22 +99,24 @@ def router(service: Service) -> APIRouter:
         "/v1/chat/completions",
         summary="The next message of a chat, or the answer to an image or a cue",
         responses=ANSWERED | POSTED | documented(502),
+        openapi_extra=documented_body(ChatRequest),
     )
-    async def chat(asking: ChatRequest, request: Request) -> Response:
+    async def chat(asking: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
         """Options that only tune how text is drawn have no effect and are named under `turinglike.ignored`; what
         agents do not have (instructions, tools, formats, stops, log-probabilities) is refused. With `stream` the
         accepted answer is sent in pieces."""
-        question = _of_chat(service, asking, await request.json())
+        question = await aside(request, _of_chat, service, asking)
         return await _respond(service, request, asking, question, CHAT)
 
     @routes.post(
         "/v1/completions",
         summary="The answer to one message or a cue",
         responses=ANSWERED | POSTED | documented(502),
+        openapi_extra=documented_body(CompletionRequest),
     )
-    async def complete(asking: CompletionRequest, request: Request) -> Response:
+    async def complete(asking: Annotated[CompletionRequest, body_of(CompletionRequest)], request: Request) -> Response:
         """The prompt is a message, which the agent answers; no agent continues it."""
-        question = _of_prompt(service, asking, asking.ignored(await request.json()))
+        question = _of_prompt(service, asking)
         return await _respond(service, request, asking, question, TEXT)
 
     return routes
@@ -124,11 +125,11 @@ def router(service: Service) -> APIRouter:
 # from a request to a stimulus
 
 
-def _of_chat(service: Service, asking: ChatRequest, given: Mapping[str, Any]) -> Question:
-    """The stimulus of a chat, which was read from ``given``. Raises ApiError."""
+def _of_chat(service: Service, asking: ChatRequest) -> Question:
+    """The stimulus of a chat. Raises ApiError."""
     extra, last = asking.stimulus, asking.messages[-1]
-    ignored = asking.ignored(given)
-    if any(last.ignored(one) for one in given["messages"]):
+    ignored = list(asking.ignored)
+    if any(one.ignored for one in asking.messages):
         ignored.append("messages.name")
     images = last.images()
     task = extra.task or _first_task(service, asking.model, IMAGE_TASKS if images else TEXT_TASKS)
@@ -146,7 +147,7 @@ def _of_chat(service: Service, asking: ChatRequest, given: Mapping[str, Any]) ->
     if last.text().strip():
         ignored.append("messages.content.text")
     try:
-        data = base64.b64decode(images[0], validate=True)
+        data = from_base64(images[0])
     except ValueError:
         raise invalid([("messages.content.image_url.url", "the image is no base64")]) from None
     if len(data) > MOST_IMAGE:
@@ -155,8 +156,9 @@ def _of_chat(service: Service, asking: ChatRequest, given: Mapping[str, Any]) ->
     return Question(checked_stimulus(row, {"image": data}), {"image": data}, ignored)
 
 
-def _of_prompt(service: Service, asking: CompletionRequest, ignored: list[str]) -> Question:
+def _of_prompt(service: Service, asking: CompletionRequest) -> Question:
     """Raises ApiError."""
+    ignored = asking.ignored
     task = asking.stimulus.task or _first_task(service, asking.model, TEXT_TASKS)
     if task == "conversation":
         return Question(_conversation(service, asking, [("A", asking.prompt)]), None, ignored)

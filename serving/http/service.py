@@ -16,10 +16,10 @@ from typing import Any, Literal
 from agents.answers import ConversationAnswer, Message, TurnAnswer
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import AgentStoppedError, AnswerError, ClusterError, TuringlikeError, UnavailableError
+from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.scenario import SIDES
-from serving.http.errors import ApiError
+from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
 from serving.runs.record_lines import RecordHeader
@@ -32,6 +32,7 @@ from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import describe
 
 log = logging.getLogger("turinglike.http")
+LOGGED = "the server's log says why"
 State = Literal["not loaded", "loading", "ready", "restarting", "failed"]
 
 
@@ -155,9 +156,12 @@ class Service:
     async def _load(self, name: str) -> None:
         try:
             await self.load(name)
-        except Exception as error:
-            self._errors[name] = str(error) if isinstance(error, TuringlikeError) else describe(error)
-            _log_failed(name, self._errors[name])
+        except (InputError, UnavailableError) as error:
+            self._errors[name] = str(error)
+            _log_failed(name, str(error))
+        except Exception as error:  # in the words of libraries
+            self._errors[name] = f"could not be loaded; {LOGGED}"
+            _log_failed(name, str(error) if isinstance(error, AgentStoppedError) else describe(error))
 
     async def loaded(self, name: str) -> float:
         """Wait until the agent can answer; the seconds that its answer may still take. Raises ApiError."""
@@ -181,7 +185,7 @@ class Service:
     def _state(self, name: str) -> dict[str, Any]:
         dispatcher = self.scheduler.dispatchers.get(name)
         error = self._errors.get(name) or (
-            str(dispatcher.stopped) if dispatcher is not None and dispatcher.stopped else None
+            f"has stopped; {LOGGED}" if dispatcher is not None and dispatcher.stopped else None
         )
         if error is not None:
             return {"state": "failed", "error": error}
@@ -191,9 +195,10 @@ class Service:
 
     @property
     def ready(self) -> bool:
-        """Whether requests may come: nothing is being loaded, and not all agents have failed."""
-        found = [about["state"] for about in self.states().values()]
-        return not self.draining and "loading" not in found and any(state != "failed" for state in found)
+        """Whether requests may come: nothing is being loaded, and an agent has a live worker, or will have one when it
+        is first asked."""
+        found = {about["state"] for about in self.states().values()}
+        return not self.draining and "loading" not in found and not found.isdisjoint({"ready", "not loaded"})
 
     # the queue
 
@@ -266,17 +271,20 @@ class Service:
             )
         except AnswerError:  # its time is over
             raise self._late(name) from None
-        except AgentStoppedError:
+        except AgentStoppedError as error:
+            _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
-        if item.error is not None and item.error[0] == "deadline":
-            raise self._late(name)
         return item
 
     def _late(self, name: str) -> ApiError:
         return ApiError(504, "deadline", f"agent {name} had no answer in {self.options.deadline:g} s")
 
     def record(self, item: AgentRequest) -> bytes:
-        """The item's record, one line of JSON."""
+        """The item's record, one line of JSON. What libraries say of a failure is for the log alone."""
+        if item.error is not None and quotes_others(item.error[0]):
+            code, message = item.error
+            log.error("answer", extra={"about": {"agent": item.agent, "code": code, "message": message}})
+            item = replace(item, error=(code, failure(item.agent, code).detail))
         tasks = self.agents[item.agent].tasks
         task = tasks[0] if len(tasks) == 1 else task_of(item.row)
         if task == "conversation" and item.answer is not None:

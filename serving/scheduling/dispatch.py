@@ -34,6 +34,7 @@ class ReplicaWorker(Protocol):
 
     async def start(self, timeout: float) -> dict[str, Any]: ...
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply: ...
+    async def died(self) -> WorkerLost: ...
     def kill(self) -> None: ...
 
 
@@ -118,9 +119,14 @@ class Dispatcher:
         if self.stopped is not None:
             worker.kill()
             return
-        self._replicas.append(_Replica(worker, number))
+        replica = _Replica(worker, number)
+        self._replicas.append(replica)
+        self._run_in_background(self._watch(replica))
         self._queue.set_replicas(replica.number for replica in self._replicas)
         self.dispatch()
+
+    async def _watch(self, replica: _Replica) -> None:
+        self._lose(replica, await replica.worker.died())
 
     async def _replace(self, lost: _Replica) -> None:
         try:

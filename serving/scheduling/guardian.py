@@ -30,12 +30,14 @@ def watched(main: Callable[[], int]) -> int:
     """
     reader, writer = os.pipe()
     parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they can be passed on
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         os.close(reader)
         os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         _end_with(parent)
         _say_how_it_ends(main, writer)
     os.close(writer)
@@ -46,6 +48,7 @@ def watched(main: Callable[[], int]) -> int:
 
     for number in FORWARDED:
         signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
     said = os.read(reader, 1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if said:

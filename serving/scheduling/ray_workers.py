@@ -43,6 +43,10 @@ class WorkerActor:
     async def load(self) -> dict[str, Any]:
         return await asyncio.to_thread(self.worker.load)
 
+    async def wait(self) -> None:
+        """Return never: the call ends with the process."""
+        await asyncio.Event().wait()
+
     async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
         return await self.worker.answer(batch)
 
@@ -120,6 +124,14 @@ class RemoteWorker:
                 return reply
         except TimeoutError:
             raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
+
+    async def died(self) -> WorkerLost:
+        """Return when the process has ended, also while it has nothing to answer."""
+        try:
+            await self._await(self._actor.wait.remote())
+        except WorkerLost as lost:
+            return lost
+        return WorkerLost("worker_died", "the worker process ended")
 
     def _with_files(self, batch: list[PackedRequest]) -> list[PackedRequest]:
         """The same requests with the bytes of their images, for a machine that does not see the driver's files."""

@@ -49,6 +49,10 @@ class InProcess:
         except TimeoutError:
             raise WorkerLost("timeout", "no answer in time") from None
 
+    async def died(self) -> WorkerLost:
+        await asyncio.Event().wait()
+        raise AssertionError
+
     def kill(self) -> None:
         """There is no process to end."""
 

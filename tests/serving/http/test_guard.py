@@ -56,9 +56,10 @@ def ask(
     asyncio.run(guard(scope, receive, send))
     assert guard.held == 0
     start, *bodies = sent
+    assert [one.get("more_body", False) for one in bodies] == [True] * (len(bodies) - 1) + [False]
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     assert len(found["x-request-id"]) == 16
-    return start["status"], found, b"".join(one["body"] for one in bodies)
+    return start["status"], found, b"".join(one.get("body", b"") for one in bodies)
 
 
 def code(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:
@@ -197,8 +198,16 @@ def test_bytes_are_counted_as_they_arrive(chunks: tuple[bytes, ...]) -> None:
     assert ask(RULES, JSON, method="POST", chunks=(b"x" * 500, b"x" * 500))[2] == b"1000"
 
 
-def test_what_says_that_it_is_too_large_is_refused_unread() -> None:
-    assert code(ask(RULES, JSON, (b"content-length", b"1001"), method="POST", chunks=())) == (413, "too_large")
+def test_what_says_that_it_is_too_large_is_refused_before_it_has_come() -> None:
+    left = []
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        left.append(await receive())
+
+    chunks = (b"x" * 500, b"x" * 500, b"x")
+    answer = ask(RULES, JSON, (b"content-length", b"1001"), method="POST", chunks=chunks, app=never)
+    assert code(answer) == (413, "too_large")
+    assert not left
 
 
 def test_a_slow_sender_is_not_waited_for() -> None:

@@ -13,6 +13,7 @@ from served_here import code, here
 
 from agents.errors import AgentStoppedError, UnavailableError
 from agents.stimuli import WordStimulus
+from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
 
@@ -210,7 +211,9 @@ def test_an_agent_that_is_loaded_too_slowly_goes_on_loading() -> None:
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(lazy: bool) -> None:
+def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(
+    lazy: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     async def work(found: served_here.Here) -> None:
         for _ in range(2):
             assert code(await ask(found, "null")) == (503, "agent_failed")
@@ -220,7 +223,8 @@ def test_an_agent_that_cannot_be_loaded_says_why_and_the_others_answer(lazy: boo
         status, agents = await ready(found)
         assert (status, agents["null-one"]) == (200, {"state": "ready"})
         assert agents["null"]["state"] == "failed"
-        assert "told to fail while loading" in agents["null"]["error"]
+        assert agents["null"]["error"] == "could not be loaded; the server's log says why"
+        assert any("told to fail while loading" in str(getattr(one, "about", "")) for one in caplog.records)
 
     here(work, {"null": {"fail_load": True}, "null-one": {}}, lazy=lazy)
 
@@ -239,6 +243,17 @@ def test_an_agent_without_its_weights_takes_no_other_down() -> None:
     here(work, {"null-one": {}, **lacking}, lazy=True)
     with pytest.raises(UnavailableError, match=r"agent git-base-coco: .*nowhere"):
         here(work, lacking, lazy=True)
+
+
+@pytest.mark.parametrize("code", sorted(QUOTING))
+def test_what_a_library_says_of_a_failure_is_for_the_log(code: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(found: served_here.Here) -> None:
+        item = AgentRequest("null", b'{"id":"a","task":"word_association","cue":"tea"}', "a")
+        item.fail(code, "/home/ann: at 0x7f00")
+        assert "/home/ann" not in found.service.record(item).decode()
+        assert "/home/ann" in str([getattr(one, "about", "") for one in caplog.records])
+
+    here(work)
 
 
 def test_without_any_agent_it_is_not_ready() -> None:
@@ -271,13 +286,16 @@ def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(mon
         asked = asyncio.create_task(ask(found))
         await lost.wait()
         await asyncio.sleep(0)
-        assert (await ready(found)) == (200, {"null-one": {"state": "restarting"}})
+        assert (await ready(found)) == (503, {"null-one": {"state": "restarting"}})
         assert await counted(found, 'turinglike_agent_ready{agent="null-one"}') == 0
         back.set()
         assert (await asked)[0] == 200
         assert (await ready(found)) == (200, {"null-one": {"state": "ready"}})
 
     here(work, ONLY)
+
+
+GONE = "has stopped; the server's log says why"
 
 
 def test_an_agent_that_has_stopped_fails_what_it_had() -> None:
@@ -289,7 +307,7 @@ def test_an_agent_that_has_stopped_fails_what_it_had() -> None:
         found.service.scheduler.dispatchers["null-one"].stop(AgentStoppedError("it is over"))
         assert code(await asked) == (503, "agent_failed")
         assert await counted(found, failed("null-one")) == 1
-        assert (await ready(found)) == (503, {"null-one": {"state": "failed", "error": "it is over"}})
+        assert (await ready(found)) == (503, {"null-one": {"state": "failed", "error": GONE}})
 
     here(work, {"null-one": {"delay_s": 60}})
 

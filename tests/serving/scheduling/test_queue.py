@@ -42,6 +42,10 @@ class Noting:
             await self.may_start.wait()
         return {}
 
+    async def died(self) -> WorkerLost:
+        await asyncio.Event().wait()
+        raise AssertionError
+
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
         self.busy += 1
         self.most = max(self.most, self.busy)

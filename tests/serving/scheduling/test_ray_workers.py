@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.errors import AgentStoppedError
 from serving.scheduling.cluster import Cluster
+from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.ray_workers import RemoteWorker, probe_for
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.worker import PackedRequest, WorkerSpec
@@ -46,6 +48,35 @@ def test_how_a_worker_ends_is_told_apart() -> None:
         assert await cause("null-one", {"crash": "."}, 60) == "worker_died"
         assert await cause("echo", {"device_error_on": "c"}, 60) == "device_error"
         assert await cause("null", {"hang": "."}, 0.5) == "timeout"
+
+    asyncio.run(main())
+
+
+def actors(ray_address: str) -> list[psutil.Process]:
+    """The processes of our actors on that Ray."""
+    raylets = [
+        one for one in psutil.process_iter(["cmdline"]) if f"--gcs-address={ray_address}" in (one.info["cmdline"] or ())
+    ]
+    found = [child for raylet in raylets for child in raylet.children() if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in found if child.cmdline()[0].startswith("ray::WorkerActor")]
+
+
+def test_the_death_of_a_worker_with_nothing_to_do_is_noticed_and_it_is_replaced(ray_address: str) -> None:
+    async def main() -> None:
+        await Cluster().start()
+        before = actors(ray_address)
+        dispatcher = Dispatcher(catalogue.get("null").make({}), lambda: remote("null", {}))
+        await dispatcher.start()
+        try:
+            [worker] = [actor for actor in actors(ray_address) if actor not in before]
+            worker.kill()
+            async with asyncio.timeout(60):
+                while dispatcher.loaded_workers:
+                    await asyncio.sleep(0.01)
+                while not dispatcher.loaded_workers:
+                    await asyncio.sleep(0.01)
+        finally:
+            await dispatcher.close()
 
     asyncio.run(main())
 

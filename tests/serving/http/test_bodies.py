@@ -1,0 +1,94 @@
+"""Bodies that would keep others waiting: refused before they are looked at, or read beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from typing import Any
+
+import pytest
+import served_here
+from served_here import here
+
+from serving.http import app, bodies
+from serving.http.bodies import LARGE, MOST_VALUES, PIECE, from_base64
+
+ROUTES = ["/v1/responses", "/v1/responses/stream", "/v1/chat/completions", "/v1/completions", "/v1/conversations"]
+ROW = {"id": "a", "task": "word_association", "cue": "tea"}
+
+
+def body_of(content: Any) -> bytes:
+    return json.dumps(content).encode()
+
+
+MANY = {
+    "unknown fields": body_of({str(number): 1 for number in range(MOST_VALUES + 1)}),
+    "lists": b"[" * (MOST_VALUES + 1),
+    "entries of meta": body_of({"agent": "null", "stimulus": {**ROW, "meta": {str(n): [1] for n in range(30_000)}}}),
+}
+
+
+@pytest.mark.parametrize("body", MANY.values(), ids=MANY)
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_body_of_too_many_values_is_refused_unread(path: str, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for model in app.BODIES:
+        monkeypatch.setattr(model, "model_validate_json", None)
+
+    async def work(found: served_here.Here) -> None:
+        answer = await found.client.post(path, content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+
+    here(work)
+
+
+def test_so_many_problems_that_listing_them_would_take_long_are_counted() -> None:
+    async def work(found: served_here.Here) -> None:
+        status, body = await found.post("/v1/responses", {"agent": "null", **{str(n): 1 for n in range(40_000)}})
+        assert (status, body["error"]["message"]) == (422, "body: 40,001 fields are wrong")
+
+    here(work)
+
+
+def test_the_entries_of_meta_are_limited() -> None:
+    async def work(found: served_here.Here) -> None:
+        for count, status in ((1000, 200), (1001, 422)):
+            meta = {str(number): number for number in range(count)}
+            answer = await found.post("/v1/responses", {"agent": "null", "stimulus": {**ROW, "meta": meta}})
+            assert answer[0] == status
+
+    here(work)
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_large_body_is_read_beside_the_loop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading it does not go on before another request has been answered."""
+    answered, count = threading.Event(), bodies._check_values
+
+    def waits(body: bytes) -> None:
+        assert answered.wait(20)
+        count(body)
+
+    monkeypatch.setattr(bodies, "_check_values", waits)
+
+    async def work(found: served_here.Here) -> None:
+        asked = asyncio.create_task(found.post(path, {"agent": "x" * LARGE}))
+        await asyncio.sleep(0.05)
+        assert (await found.client.get("/health")).status_code == 200
+        answered.set()
+        assert (await asked)[0] == 422
+
+    here(work)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, PIECE - 1, PIECE, 3 * PIECE // 4, 3 * PIECE // 4 + 1, 3 * PIECE + 5])
+def test_base64_is_read_in_pieces_as_it_is_as_a_whole(size: int) -> None:
+    data = bytes(range(256)) * (size // 256 + 1)
+    assert from_base64(base64.b64encode(data[:size]).decode()) == data[:size]
+
+
+@pytest.mark.parametrize("text", ["A", "AAA", "AA=A", "AAA=AAAA", "A" * (PIECE - 1) + "=" + "AAAA", "A A=", "é"])
+def test_what_is_no_base64_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"padding|base64|ASCII"):
+        from_base64(text)

@@ -22,6 +22,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# Codes of answers that failed for what the stimulus is, and say nothing of how well the agent is.
+OF_STIMULUS = frozenset({
+    "bad_image", "bad_target", "image_too_large", "image_too_narrow", "invalid_stimulus", "missing_image",
+    "no_absent_object", "no_other_image", "no_target_image", "too_few_beams", "unknown_cue", "unsupported_mode",
+})  # fmt: skip
+
 
 class TuringlikeError(Exception):
     """Base of all errors raised on purpose. ``exit_code`` is what the command line ends with."""

@@ -4,7 +4,9 @@ One set of rules for every agent and for what a person is shown:
 
 - formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
   the first picture of a JPEG or TIFF that holds several;
-- at most :data:`MAX_PIXELS` pixels, checked on the header, before anything is decoded;
+- at most :data:`MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, checked on the header, before anything
+  is decoded; scans and seconds of decoding have their limits too, and pictures are decoded side by side only as far as
+  memory for them goes;
 - orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
   stands in XMP or in text alone is not;
 - mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. An
@@ -19,7 +21,11 @@ import os
 import re
 import stat
 import struct
+import threading
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -38,6 +44,11 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
 MAX_BYTES = 512 * 1024 * 1024
+MAX_SCANNED = 32 * MAX_PIXELS  # pixels times scans of a JPEG, each of which goes through all pixels again
+MAX_SECONDS = 30.0  # of a processor's time, to decode one picture
+MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are being decoded in one process
+BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
+DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
 ORIENTATION = 0x0112  # the tag of EXIF
 
 
@@ -126,15 +137,25 @@ class Image:
         return _open_regular(self._path, self.name)
 
     def decode(self) -> NDArray[np.uint8]:
-        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError if they cannot be had."""
+        """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError if they cannot be had, and MemoryError.
+
+        Waits while other threads decode as much as there is room for.
+        """
         import numpy as np
 
         data = self.read()
-        image = _open(io.BytesIO(data), self.name)
+        image = _open(_TimedBytes(data), self.name)
+        image.decodermaxblock = BLOCK
+        scans = data.count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 1
+        if scans * image.width * image.height > MAX_SCANNED:
+            raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
-            orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
-            image.load()
-            return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
+            with _decoding.room(DECODING * image.width * image.height):
+                orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
+                image.load()
+                return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
+        except MemoryError:
+            raise
         except Exception as error:  # Pillow's decoders raise a dozen types, struct.error and SyntaxError among them
             raise ImageError("bad_image", f"{self.name}: cannot be decoded: {_reason(error)}") from error
 
@@ -163,6 +184,42 @@ class Image:
         )
 
 
+class _TimedBytes(io.BytesIO):
+    """Bytes that cannot be read any more once this thread has worked on them for :data:`MAX_SECONDS`. Most decoders
+    ask for them piece by piece; the time of the others (WEBP, TIFF) is limited by the number of pixels alone."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._until = time.thread_time() + MAX_SECONDS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if time.thread_time() > self._until:
+            raise TimeoutError(f"not within {MAX_SECONDS:g} s of a processor's time")
+        return super().read(size)
+
+
+class _Room:
+    """So many bytes for all threads of the process; who finds none waits. One who needs more than there are has all."""
+
+    def __init__(self, size: int) -> None:
+        self._left = self._size = size
+        self._freed = threading.Condition()
+
+    @contextmanager
+    def room(self, needed: int) -> Iterator[None]:
+        needed = min(needed, self._size)
+        with self._freed:
+            self._freed.wait_for(lambda: self._left >= needed)
+            self._left -= needed
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._left += needed
+                self._freed.notify_all()
+
+
+_decoding = _Room(MAX_DECODING)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -206,9 +263,9 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
     image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-    if image.width * image.height > MAX_PIXELS:
-        size = f"{image.width} x {image.height}"
-        raise ImageError("image_too_large", f"{name}: {size} is more than {MAX_PIXELS:,} pixels")
+    most, what = (MAX_PIXELS // 4, "pixels of 32 bits") if image.mode in ("I", "F") else (MAX_PIXELS, "pixels")
+    if image.width * image.height > most:
+        raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
     return image
 
 

@@ -19,13 +19,12 @@ from serving.generation import Generation
 from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
-from serving.runs.run import digest, open_run
+from serving.runs.run import digest, is_ours, open_run
+from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
 
 __all__ = ["GenerateOptions", "generate"]
-
-OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index"})  # what a run without run.json may have
 
 
 def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
@@ -80,7 +79,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
             else None
         )
         described[name] = digest(members, pair)
-    with interrupts.raised(), _folder(options), lock(options.out):
+    with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
         print(f"checking {options.source}", file=sys.stderr, flush=True)
         run = open_run(
             options.out,
@@ -91,11 +90,12 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
             described=described,
             skip_invalid=options.skip_invalid,
         )
-        generation = Generation(options, run, made)
+        generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
             interrupts.run(generation.execute)
         else:
             say("nothing is left to answer")
+        check_lock()
         generation.tidy()
         summarize(generation, say)
         return generation.exit_code()
@@ -108,7 +108,7 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
     try:
-        if not fresh and not (out / "run.json").exists() and any(path.name not in OURS for path in out.iterdir()):
+        if not fresh and not (out / "run.json").exists() and not all(is_ours(path.name) for path in out.iterdir()):
             raise InputError(f"{out} is not empty and not a run folder; choose another --out")
         for part in parts:
             (out / part).mkdir(parents=True, exist_ok=True)

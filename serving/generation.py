@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, get_args
 
+import numpy as np
 import orjson
 
 from agents import catalogue
@@ -22,10 +23,11 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
+from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, named, task_of
 from serving.runs.positions import Positions, id_key
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import FAILED, NONE, ResumeState, compact
+from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
 from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import worker_process
@@ -45,10 +47,10 @@ class Generation:
     options: GenerateOptions
     run: Run
     agents: Mapping[str, Agent[Any]]
+    store: Store
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
-    store: Store = field(init=False, default_factory=Store)
     scheduler: Scheduler = field(init=False)
     cluster: Cluster = field(init=False)
     pool: ReplicaPool = field(init=False)
@@ -69,7 +71,13 @@ class Generation:
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
             repair_tail(records := run.records(name))
-            resume = ResumeState.read(records, self.positions, options.samples, header.digest)
+            if is_changed(records, about.get("records")):
+                raise InputError(
+                    f"{records} is not what this run wrote (its checksum is another): restore it, or remove it to have "
+                    f"all of {name} answered again"
+                )
+            maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest)
+            resume = ResumeState.read(records, self.positions, options.samples, maker)
             assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
             assignment.total = (
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
@@ -84,7 +92,7 @@ class Generation:
                     Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
                 )
             if options.retry_failed:
-                assignment.retried = int((resume.state[: options.limit] == FAILED).sum())
+                assignment.retried = int((resume.state[: options.limit] >= FAILED).sum())
             self.assignments.append(assignment)
         if problems:
             raise InputError("these agents have nothing to answer", problems)
@@ -206,20 +214,20 @@ class Generation:
             members[name]["provenance"] = loaded
         self.run.save()
 
-    def _todo(self, assignment: Assignment) -> Iterator[tuple[int, str, bytes, int]]:
-        """(position, id, row, sample) of everything that the assignment has still to answer."""
-        state, retry = assignment.resume.state, self.options.retry_failed
+    def _todo(self, assignment: Assignment) -> Iterator[_Open]:
+        """Everything that the assignment has still to answer; what failed before comes after what is new."""
+        resume = assignment.resume
+        is_new = resume.state == NONE
         eligible = self.run.index.of_kinds(assignment.answers)
-        for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
-            if not eligible[position]:
-                continue
-            values = state[position].tolist()
-            if NONE not in values and not (retry and FAILED in values):
-                continue
-            open_samples = [at for at, value in enumerate(values) if value == NONE or (retry and value == FAILED)]
-            stimulus = orjson.loads(row)["id"]
-            for sample in open_samples:
-                yield position, stimulus, row, sample
+        for is_open in (is_new, resume.state >= FAILED) if self.options.retry_failed else (is_new,):
+            some = eligible & is_open.any(axis=1)
+            first = 0 if is_open is is_new else len(eligible)
+            for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
+                if some[position]:
+                    stimulus = orjson.loads(row)["id"]
+                    for sample in np.flatnonzero(is_open[position]).tolist():
+                        before = resume.code(resume.state[position, sample])
+                        yield _Open(position, stimulus, row, sample, first + position + 1, before)
 
     async def _answer(self, assignment: Assignment) -> None:
         seed, tasks = self.run.meta["seed"], assignment.about["task"]
@@ -227,11 +235,11 @@ class Generation:
         await self._write_invalid(assignment)
 
         def requests() -> Iterator[AgentRequest]:
-            for position, stimulus, row, sample in self._todo(assignment):
-                if position not in self.run.invalid:
-                    yield AgentRequest(
-                        assignment.name, row, stimulus, sample, seed, assignment.name, order=position + 1
-                    )
+            for one in self._todo(assignment):
+                if one.position not in self.run.invalid:
+                    request = one.request(assignment.name, seed)
+                    request.order, request.failed_before = one.order, one.failed_before
+                    yield request
 
         stream = self.scheduler.stream(requests())
         async with contextlib.aclosing(stream):
@@ -244,13 +252,13 @@ class Generation:
         if not self.run.invalid:
             return
         seed = self.run.meta["seed"]
-        for number, (position, stimulus, row, sample) in enumerate(self._todo(assignment)):
-            reason = self.run.invalid.get(position)
+        for number, one in enumerate(self._todo(assignment)):
+            reason = self.run.invalid.get(one.position)
             if reason is not None:
-                request = AgentRequest(assignment.name, row, stimulus, sample, seed, assignment.name)
+                request = one.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, request, task_of(row))
+                self._write(assignment, request, task_of(one.row))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
@@ -269,7 +277,7 @@ class Generation:
 
         def unfinished(stimulus: str, sample: int) -> bool:
             [position] = self.positions.find([id_key(stimulus)])
-            return position >= 0 and sample < state.shape[1] and state[position, sample] in (NONE, FAILED)
+            return position >= 0 and sample < state.shape[1] and state[position, sample] not in (OK, REJECTED)
 
         journalled = read_journal(journal, unfinished)
         await self._write_invalid(assignment)
@@ -279,13 +287,14 @@ class Generation:
 
         running: set[asyncio.Task[None]] = set()
         try:
-            for position, stimulus, row, sample in self._todo(assignment):
-                if position in self.run.invalid:
+            for one in self._todo(assignment):
+                if one.position in self.run.invalid:
                     continue
                 conversation = Conversation(
-                    assignment.name, (first, second), row, sample, seed, position + 1,
-                    policy[orjson.loads(row).get("type", "MM")], chosen.thresholds, chosen.attempts, instructions,
-                    journalled.pop((stimulus, sample), {}), lambda line: self.store.put(journal, line),
+                    assignment.name, (first, second), one.row, one.sample, seed, one.order,
+                    policy[orjson.loads(one.row).get("type", "MM")], chosen.thresholds, chosen.attempts, instructions,
+                    journalled.pop((one.stimulus, one.sample), {}), lambda line: self.store.put(journal, line),
+                    one.failed_before,
                 )  # fmt: skip
                 running.add(asyncio.create_task(hold(conversation)))
                 if len(running) >= CONVERSATIONS:
@@ -309,11 +318,15 @@ class Generation:
         return found
 
     def tidy(self) -> None:
-        """After the last write: one line per key, and no journal of finished conversations."""
-        counts = self.counts()
+        """After the last write: one line per key, no journal of finished conversations, checksums of the records."""
+        counts, entries = self.counts(), self.run.meta["agents"]
+        if any(assignment.resume.duplicates or assignment.retried for assignment in self.assignments):
+            for assignment in self.assignments:
+                entries[assignment.name].pop("records", None)
+            self.run.save()  # no moment may come in which a checksum is not that of its file
         for assignment in self.assignments:
             finished = counts[assignment.name].total() >= assignment.total
-            if finished and (assignment.resume.duplicates or assignment.retried):
+            if assignment.resume.duplicates or assignment.retried:  # whose lines would grow with every call
                 compact(assignment.records, self.positions, assignment.resume.state.shape[1])
             whole = (
                 self.options.limit is None
@@ -321,6 +334,12 @@ class Generation:
             )
             if assignment.is_pair and finished and whole:
                 assignment.journal.unlink(missing_ok=True)
+        before = {assignment.name: entries[assignment.name].get("records") for assignment in self.assignments}
+        after = {assignment.name: checksum(assignment.records) for assignment in self.assignments}
+        if before != after:
+            for name, found in after.items():
+                entries[name]["records"] = found
+            self.run.save()
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.folder / "turns").rmdir()
 
@@ -331,6 +350,21 @@ class Generation:
         counts = self.counts()
         failed = self.run.skipped or any(counts[assignment.name]["failed"] for assignment in self.assignments)
         return 1 if failed else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An answer that is still to be made."""
+
+    position: int
+    stimulus: str
+    row: bytes
+    sample: int
+    order: int
+    failed_before: str
+
+    def request(self, agent: str, seed: int) -> AgentRequest:
+        return AgentRequest(agent, self.row, self.stimulus, self.sample, seed, agent)
 
 
 async def _some(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:

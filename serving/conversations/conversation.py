@@ -38,7 +38,8 @@ class Conversation:
 
     ``policy`` and ``thresholds`` say what is done about bad turns, ``attempts`` how often a turn and the whole are
     tried. ``instructions`` are the two agents' :meth:`agents.contract.Agent.instructions`. ``journalled`` turns are
-    replayed, ``on_turn`` is called with each new one's journal line.
+    replayed, ``on_turn`` is called with each new one's journal line. ``failed_before`` is the code of the failure
+    that is tried again.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Conversation:
     instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
     journalled: Turns = field(default_factory=dict)
     on_turn: Callable[[bytes], None] = lambda line: None
+    failed_before: str = ""
     _replays: bool = field(init=False, default=True)
     _turns: list[Turn] = field(init=False, default_factory=list)  # of all attempts
 
@@ -150,4 +152,5 @@ class Conversation:
             name=self.name,
             order=self.order,
             first_attempt=first_attempt,
+            failed_before=self.failed_before,
         )

@@ -8,7 +8,7 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -102,10 +102,12 @@ def _after_last_newline(file: BinaryIO, end: int) -> int:
 
 
 @contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
+def lock(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the folder's lock, so that it has one writer. Raises LockedError with the holder's name.
 
-    The lock is the operating system's (``flock``): it ends with the process that holds it, however that ends.
+    The lock is the operating system's (``flock``): it ends with the process that holds it, however that ends. It is
+    worth nothing once its file was removed, for then another writer locks another file: what the block is given raises
+    LockedError in that case, and is to be called before anything is written.
     """
     path = folder / "lock"
     try:
@@ -126,8 +128,20 @@ def lock(folder: Path) -> Iterator[None]:
             file.write(orjson.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
         except OSError as error:
             raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
+
+        def check() -> None:
+            try:
+                is_same = os.path.samestat(os.stat(path), os.fstat(file.fileno()))
+            except OSError:
+                is_same = False
+            if not is_same:
+                raise LockedError(
+                    f"{path} was removed during the run, so that another process may write there too; every record "
+                    "written so far is safe: see that there is one writer, and run the same command again to resume"
+                )
+
         try:
-            yield
+            yield check
         finally:
             with contextlib.suppress(OSError):
                 file.truncate(0)

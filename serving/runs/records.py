@@ -187,7 +187,7 @@ def structural_fault(row: Any) -> str | None:
         and 0 <= row["sample"] < 2**53
         and row["status"] in _STATUSES
         and isinstance(row["answer"], _OBJECT_OR_NONE)
-        and isinstance(row["error"], _OBJECT_OR_NONE)
+        and isinstance(row["error"], dict if row["status"] == "failed" else _OBJECT_OR_NONE)
         and isinstance(row["provenance"], dict)
         and isinstance(row["attempts"], list)
         and (not row["attempts"] or all(_is_attempt(attempt) for attempt in row["attempts"]))

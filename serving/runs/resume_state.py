@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,29 @@ from agents.errors import InputError
 from serving.runs.atomic_files import replacing
 from serving.runs.positions import Positions, id_keys
 from serving.runs.reader import numbered_records
+from serving.runs.row_problems import printable
 
-NONE, OK, REJECTED, FAILED = 0, 1, 2, 3
-STATUS = {"ok": OK, "rejected": REJECTED, "failed": FAILED}
+NONE, OK, REJECTED, FAILED = 0, 1, 2, 3  # from FAILED on each code of a failure has a number
+STATUS = {"ok": OK, "rejected": REJECTED}
+MOST = 255
 CHUNK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Whose records a file has: of an agent or a pair, of these tasks, with this digest."""
+
+    name: str
+    tasks: Container[str]
+    digest: str
+
+    def fault(self, record: Mapping[str, Any]) -> str | None:
+        """What tells that a record is of another."""
+        if record["agent"] != self.name or record["task"] not in self.tasks:
+            return f"is a record of {printable(record['agent'])} in {printable(record['task'])}: it belongs elsewhere"
+        if record["provenance"].get("digest") != self.digest:
+            return "was made with other settings than run.json says; choose another --out"
+        return None
 
 
 @dataclass(slots=True)
@@ -26,15 +46,16 @@ class ResumeState:
     """The state of every (stimulus, sample) of one agent; ``duplicates`` tells that a key has more than one line."""
 
     state: NDArray[np.uint8]
+    codes: list[str]
     duplicates: bool = False
 
     @classmethod
-    def read(cls, path: Path, positions: Positions, samples: int, digest: str) -> ResumeState:
+    def read(cls, path: Path, positions: Positions, samples: int, maker: Maker) -> ResumeState:
         """Read a record file, its torn tail already cut; the last line of a key counts. Raises InputError for a line
-        that is no record of an agent of this ``digest``."""
-        found = cls(np.zeros((len(positions), samples), dtype=np.uint8))
+        that is no record of ``maker``."""
+        found = cls(np.zeros((len(positions), samples), dtype=np.uint8), [])
         flat = found.state.reshape(-1)
-        for chunk in _chunks(path, positions, samples, digest):
+        for chunk in _chunks(path, positions, samples, maker, found.codes):
             known = chunk.cells >= 0
             cells = chunk.cells[known]
             found.duplicates |= bool(flat[cells].any()) or len(np.unique(cells)) != len(cells)
@@ -45,7 +66,13 @@ class ResumeState:
     def counts(self, limit: int | None = None) -> Counter[str]:
         """Records by status among the first ``limit`` stimuli."""
         state = self.state[:limit]
-        return Counter({name: int((state == value).sum()) for name, value in STATUS.items()})
+        counts = Counter({name: int((state == value).sum()) for name, value in STATUS.items()})
+        counts["failed"] = int((state >= FAILED).sum())
+        return counts
+
+    def code(self, value: int) -> str:
+        """The code of the failure that a number in ``state`` stands for; "" for none."""
+        return self.codes[value - FAILED] if FAILED <= value < MOST else ""
 
 
 def compact(path: Path, positions: Positions, samples: int) -> int:
@@ -78,8 +105,12 @@ class _Chunk:
     cells: NDArray[np.int64] = field(init=False)
 
 
-def _chunks(path: Path, positions: Positions, samples: int, digest: str | None = None) -> Iterator[_Chunk]:
-    """The lines of a record file, if there is one. Raises InputError for a record of another ``digest``."""
+def _chunks(
+    path: Path, positions: Positions, samples: int, maker: Maker | None = None, codes: list[str] | None = None
+) -> Iterator[_Chunk]:
+    """The lines of a record file, if there is one; ``codes`` are those of failures by their numbers, and grow. Raises
+    InputError for a record of another than ``maker``."""
+    numbers: dict[str, int] = {}
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -89,13 +120,19 @@ def _chunks(path: Path, positions: Positions, samples: int, digest: str | None =
             ids: list[str] = []
             samples_here: list[int] = []
             for number, line, record in islice(records, CHUNK):
-                if digest is not None and record["provenance"].get("digest") != digest:
-                    raise InputError(
-                        f"{path}:{number} was made with other settings than run.json says; choose another --out"
-                    )
+                if maker is not None and (fault := maker.fault(record)) is not None:
+                    raise InputError(f"{path}:{number} {fault}")
                 chunk.numbers.append(number)
                 chunk.lines.append(line)
-                chunk.states.append(STATUS[record["status"]])
+                status = record["status"]
+                if status == "failed":
+                    code = record["error"].get("code")
+                    if code not in numbers and codes is not None:
+                        numbers[code] = min(MOST, FAILED + len(codes))
+                        codes.append(str(code))
+                    chunk.states.append(numbers.get(code, FAILED))
+                else:
+                    chunk.states.append(STATUS[status])
                 ids.append(record["stimulus"])
                 samples_here.append(record["sample"])
             if not ids:

@@ -10,11 +10,14 @@ from pydantic import ValidationError
 from agents.stimuli import TASKS
 
 Found = tuple[str | None, str]  # field, message
+MOST_LISTED = 1000  # problems of one row
 SHOWN = 200  # characters of a message; what stands in a file may be of any length
 
 
 def field_problems(error: ValidationError) -> list[Found]:
-    """pydantic's errors about a stimulus as (field, message), each once."""
+    """pydantic's errors about a stimulus as (field, message), each once; their number, where they are very many."""
+    if error.error_count() > MOST_LISTED:
+        return [(None, f"{error.error_count():,} fields are wrong")]
     found: dict[Found, None] = {}
     for item in error.errors(include_url=False, include_input=False):
         path, message = item["loc"], item["msg"]
@@ -40,8 +43,8 @@ def strict_json(text: bytes | str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
+            seen = set[str]()
+            twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise RepeatedKeyError(f"the key '{printable(twice)}' stands twice in one object")
         return found
 

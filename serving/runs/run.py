@@ -28,6 +28,8 @@ from serving.runs.run_json import read_run_json
 from serving.runs.schemas import RUN
 from serving.timestamps import now
 
+# what a folder may have in which no run has begun yet, or one is just beginning
+OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
 LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
 
 
@@ -180,6 +182,11 @@ def _is_checked(known: Mapping[str, Any], index: Index, file: list[str | None]) 
         and known.get("count") == len(index.key)
         and known.get("sha256") == index.sha256
     )
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file in a folder without ``run.json`` is of a run that has not begun."""
+    return name in OURS or LEFTOVER.fullmatch(name) is not None
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -20,6 +20,13 @@ class _Lenient(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
 
+class RecordsEntry(_Lenient):
+    """What a run keeps of an agent's records: how many bytes there were, and their SHA-256."""
+
+    bytes: Whole
+    sha256: str
+
+
 class AgentEntry(_Lenient):
     """What a run keeps of an agent, or of a pair."""
 
@@ -32,6 +39,7 @@ class AgentEntry(_Lenient):
     revision: str | None
     samples: Whole
     members: dict[str, dict[str, Any]] | None = None
+    records: RecordsEntry | None = None
 
 
 class StimulusSetEntry(_Lenient):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from serving.runs.checksum import is_changed
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.positions import Positions, joint_key
@@ -42,12 +43,13 @@ def status(path: Path | str) -> dict[str, Any]:
       than two seconds.
     - ``failures``: by code, most frequent first, with the first example. ``rejections``: by filter, in how
       many records (``answers``) it rejected how many attempts (``count``), with the first example.
-    - ``damaged``: lines that are not records, and the first of them, or None.
+    - ``damaged``: lines that are not records, and the first of them, or None. ``changed``: whether the file is not what
+      the run wrote, by its checksum in ``run.json``.
 
     ``answered_by_all`` counts for each task the stimuli for which every agent of that task has an ok answer in every
     sample (an agent that is asked one mode of attention prediction alone has none in the other).
     ``answered_by_none`` counts the stimuli of tasks that no agent of the run has.
-    ``complete`` says that nothing failed, is unanswered or damaged.
+    ``complete`` says that nothing failed, is unanswered, damaged or changed.
     """
     folder = RunFolder(path)
     meta = folder.meta
@@ -71,6 +73,7 @@ def status(path: Path | str) -> dict[str, Any]:
             "expected": expected,
             "unanswered": expected - within,
             "outside": tally.statuses.total() - within,
+            "changed": is_changed(folder.records_path(name), entry.get("records")),
         }
         for task in stimuli.tasks_among(eligible):
             complete.setdefault(task, {})[name] = full & stimuli.of_task(task)
@@ -91,7 +94,7 @@ def status(path: Path | str) -> dict[str, Any]:
         },
         "answered_by_none": {task: number for task, number in counts.items() if task not in complete},
         "imports": imports,
-        "complete": not any(agent["failed"] or agent["unanswered"] for agent in agents.values())
+        "complete": not any(agent["failed"] or agent["unanswered"] or agent["changed"] for agent in agents.values())
         and not any(item["damaged"] for item in [*agents.values(), *imports.values()]),
     }
 
@@ -330,6 +333,8 @@ def _remarks(found: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {_plain(item['damaged']['first'])}"
         if item.get("outside"):
             yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
+        if item.get("changed"):
+            yield f"{name}: the records are not those that the run wrote (their checksum is another)"
     if not found["complete"]:
         yield _state(found)
 
@@ -339,11 +344,13 @@ def _state(found: dict[str, Any]) -> str:
     agents = found["agents"].values()
     failed, unanswered = (sum(agent[key] for agent in agents) for key in ("failed", "unanswered"))
     damaged = sum(item["damaged"]["lines"] for item in [*agents, *found["imports"].values()] if item["damaged"])
-    if not unanswered and not damaged:
+    changed = any(agent["changed"] for agent in agents)
+    if not unanswered and not damaged and not changed:
         return f"finished: {failed:,} failed, none unanswered (generate --retry-failed answers failed ones again)"
     lacking = [f"{unanswered:,} unanswered"] if unanswered else []
     lacking += [f"{failed:,} failed"] if failed else []
     lacking += [count(damaged, "damaged line")] if damaged else []
+    lacking += ["changed records"] if changed else []
     return f"not complete: {', '.join(lacking)}"
 
 

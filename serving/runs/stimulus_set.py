@@ -196,11 +196,12 @@ def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
 def _header(reader: _RowReader, line: int, cells: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     found: list[Found] = []
+    first: dict[str, int] = {}
     for at, name in enumerate(names, start=1):
         if name not in FIELDS:
             found.append((printable(name) or None, "no field of a stimulus; free ones go into meta"))
-        elif names.index(name) < at - 1:
-            found.append((name, f"two columns of this name, {names.index(name) + 1} and {at}"))
+        elif first.setdefault(name, at) < at:
+            found.append((name, f"two columns of this name, {first[name]} and {at}"))
     needed = ("id", "task") if reader.task is None else ("id",)
     found += [(name, "missing: there is no such column") for name in needed if name not in names]
     if found:

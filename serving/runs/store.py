@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from agents.errors import StorageError
@@ -50,9 +51,11 @@ class _File:
 
 
 class Store:
-    """``put`` lines; ``done`` counts, per file, what is on disk."""
+    """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` is called before each group of writes, and
+    raises StorageError where there must be none."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self._check = check
         self.done: dict[Path, Counter[str]] = {}
         self._files: dict[Path, _File] = {}
         self._buffered = 0
@@ -87,6 +90,8 @@ class Store:
 
     async def flush(self) -> None:
         """Write what there is now."""
+        if any(file.lines for file in self._files.values()):
+            self._check()
         for file in self._files.values():
             if file.lines:
                 lines, file.lines = file.lines, []

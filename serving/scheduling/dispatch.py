@@ -286,7 +286,7 @@ class Dispatcher:
         request.finish()
         if self.stopped is None and self._breaker is not None:
             code, message = request.error or (None, "")
-            if why := self._breaker.note(code):
+            if why := self._breaker.note(code, request.failed_before):
                 self.stop(AgentStoppedError(f"agent {self.name} was stopped: {why}: {message}"))
 
     def stop(self, error: AgentStoppedError) -> None:

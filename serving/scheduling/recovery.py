@@ -7,7 +7,8 @@
 - A lost worker is loaded again: it may fail :data:`RELOADS` times to load, as often as it
   likes where strangers ask.
 - If the first :data:`FIRST` answers of an agent, or :data:`IN_A_ROW` in a row, fail with one code, the agent stops.
-  There is no such breaker where strangers ask: their bad stimuli would stop the agent for all.
+  What fails for its stimulus, and what failed in the same way before and is tried again, does not count. There is no
+  such breaker where strangers ask: they would stop the agent for all.
 
 Bisection of a batch that raises and halving of one that does not fit happen inside :mod:`serving.scheduling.worker`.
 """
@@ -20,7 +21,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.errors import AgentStoppedError
+from agents.errors import OF_STIMULUS, AgentStoppedError
 from serving.scheduling.request import AgentRequest
 
 DEATHS = 3
@@ -61,8 +62,11 @@ class CircuitBreaker:
     code: str | None = None
     in_a_row: int = 0
 
-    def note(self, code: str | None) -> str | None:
-        """Note an answer's error code (None: no error). Returns why the agent is to be stopped, if it is."""
+    def note(self, code: str | None, before: str = "") -> str | None:
+        """Note an answer's error code (None: no error); ``before`` is the one that it had when it was tried before.
+        Returns why the agent is to be stopped, if it is."""
+        if code is not None and (code in OF_STIMULUS or code == before):
+            return None
         self.seen += 1
         if code is None or code != self.code:
             self.in_a_row = 0

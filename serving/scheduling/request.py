@@ -33,6 +33,7 @@ class AgentRequest:
     order: int = 0
     deliver: Callable[[AgentRequest], None] | None = None
     files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
+    failed_before: str = ""  # the code of the failure that is tried again
 
     # kept by the scheduler
     attempt: int = 0

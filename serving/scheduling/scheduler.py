@@ -94,11 +94,13 @@ class Scheduler:
         order: int | None = None,
         first_attempt: int = 0,
         files: Mapping[str, bytes] | None = None,
+        failed_before: str = "",
     ) -> AgentRequest:
         """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
 
         ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
-        bytes of the images that the stimulus names, where they are not read from disk.
+        bytes of the images that the stimulus names, where they are not read from disk; ``failed_before`` is the code of
+        the failure that is tried again.
         ``deadline`` (seconds from now) or a cancellation takes the request out of the queue, or drops its answer.
         Raises AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
@@ -115,6 +117,7 @@ class Scheduler:
             order or 0,
             lambda request: None if answered.done() else answered.set_result(request),
             files,
+            failed_before,
         )
         request.first_attempt = first_attempt
         self._submit(request).dispatch()

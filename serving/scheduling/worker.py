@@ -10,6 +10,7 @@ Nothing here imports Ray: :mod:`serving.scheduling.ray_workers` wraps :class:`Wo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import hashlib
 import importlib
@@ -18,6 +19,7 @@ import platform
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -53,6 +55,8 @@ PACKAGES = {
 # what torch's allocator for the CPU says, on Linux and elsewhere
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 IMAGE_TASKS = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
+MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
+NO_ROOM = "this stimulus alone does not fit into memory"
 
 
 class FatalDeviceError(Exception):
@@ -134,13 +138,58 @@ class Worker:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
 
     async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
-        """Answer a batch: one reply per request, in order. Raises FatalDeviceError."""
-        # Images of requests have no names of their own: two rows that read the same need not show the same.
-        keys = [(row, id(files) if files else None) for row, files, *_ in batch]
+        """Answer a batch: one reply per request, in order. Raises FatalDeviceError.
+
+        A batch whose pictures would take too much memory is answered in parts, and what finds none beside others is
+        asked again alone, after them.
+        """
+        parts = deque(await self._parts(batch))
+        whole = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+        while parts:
+            places = parts.popleft()
+            reply = await self._answer_part([batch[place] for place in places])
+            for place, one in zip(places, reply.replies, strict=True):
+                whole.replies[place] = one
+                if one[0] == "out_of_memory" and len(places) > 1:
+                    parts.append([place])
+            whole.responding += reply.responding
+            whole.size = max(whole.size, reply.size)
+            whole.limit = reply.limit or whole.limit
+        return whole
+
+    async def _answer_part(self, batch: Sequence[PackedRequest]) -> BatchReply:
+        keys = _keys(batch)
         distinct = dict(zip(keys, batch, strict=True))
         prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
         items = [(prepared[key], _draw(request)) for key, request in zip(keys, batch, strict=True)]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
+
+    async def _parts(self, batch: Sequence[PackedRequest]) -> list[list[int]]:
+        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes."""
+        if not any(b'"image":' in row for row, *_ in batch):
+            return [list(range(len(batch)))]
+        keys = _keys(batch)
+        distinct = dict(zip(keys, batch, strict=True))
+        sizes = await asyncio.get_running_loop().run_in_executor(
+            self._preparers, lambda: [self._decoded_size(row, files) for row, files, *_ in distinct.values()]
+        )
+        part, left = 0, MOST_DECODED
+        chosen: dict[Any, int] = {}
+        for key, size in zip(distinct, sizes, strict=True):
+            if size > left and chosen:
+                part, left = part + 1, MOST_DECODED
+            chosen[key] = part
+            left -= size
+        return [[place for place, key in enumerate(keys) if chosen[key] == one] for one in range(part + 1)]
+
+    def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
+        """Bytes of a stimulus's pictures once they are decoded; what cannot be decoded takes none."""
+        size = 0
+        with contextlib.suppress(ValueError, AnswerError):
+            for image in stimuli.parse_row(row, root=self.spec.root, files=files).images():
+                header = image.header()
+                size += 3 * header.width * header.height
+        return size
 
     async def answer_one(self, request: PackedRequest) -> BatchReply:
         """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
@@ -178,7 +227,8 @@ class Worker:
         except AnswerError as error:
             prepared.error = error
         except Exception as error:
-            prepared.error = AnswerError("prepare_failed", describe(error))
+            code, why = ("out_of_memory", NO_ROOM) if is_out_of_memory(error) else ("prepare_failed", describe(error))
+            prepared.error = AnswerError(code, why)
         try:
             if stimulus is None or not stimulus.images():  # the row is its own canonical form
                 prepared.sha256 = hashlib.sha256(row).hexdigest()
@@ -232,6 +282,12 @@ class Worker:
         return replies
 
 
+def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
+    """What is the same for requests that show the same. Images of requests have no names of their own: two rows that
+    read the same need not show the same."""
+    return [(row, id(files) if files else None) for row, files, *_ in batch]
+
+
 def _draw(request: PackedRequest) -> Draw:
     _, _, seed, sample, attempt, options = request
     return Draw(seed, sample, attempt, options or {})
@@ -243,7 +299,7 @@ def _without_traceback(error: Exception) -> Exception:
     if is_fatal(error):
         raise FatalDeviceError(describe(error)) from None
     if is_out_of_memory(error):
-        return MemoryError("this stimulus alone does not fit into memory")
+        return MemoryError(NO_ROOM)
     return error if isinstance(error, AnswerError) else AnswerError("respond_failed", describe(error))
 
 

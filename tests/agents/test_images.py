@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -261,6 +263,75 @@ def test_a_file_is_read_to_its_end_whatever_length_the_system_tells() -> None:
     image = Image(str(path))
     assert image.read() == path.read_bytes()
     assert image.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def progressive(scans: int, side: int) -> bytes:
+    """A grey JPEG whose last scan is there that many times more."""
+    file = io.BytesIO()
+    PILImage.new("L", (side, side), 128).save(file, "JPEG", progressive=True)
+    body, end = file.getvalue()[:-2], file.getvalue()[-2:]
+    return body + body[body.rindex(b"\xff\xda") :] * scans + end
+
+
+def test_scans_are_limited_by_the_pixels_that_each_goes_through() -> None:
+    assert Image("x", data=progressive(1000, 100)).decode().mean() == 128
+    assert Image("x", data=progressive(20, 9000)).decode().mean() == 128
+    with pytest.raises(ImageError, match=r"1,006 scans are too many") as raised:
+        Image("x", data=progressive(1000, 9000)).decode()
+    assert raised.value.code == "bad_image"
+
+
+def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "MAX_SCANNED", 10**12)
+    monkeypatch.setattr(images, "MAX_SECONDS", 0.2)
+    data = progressive(3000, 2000)  # of 3 s
+    with pytest.raises(ImageError, match=r"not within 0\.2 s") as raised:
+        Image("x", data=data).decode()
+    assert raised.value.code == "bad_image"
+
+
+@pytest.mark.parametrize(("mode", "side", "good"), [("F", 4700, True), ("F", 4800, False), ("I;16", 4800, True)])
+def test_pictures_of_32_bits_have_a_quarter_of_the_pixels(tmp_path: Path, mode: str, side: int, good: bool) -> None:
+    PILImage.new(mode, (side, side)).save(tmp_path / "x.tif", compression="tiff_deflate")
+    image = Image("x.tif", root=tmp_path)
+    if good:
+        assert (image.header().width, image.decode().shape) == (side, (side, side, 3))
+        return
+    for look in (image.header, image.decode):
+        with pytest.raises(ImageError, match=r"more than 22,369,621 pixels of 32 bits") as raised:
+            look()
+        assert raised.value.code == "image_too_large"
+
+
+def test_want_of_memory_is_no_fault_of_the_picture(bad_images: BadImages, monkeypatch: pytest.MonkeyPatch) -> None:
+    def starve(*arguments: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(images, "_to_rgb", starve)
+    with pytest.raises(MemoryError):
+        Image("plain.png", root=bad_images.folder).decode()
+
+
+def test_pictures_are_decoded_side_by_side_only_as_far_as_memory_goes(
+    bad_images: BadImages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = images.DECODING * corpus.WIDTH * corpus.HEIGHT
+    monkeypatch.setattr(images, "_decoding", images._Room(2 * size + 1))
+    to_rgb, at_once, most = images._to_rgb, 0, 0
+
+    def counted(image: PILImage.Image) -> PILImage.Image:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.005)
+        at_once -= 1
+        return to_rgb(image)
+
+    monkeypatch.setattr(images, "_to_rgb", counted)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: Image("plain.png", root=bad_images.folder).decode(), range(40)))
+    assert all(np.array_equal(pixels, found[0]) for pixels in found)
+    assert most == 2
 
 
 def test_a_relative_name_is_relative_to_the_root(tmp_path: Path) -> None:

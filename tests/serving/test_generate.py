@@ -7,6 +7,8 @@ import os
 import random
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 from PIL import Image as PILImage
 
 from serving.cli import main
+from serving.runs.atomic_files import lock
 from serving.runs.records import Record
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -184,6 +187,108 @@ def test_the_breaker_leaves_the_rest_unanswered(tmp_path: Path, capsys: pytest.C
     assert len(records(tmp_path / "run", "null")) == 20
     assert len(records(tmp_path / "run", "null-one")) == 300
     assert "null: 0 ok, 20 failed, 280 unanswered" in capsys.readouterr().out
+
+
+def test_pictures_that_are_cut_off_stop_no_agent(tmp_path: Path) -> None:
+    PILImage.effect_noise((64, 64), 90).convert("RGB").save(tmp_path / "whole.jpg")
+    whole = (tmp_path / "whole.jpg").read_bytes()
+    (folder := tmp_path / "set").mkdir()
+    for number in range(80):
+        (folder / f"{number:02d}.jpg").write_bytes(whole[:700] if number < 60 else whole)
+    out = tmp_path / "run"
+    assert main(["generate", str(folder), "--task", "color_estimation", "--agents", "mmcq", "--out", str(out)]) == 1
+    assert Counter(r["status"] for r in records(out, "mmcq")) == {"failed": 60, "ok": 20}
+
+
+def test_what_failed_is_tried_again_after_what_is_new_and_does_not_stop_the_agent_again(tmp_path: Path) -> None:
+    source, out = words(tmp_path / "set.jsonl", 70), tmp_path / "run"
+    fails, again = ["--set", "null.fail=w00|w01|w02"], "--retry-failed"  # 30, always
+    assert run(source, "null", out, *fails, "--limit", "15") == 1
+    assert run(source, "null", out, *fails, "--limit", "30") == 1
+    assert run(source, "null", out, *fails, again, "--batch-size", "1") == 1
+    assert sorted(r["stimulus"] for r in records(out, "null")[:40]) == [f"w{number:03d}" for number in range(30, 70)]
+    before = records(out, "null")
+    assert Counter(r["status"] for r in before) == {"failed": 30, "ok": 40}
+    for _ in range(2):
+        assert run(source, "null", out, *fails, again) == 1
+        assert len(answers(out, "null")) == 70  # a line each
+
+
+def test_an_agent_that_stops_leaves_one_line_of_what_was_tried_again(tmp_path: Path) -> None:
+    source, out = words(tmp_path / "set.jsonl", 100), tmp_path / "run"
+    for _ in range(3):
+        assert run(source, "null", out, "--set", "null.fail=.", "--retry-failed") == 3
+        assert len(answers(out, "null")) in (20, 40, 60)
+
+
+EDITS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "answer": lambda record: record | {"answer": {"word": "edited"}},
+    "seed": lambda record: record | {"seed": record["seed"] + 1},
+    "agent": lambda record: record | {"agent": "other"},
+    "task": lambda record: record | {"task": "no_such"},
+    "schema": lambda record: record | {"schema": "turinglike.record/9"},
+    "stimulus": lambda record: record | {"stimulus": 5},
+    "no stimulus": lambda record: record | {"stimulus": None},
+    **{
+        f"sample {json.dumps(sample)[:5]}": lambda record, sample=sample: record | {"sample": sample}
+        for sample in ("0", 0.5, None, [0], 2**70, 1e300, -1, True)
+    },
+    "error": lambda record: record | {"status": "failed", "error": None, "answer": None},
+}
+
+
+@pytest.mark.parametrize("covered", [True, False], ids=["finished", "killed"])
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_records_that_were_edited_are_not_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], edit: Callable[[dict[str, Any]], Any], covered: bool
+) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    assert run(source, "null", out) == 0
+    path, about = out / "records" / "null.jsonl", out / "run.json"
+    assert main(["status", str(out)]) == 0
+    if not covered:
+        meta = json.loads(about.read_text())
+        del meta["agents"]["null"]["records"]
+        about.write_text(json.dumps(meta))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], json.dumps(edit(json.loads(lines[1]))), lines[2]]) + "\n")
+    capsys.readouterr()
+    if not covered and edit in (EDITS["answer"], EDITS["seed"]):
+        return  # nothing tells it before the run has ended once
+    assert run(source, "null", out) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert "null.jsonl" in said[-1]
+    assert ("checksum" in said[-1]) == covered
+    assert covered or "null.jsonl:2" in said[-1]
+    if covered:
+        assert main(["status", str(out)]) == 1
+        assert "the records are not those that the run wrote" in capsys.readouterr().out
+
+
+def test_a_removed_lock_file_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3000), tmp_path / "run"
+    removed = threading.Timer(0.5, lambda: (out / "lock").unlink())
+    removed.start()
+    slow = ["--set", "null.delay_s=0.001", "--batch-size", "1"]
+    assert run(source, "null", out, *slow) == 4
+    assert f"{out / 'lock'} was removed during the run" in capsys.readouterr().err
+    before = len(answers(out, "null"))
+    assert 0 < before < 3000
+    assert run(source, "null", out, *slow) == 0
+    assert len(answers(out, "null")) == 3000
+
+
+def test_a_second_writer_is_told_of_the_first_whatever_that_has_come_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    out.mkdir()
+    with lock(out):
+        for name in (".stimuli.new.abcd1234", "stimuli.new", ".run.json.abcd1234"):
+            (out / name).touch()
+        assert run(source, "null", out) == 4
+    assert f"{out} is being written by process {os.getpid()}" in capsys.readouterr().err
+    assert run(source, "null", out) == 0
 
 
 def test_bad_input_starts_nothing_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ class Scripted:
 
     async def answer(
         self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
-        options: Mapping[str, Any], name: str, order: int, first_attempt: int,
+        options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
     ) -> AgentRequest:  # fmt: skip
         self.asked.append((turn, first_attempt))
         self.seen.append((agent, stimulus, options))

@@ -13,9 +13,11 @@ from run_folders import DIGEST, failed, line, record
 
 from agents.errors import InputError
 from serving.runs.positions import Positions, id_key
-from serving.runs.resume_state import STATUS, ResumeState, compact
+from serving.runs.resume_state import FAILED, STATUS, Maker, ResumeState, compact
 
-LINES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.sampled_from(sorted(STATUS))), max_size=40)
+STATUSES = [*STATUS, "failed"]
+MAKER = Maker("mmcq", ("color_estimation",), DIGEST)
+LINES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.sampled_from(STATUSES)), max_size=40)
 
 
 def write(path: Path, lines: list[tuple[int, int, str]]) -> None:
@@ -33,12 +35,13 @@ def test_the_last_line_of_a_key_counts(lines: list[tuple[int, int, str]]) -> Non
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "records.jsonl"
         write(path, lines)
-        found = ResumeState.read(path, positions, 2, DIGEST)  # sample 2 is not wanted
+        found = ResumeState.read(path, positions, 2, MAKER)  # sample 2 is not wanted
         expected = {(number, sample): status for number, sample, status in lines}
         for number in range(6):
             for sample in range(2):
                 status = expected.get((number, sample))
-                assert found.state[number, sample] == (STATUS[status] if status else 0)
+                assert found.state[number, sample] == ({**STATUS, "failed": FAILED}[status] if status else 0)
+                assert found.code(found.state[number, sample]) == ("bad_image" if status == "failed" else "")
         wanted = [(number, sample) for number, sample, _ in lines if number < 6 and sample < 2]
         assert found.duplicates == (len(set(wanted)) != len(wanted))
         unknown = [one for one in lines if one[0] >= 6 or one[1] >= 2]
@@ -63,4 +66,14 @@ def test_a_file_edited_by_hand_is_refused_with_its_line(
     path = tmp_path / "records.jsonl"
     path.write_bytes(line(record("s0")) + edited + line(record("s2")))
     with pytest.raises(InputError, match=reason):
-        ResumeState.read(path, Positions([id_key("s0")]), 1, digest)
+        ResumeState.read(path, Positions([id_key("s0")]), 1, Maker("mmcq", ("color_estimation",), digest))
+
+
+def test_each_code_of_a_failure_is_known_and_very_many_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    names = [f"s{number}" for number in range(300)]
+    path.write_bytes(b"".join(line(failed(name, code=f"code {name}")) for name in names))
+    found = ResumeState.read(path, Positions([id_key(name) for name in names]), 1, MAKER)
+    codes = [found.code(value) for value in found.state[:, 0].tolist()]
+    assert codes == [f"code {name}" for name in names[:252]] + [""] * 48
+    assert found.counts() == {"ok": 0, "rejected": 0, "failed": 300}

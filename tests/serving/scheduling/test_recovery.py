@@ -10,7 +10,7 @@ import pytest
 from in_process import InProcess, Mortal, error_codes, requests, row, stream
 
 from agents import catalogue
-from agents.errors import AgentStoppedError
+from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost
@@ -107,7 +107,9 @@ def test_the_breaker_needs_one_code_in_a_row() -> None:
     breaker = CircuitBreaker()
     assert not any(breaker.note(code) for code in ["a", "b"] * 200)
     assert not any(breaker.note(code) for code in [*["a"] * 49, None] * 3)
-    found = [breaker.note("a") for _ in range(50)]
+    assert not any(breaker.note(code) for code in sorted(OF_STIMULUS) for _ in range(60))
+    assert not any(breaker.note("a", before="a") for _ in range(60))
+    found = [breaker.note("a", before="b") for _ in range(50)]
     assert found == [None] * 49 + ["50 answers in a row failed with a"]
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from in_process import RUN_SEED, error_codes, requests, row, scheduled, stream
+from PIL import Image as PILImage
 
 from agents import catalogue
 from agents.contract import Draw, Reply, Verdict
 from agents.errors import AgentStoppedError, AnswerError
 from agents.stimuli import Stimulus, parse_row
 from agents.universal.null import NullAgent, NullSettings
+from serving.scheduling import worker as scheduling_worker
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import PackedRequest, Worker, WorkerSpec, is_out_of_memory
@@ -90,6 +94,56 @@ def test_one_huge_stimulus_does_not_make_every_batch_small() -> None:
     reply = asyncio.run(worker.answer([one for one in batch if b"w005" not in one[0]] + batch[:1]))
     assert [code for code, *_ in reply.replies] == [None] * 64
     assert reply.limit == 32
+
+
+def picture_batch(folder: Path, count: int) -> list[PackedRequest]:
+    """Requests for the colour of as many pictures of 100 x 100, each twice."""
+    found: list[PackedRequest] = []
+    for number in range(count):
+        PILImage.new("RGB", (100, 100), (number, 0, 0)).save(folder / f"{number}.png")
+        row = orjson.dumps({"id": str(number), "image": f"{number}.png", "task": "color_estimation"})
+        found += [(row, None, 1, sample, 0, None) for sample in range(2)]
+    return found
+
+
+def test_a_batch_is_answered_in_parts_whose_pictures_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling_worker, "MOST_DECODED", 3 * 100 * 100 * 3)
+    batch = picture_batch(tmp_path, 8)
+    worker = Worker(WorkerSpec(catalogue.get("mmcq"), {}, str(tmp_path), threads=2))
+    worker.load()
+    sizes, respond = [], worker.agent.respond
+
+    def noted(prepared: Any, draws: Any) -> Any:
+        sizes.append(len(prepared))
+        return respond(prepared, draws)
+
+    monkeypatch.setattr(worker.agent, "respond", noted)
+    found = asyncio.run(worker.answer(batch))
+    assert (sizes, found.size) == ([6, 6, 4], 6)  # three pictures of each part, each asked twice
+    monkeypatch.undo()
+    assert [reply[:2] for reply in found.replies] == [reply[:2] for reply in asyncio.run(worker.answer(batch)).replies]
+
+
+def test_what_finds_no_memory_beside_others_is_prepared_again_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = Worker(WorkerSpec(catalogue.get("mmcq"), {}, str(tmp_path), threads=2))
+    worker.load()
+    prepare = worker.agent.prepare
+    asked: Counter[str] = Counter()
+
+    def starved(stimulus: Any) -> Any:
+        asked[stimulus.id] += 1
+        if stimulus.id == "never" or (stimulus.id in "3 5" and asked[stimulus.id] == 1):
+            raise MemoryError
+        return prepare(stimulus)
+
+    monkeypatch.setattr(worker.agent, "prepare", starved)
+    batch = [request for request in picture_batch(tmp_path, 8) if request[3] == 0]
+    never = batch[0][0].replace(b'"id":"0"', b'"id":"never"')
+    replies = asyncio.run(worker.answer([*batch, (never, *batch[0][1:])])).replies
+    assert [code for code, *_ in replies] == [None] * 8 + ["out_of_memory"]
+    assert asked == {**{str(number): 1 for number in range(8)}, "3": 2, "5": 2, "never": 2}
 
 
 def test_a_continuous_engine_that_runs_out_of_memory_gets_fewer_at_once() -> None:

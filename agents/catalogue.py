@@ -10,6 +10,7 @@ Ours stand in :mod:`agents.built_in`, a line each. Somebody else's package adds 
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import replace
 from functools import cache
@@ -18,33 +19,41 @@ from importlib import metadata
 from agents.built_in import BUILT_IN
 from agents.contract import Agent
 from agents.entry import Entry
-from agents.errors import InputError
+from agents.errors import InputError, printable
 
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "pair"]
 
 GROUP = "turinglike.agents"
 RESERVED = frozenset({"humans", "published"})  # what imported answers are kept under
+log = logging.getLogger("turinglike.agents")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
-@cache
 def entries() -> dict[str, Entry]:
     """Every agent known on this machine by name: ours, then those of installed packages (which cannot replace ours).
 
-    An installed entry that cannot be read is an InputError that names its package.
+    One that cannot be read is left out; the log names its package, once.
     """
-    found = {entry.name: entry for entry in BUILT_IN}
+    return _known()[0]
+
+
+@cache
+def _known() -> tuple[dict[str, Entry], dict[str, str]]:
+    """The entries, and why others are left out."""
+    found, left_out = {entry.name: entry for entry in BUILT_IN}, dict[str, str]()
     for point in metadata.entry_points(group=GROUP):
-        package = point.dist.name if point.dist is not None else point.value
-        if not NAME.fullmatch(point.name):
-            raise InputError(f"package {package}: bad agent name {point.name!r}: [a-z0-9][a-z0-9._-]*")
-        if point.name in found or point.name in RESERVED:
-            raise InputError(f"package {package}: the agent name {point.name!r} is already taken")
         try:
+            if not NAME.fullmatch(point.name):
+                raise InputError("its name must be [a-z0-9][a-z0-9._-]*")
+            if point.name in found or point.name in RESERVED:
+                raise InputError("its name is already taken")
             found[point.name] = _from_entry_point(point)
-        except Exception as error:
-            raise InputError(f"package {package}: agent {point.name!r} cannot be imported: {error}") from error
-    return found
+        except (Exception, SystemExit) as error:
+            why = str(error) if isinstance(error, InputError) else f"it cannot be imported: {error!r}"
+            package = point.dist.name if point.dist is not None else point.value
+            left_out[point.name] = printable(f"package {package}: agent {point.name!r} is left out: {why}")
+            log.warning("turinglike: %s", left_out[point.name])
+    return found, left_out
 
 
 def _from_entry_point(point: metadata.EntryPoint) -> Entry:
@@ -62,7 +71,9 @@ def _from_entry_point(point: metadata.EntryPoint) -> Entry:
 
 def get(name: str) -> Entry:
     """The entry called ``name``; InputError with the nearest names otherwise."""
-    known = entries()
+    known, left_out = entries(), _known()[1]
+    if name in left_out and name not in known:
+        raise InputError(left_out[name])
     if name not in known:
         import difflib
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.errors import UnavailableError
+from agents.pinned_revisions import PINNED
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,8 @@ class Download:
 
 
 def find(checkpoint: str, revision: str | None = None) -> Path:
-    """The local folder or file of ``checkpoint``, without any network.
+    """The local folder or file of ``checkpoint``, without any network; at its pinned commit, if no ``revision`` is
+    given and there is one.
 
     What has this name in the working directory goes before the hub's model, and has no revision. Raises
     UnavailableError, with one sentence, if it is not on this machine; NotFetchedError if it may be on the hub.
@@ -90,6 +92,7 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
         return local
     from huggingface_hub import errors, snapshot_download
 
+    revision = revision or PINNED.get(checkpoint)
     with contextlib.suppress(OSError, ValueError, errors.LocalEntryNotFoundError):
         found = snapshot_download(
             checkpoint, revision=revision, local_files_only=True, allow_patterns=TEXTS, ignore_patterns=SPARE

@@ -49,7 +49,10 @@ class Entry:
     def load_class(self) -> type[Agent[Any]]:
         """Import the agent's class."""
         module, _, name = self.agent.partition(":")
-        loaded = getattr(importlib.import_module(module), name)
+        try:
+            loaded = getattr(importlib.import_module(module), name)
+        except SystemExit as error:
+            raise ImportError(f"{module} ends the process that imports it: {error!r}") from None
         if not (isinstance(loaded, type) and issubclass(loaded, Agent)):
             raise InputError(f"agent {self.name}: {self.agent} is not an Agent")
         return loaded

@@ -29,10 +29,23 @@ OF_STIMULUS = frozenset({
 })  # fmt: skip
 
 
+def printable(text: str) -> str:
+    """Text of a file, a model or a library as it may reach a terminal: on one line, and what the terminal would obey
+    (control characters, marks that turn the direction of writing) as escapes."""
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
 class TuringlikeError(Exception):
     """Base of all errors raised on purpose. ``exit_code`` is what the command line ends with."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +59,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = self.where if self.line is None else f"{self.where}:{self.line}"
-        return f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+        return printable(f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}")
 
 
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.checkpoints import (
+    COMMIT,
     SPARE,
     TEXTS,
     TORCH_INDEX,
@@ -20,6 +21,7 @@ from agents.checkpoints import (
     short_text,
 )
 from agents.errors import UnavailableError
+from agents.pinned_revisions import PINNED
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
@@ -32,7 +34,8 @@ class NoNetworkError(UnavailableError):
 
 
 def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = ()) -> Download:
-    """Download a hub checkpoint into the hub's cache: safetensors if there are any, else the torch files.
+    """Download a hub checkpoint into the hub's cache: safetensors if there are any, else the torch files. Without a
+    ``revision`` it is the pinned commit, if there is one.
 
     A repository that lacks what ``needs`` lists (see :func:`agents.checkpoints.problem`) is refused before anything is
     downloaded. The new files are found once all of them are here. How much is coming goes to the log
@@ -43,6 +46,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
     if local is not None:
         size = sum(file.stat().st_size for file in model_files(local))
         return Download(checkpoint, local, size, identity(checkpoint)[1], None)
+    revision = revision or PINNED.get(checkpoint)
     with _sentences(checkpoint, revision):
         from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
         from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -53,6 +57,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
 
         about = HfApi().model_info(checkpoint, revision=revision, timeout=TIMEOUT)
         commit = str(about.sha)
+        if COMMIT.fullmatch(revision or "") and commit != revision:
+            raise UnavailableError(f"{checkpoint}: asked for commit {revision}, the hub gave {commit}")
         there = [file.rfilename for file in about.siblings or () if "/" not in file.rfilename]
         if absent := lacking(needs, there):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")

@@ -37,7 +37,7 @@ class PretrainedSettings(BaseSettings):
     checkpoint: str = Field(min_length=1)
     """An id on the Hugging Face hub, a local folder, or "random": the architecture without its weights."""
     revision: str | None = None
-    """A commit, branch or tag of the hub; none: its main branch as it was when it was fetched last."""
+    """A commit, branch or tag of the hub; none: the pinned commit, or else main as it was when it was fetched last."""
 
 
 P = TypeVar("P", bound=PretrainedSettings)
@@ -297,6 +297,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
                 device_map={"": str(device)} if device.type == "cuda" else None,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
+                attn_implementation=None,  # transformers' own choice: a config.json may name code to be downloaded
                 trust_remote_code=False,
                 local_files_only=True,
                 weights_only=True,

@@ -94,8 +94,10 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
         raise InputError(f"--config {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"--config {path}: not a text file in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also for a number of thousands of digits
         raise InputError(f"--config {path}: {error}") from None
+    except RecursionError:
+        raise InputError(f"--config {path}: nested too deep") from None
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []

@@ -10,7 +10,7 @@ from rich.text import Text
 from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import MIB
-from agents.errors import TuringlikeError
+from agents.errors import TuringlikeError, printable
 from agents.stimuli import TASKS
 from serving.terminal import plain_table, print_table
 
@@ -65,6 +65,8 @@ def print_agents(*, json: bool) -> int:
             able = entry.takes_random_weights()
         except TuringlikeError as error:
             missing = str(error)
+        except (Exception, SystemExit) as error:  # of somebody else's package
+            missing = f"its code fails: {error!r}"
         rows.append((entry, missing, able))
     if json:
         keys = ("name", "summary", "source", "in_paper", "role", "licence")
@@ -83,7 +85,7 @@ def print_agents(*, json: bool) -> int:
     for entry, missing, _ in rows:
         tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(entry.tasks)
         here = "yes" if missing is None else "no"
-        table.add_row(entry.name, tasks, entry.in_paper, here, Text(entry.summary))
+        table.add_row(entry.name, tasks, entry.in_paper, here, Text(printable(entry.summary)))
     print_table(table)
     if any(missing for _, missing, _ in rows):
         print("\n`turinglike agents NAME` says what is missing")
@@ -106,7 +108,7 @@ def print_agent(name: str, *, json: bool) -> int:
         if isinstance(value, bool):
             value = "yes" if value else "no"
         shown = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
-        table.add_row(key.replace("_", " "), Text(str(shown)))
+        table.add_row(key.replace("_", " "), Text(printable(str(shown))))
     print_table(table)
     print("settings")
     for one in settings:

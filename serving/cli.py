@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args
 
 from agents import __version__
-from agents.errors import InputError, TuringlikeError
+from agents.errors import InputError, TuringlikeError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES, TASKS
 from serving.agent_list import print_agent, print_agents
@@ -260,7 +260,7 @@ def _generate(options: argparse.Namespace) -> int:
     auto = options.batch_size == "auto"
     size = None if auto else options.batch_size
     more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
-    return generate(_chosen(GenerateOptions, options, **more), print)
+    return generate(_chosen(GenerateOptions, options, **more), _print)
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -293,7 +293,7 @@ def _status(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from serving.web.report import write_report
 
-    print(write_report(options.dir, options.out))
+    _print(str(write_report(options.dir, options.out)))
     return 0
 
 
@@ -353,6 +353,10 @@ def command() -> int:
     if sys.argv[1:2] and sys.argv[1] in ("generate", "serve", "bench"):
         return watched(main)
     return main()
+
+
+def _print(text: str) -> None:
+    print(printable(text))
 
 
 def _complain(error: TuringlikeError) -> None:

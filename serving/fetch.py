@@ -12,7 +12,7 @@ from typing import Any
 from agents.catalogue import Entry
 from agents.checkpoints import Download
 from agents.contract import Agent
-from agents.errors import InputError, Problem, TuringlikeError
+from agents.errors import InputError, Problem, TuringlikeError, printable
 from agents.hub import NoNetworkError, readable
 from agents.selection import resolve
 
@@ -110,4 +110,4 @@ def _about(found: Download, entry: Entry) -> str:
 
 
 def _complain(name: str, error: Exception) -> None:
-    print(f"turinglike: agent {name}: {error}", file=sys.stderr)
+    print(printable(f"turinglike: agent {name}: {error}"), file=sys.stderr)

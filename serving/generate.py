@@ -11,7 +11,7 @@ from typing import Any
 from agents import catalogue
 from agents.catalogue import Entry
 from agents.contract import Agent
-from agents.errors import InputError, Problem, StorageError, UnavailableError
+from agents.errors import InputError, Problem, StorageError, UnavailableError, printable
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
 from serving.conversations import policies
@@ -80,7 +80,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
         )
         described[name] = digest(members, pair)
     with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
-        print(f"checking {options.source}", file=sys.stderr, flush=True)
+        _warn(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
@@ -144,4 +144,4 @@ def summarize(generation: Generation, say: Callable[[str], None]) -> None:
 
 
 def _warn(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)

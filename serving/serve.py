@@ -14,7 +14,7 @@ from serving.runs import batch_sizes
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
-SHORTEST = 16  # characters of a key
+SHORTEST, LONGEST = 16, 4096  # characters of a key
 SAME_NAMES = (
     "seed", "replicas", "batch_size", "address", "device", "timeout", "load_timeout", "queue", "deadline", "lazy",
 )  # fmt: skip
@@ -67,11 +67,14 @@ def read_key(file: Path | None) -> str | None:
     if file is not None:
         where = str(file)
         try:
-            key = file.read_text(encoding="ascii").strip()
+            with file.open("rb") as opened:
+                key = opened.read(LONGEST + 1).decode("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{where}: cannot be read as a key: {error}") from None
-    if key is not None and (len(key) < SHORTEST or not key.isascii() or not key.isprintable() or " " in key):
-        raise InputError(f"{where}: a key has at least {SHORTEST} letters, digits or signs, and no spaces")
+    if key is None:
+        return None
+    if not SHORTEST <= len(key) <= LONGEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise InputError(f"{where}: a key has {SHORTEST} to {LONGEST:,} letters, digits or signs, and no spaces")
     return key
 
 

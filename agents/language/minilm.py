@@ -152,7 +152,7 @@ def is_normalised(folder: Path) -> bool:
         modules = json.loads((folder / "modules.json").read_bytes())
         kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
         pooling: dict[str, Any] = json.loads((folder / str(modules[1]["path"]) / "config.json").read_bytes())
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise UnavailableError(f"{folder} does not say how its embeddings are made: {short_text(error)}") from None
     modes = {key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True}
     modes |= {value for key, value in pooling.items() if key == "pooling_mode"}

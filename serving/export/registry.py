@@ -110,7 +110,7 @@ def load(name: str) -> Format:
     for point in metadata.entry_points(group=GROUP, name=name):
         try:
             found = point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"the export format {name!r} ({point.value}) cannot be imported: {error}") from error
         return found
     raise InputError(f"there is no export format {name!r}; there are {', '.join(names())}")

@@ -17,7 +17,7 @@ from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAns
 from agents.errors import InputError, Problem
 from agents.stimuli import TASKS, Task
 from serving.runs.display_text import count
-from serving.runs.row_problems import printable, strict_json
+from serving.runs.row_problems import shown, strict_json
 from serving.runs.schemas import RECORD
 
 SHORT: dict[str, Task] = {
@@ -169,7 +169,7 @@ def _problems(path: Path, content: dict[str, Any], task: Task, form: Form) -> li
         for item in error.errors(include_url=False, include_input=False):
             stimulus, *rest = item["loc"][: 3 if form == "ground truth" else 1]
             field = str(stimulus) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
-            found.setdefault(printable(field), item["msg"])
+            found.setdefault(shown(field), item["msg"])
     return [Problem(str(path), None, field or None, message) for field, message in found.items()]
 
 

@@ -16,7 +16,7 @@ from agents.errors import InputError
 from serving.runs.atomic_files import replacing
 from serving.runs.positions import Positions, id_keys
 from serving.runs.reader import numbered_records
-from serving.runs.row_problems import printable
+from serving.runs.row_problems import shown
 
 NONE, OK, REJECTED, FAILED = 0, 1, 2, 3  # from FAILED on each code of a failure has a number
 STATUS = {"ok": OK, "rejected": REJECTED}
@@ -35,7 +35,7 @@ class Maker:
     def fault(self, record: Mapping[str, Any]) -> str | None:
         """What tells that a record is of another."""
         if record["agent"] != self.name or record["task"] not in self.tasks:
-            return f"is a record of {printable(record['agent'])} in {printable(record['task'])}: it belongs elsewhere"
+            return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
         if record["provenance"].get("digest") != self.digest:
             return "was made with other settings than run.json says; choose another --out"
         return None

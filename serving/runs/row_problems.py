@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agents.errors import printable
 from agents.stimuli import TASKS
 
 Found = tuple[str | None, str]  # field, message
@@ -29,7 +30,7 @@ def field_problems(error: ValidationError) -> list[Found]:
             message = message.replace(" at line 1 column", " at column")
         elif path[:1] == ("meta",) and len(path) == 3:  # one error for each branch of the union
             path, message = path[:2], "must be text, a finite number, true, false or null"
-        found[".".join(printable(str(part)) for part in path) or None, printable(message)] = None
+        found[".".join(shown(str(part)) for part in path) or None, shown(message)] = None
     return list(found)
 
 
@@ -45,7 +46,7 @@ def strict_json(text: bytes | str) -> Any:
         if len(found) < len(pairs):
             seen = set[str]()
             twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise RepeatedKeyError(f"the key '{printable(twice)}' stands twice in one object")
+            raise RepeatedKeyError(f"the key '{shown(twice)}' stands twice in one object")
         return found
 
     def constant(name: str) -> Any:
@@ -57,7 +58,6 @@ def strict_json(text: bytes | str) -> Any:
         raise ValueError("nested too deep") from None
 
 
-def printable(text: str) -> str:
-    """Text from a file as it may be printed: short, on one line, without anything that a terminal would obey."""
-    short = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-    return "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in short)
+def shown(text: str) -> str:
+    """Text from a file as it may be printed, and short."""
+    return printable(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from agents.errors import printable
 from serving.runs.checksum import is_changed
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
@@ -280,8 +281,8 @@ def _print(found: dict[str, Any]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
     agents: dict[str, Any] = found["agents"]
     stimuli = ", ".join(f"{task} {number:,}" for task, number in found["stimuli"].items()) or "none"
-    head = f"run {found['run']} in {_plain(found['path'])}, seed {found['seed']}; stimuli: {stimuli}"
-    console.print(head, soft_wrap=True)
+    head = f"run {found['run']} in {found['path']}, seed {found['seed']}; stimuli: {stimuli}"
+    console.print(printable(head), soft_wrap=True)
 
     table = _table("", "agent", "kind", *STATUSES, "unanswered", "attempts/answer", "answers/s")
     failures = _table("failures", "agent", "code", "records", "example")
@@ -291,13 +292,13 @@ def _print(found: dict[str, Any]) -> None:
         rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
         table.add_row(name, str(agent["kind"]), *counts, *rates)
         for item in agent["failures"]:
-            example = _plain("{stimulus}: {message}".format(**item["example"]))
-            failures.add_row(name, _plain(item["code"]), f"{item['count']:,}", example)
+            example = printable("{stimulus}: {message}".format(**item["example"]))
+            failures.add_row(name, printable(item["code"]), f"{item['count']:,}", example)
         total = sum(agent[state] for state in STATUSES)
         for item in agent["rejections"]:
             answers = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
-            example = _plain("{stimulus}: “{text}” ({found})".format(**item["example"]))
-            rejections.add_row(name, _plain(item["filter"]), f"{item['count']:,}", answers, example)
+            example = printable("{stimulus}: “{text}” ({found})".format(**item["example"]))
+            rejections.add_row(name, printable(item["filter"]), f"{item['count']:,}", answers, example)
     shared = _table("answered by every agent of the task", "task", "answered", "stimuli", "agents")
     for task, item in found["answered_by_all"].items():
         shared.add_row(task, f"{item['stimuli']:,}", f"{found['stimuli'][task]:,}", ", ".join(item["agents"]))
@@ -324,13 +325,13 @@ def _remarks(found: dict[str, Any]) -> Iterator[str]:
     """What is said in sentences: stimuli without an agent, imports, damage, and what a run lacks."""
     for task, number in found["answered_by_none"].items():
         them = "it" if number == 1 else "them"
-        yield f"{_plain(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
+        yield f"{printable(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
     for name, item in found["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"
     for name, item in [*found["agents"].items(), *found["imports"].items()]:
         if item["damaged"]:
-            yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {_plain(item['damaged']['first'])}"
+            yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {printable(item['damaged']['first'])}"
         if item.get("outside"):
             yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
         if item.get("changed"):
@@ -352,8 +353,3 @@ def _state(found: dict[str, Any]) -> str:
     lacking += [count(damaged, "damaged line")] if damaged else []
     lacking += ["changed records"] if changed else []
     return f"not complete: {', '.join(lacking)}"
-
-
-def _plain(text: str) -> str:
-    """Text from models and files must not steer a terminal: control characters become escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, TASKS, Stimulus, canonical
 from serving.runs.image_folder import image_names
-from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, printable, strict_json
+from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
 
 MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -199,7 +199,7 @@ def _header(reader: _RowReader, line: int, cells: Sequence[str]) -> list[str]:
     first: dict[str, int] = {}
     for at, name in enumerate(names, start=1):
         if name not in FIELDS:
-            found.append((printable(name) or None, "no field of a stimulus; free ones go into meta"))
+            found.append((shown(name) or None, "no field of a stimulus; free ones go into meta"))
         elif first.setdefault(name, at) < at:
             found.append((name, f"two columns of this name, {first[name]} and {at}"))
     needed = ("id", "task") if reader.task is None else ("id",)
@@ -246,7 +246,7 @@ class _RowReader:
             try:
                 fields[name] = strict_json(fields[name])
             except ValueError as error:
-                problems.append((name, printable(f"not JSON: {error}")))
+                problems.append((name, shown(f"not JSON: {error}")))
         try:
             stimulus = ADAPTER.validate_python(fields, strict=False, context=self._context)
         except ValidationError as error:

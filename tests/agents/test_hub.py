@@ -13,9 +13,10 @@ import pytest
 from huggingface_hub import constants, file_download, scan_cache_dir, try_to_load_from_cache
 from huggingface_hub.utils import close_session
 
-from agents import checkpoints
+from agents import catalogue, checkpoints
 from agents.errors import UnavailableError
 from agents.hub import NoNetworkError, fetch, readable
+from agents.pinned_revisions import PINNED
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 NAME = "owner/captions"
@@ -204,6 +205,26 @@ def test_a_break_that_passes_is_not_noticed(hub: fake_hub.Hub, monkeypatch: pyte
     mended = types.SimpleNamespace(sleep=lambda seconds: hub.cut.clear())
     monkeypatch.setattr(file_download, "time", mended)
     assert (fetch(NAME).path / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_published_checkpoint_is_taken_at_its_pinned_commit_whatever_came_later(
+    hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, pinned = "openai-community/gpt2", PINNED["openai-community/gpt2"]
+    assert hub.add(name, FILES) == pinned
+    later = hub.add(name, {**FILES, "vocab.txt": b"new"})
+    assert fetch(name).revision == pinned == checkpoints.find(name).name == checkpoints.identity(name)[1]
+    assert fetch(name, "main").revision == later
+    assert checkpoints.find(name).name == pinned
+    hub.models[name].branches[pinned] = later  # the hub gives something else
+    with pytest.raises(UnavailableError, match=f"asked for commit {pinned}, the hub gave {later}"):
+        fetch(name)
+
+
+def test_the_pinned_commits_are_of_agents_that_there_are() -> None:
+    used = {entry.make().settings.model_dump().get("checkpoint") for entry in catalogue.entries().values()}
+    assert PINNED.keys() <= used | {"sentence-transformers/all-MiniLM-L6-v2"}
+    assert all(checkpoints.COMMIT.fullmatch(commit) for commit in PINNED.values())
 
 
 def test_the_hubs_refusals_are_sentences(hub: fake_hub.Hub, monkeypatch: pytest.MonkeyPatch) -> None:

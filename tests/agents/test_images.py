@@ -26,7 +26,7 @@ from PIL import Image as PILImage
 from PIL import ImageOps
 
 from agents import images
-from agents.errors import ImageError
+from agents.errors import ImageError, printable
 from agents.images import Image
 from agents.stimuli import parse_row
 
@@ -89,7 +89,7 @@ def test_everything_else_is_an_image_error_with_its_name(bad_images: BadImages) 
         with pytest.raises(ImageError) as caught:
             image.decode()
         assert caught.value.code == expected.error, name
-        assert str(caught.value).startswith(f"{name}: ")
+        assert str(caught.value).startswith(f"{printable(name)}: ")
         assert "\n" not in str(caught.value)
         if expected.header is None:
             image.header()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -10,13 +11,17 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tiny_captioners
 import torch
+import transformers
 from safetensors.torch import save_file
 
 from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.pretrained import load_pretrained
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b.c": torch.tensor([1, 2]), "half": torch.ones(2, dtype=torch.half)}
 
@@ -153,3 +158,37 @@ def test_whatever_is_damaged_is_one_sentence_or_weights(form: str, tmp_path: Pat
             refused.append(str(error))
     assert len(refused) > 150
     assert not any("\n" in says for says in refused)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (tiny_captioners.git, "GitForCausalLM"),
+        (tiny_captioners.blip2, "Blip2ForConditionalGeneration"),
+        (tiny_captioners.llava_next, "LlavaNextForConditionalGeneration"),
+    ],
+    ids=["git", "blip2", "llava"],
+)
+def test_a_configuration_does_not_choose_what_computes_attention(
+    make: Callable[[Path], Path], name: str, tmp_path: Path
+) -> None:
+    """It may name a kernel that transformers would download and run."""
+
+    def chosen(folder: Path) -> set[str]:
+        model = load_pretrained(getattr(transformers, name), folder, torch.device("cpu"), torch.float32)
+        parts = [part for part in model.modules() if isinstance(part, transformers.PreTrainedModel)]
+        return {f"{type(part).__name__} {part.config._attn_implementation}" for part in parts}
+
+    def poisoned(config: dict[str, Any]) -> dict[str, Any]:
+        parts = {key: poisoned(value) for key, value in config.items() if key.endswith("_config")}
+        return {**config, **parts, "_attn_implementation": EVIL, "attn_implementation": EVIL}
+
+    folder = make(tmp_path / "model")
+    before = chosen(folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(poisoned(json.loads(path.read_text()))))
+    assert chosen(folder) == before
+    assert not any(EVIL in one for one in before)
+
+
+EVIL = "kernels-community/evil"

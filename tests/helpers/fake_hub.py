@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from agents.pinned_revisions import PINNED
+
 LARGE = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx")
 
 
@@ -44,9 +46,11 @@ class Hub:
     elsewhere: str = ""
 
     def add(self, name: str, files: dict[str, bytes], **about: Any) -> str:
-        """Add a model, or a new commit of its main branch; returns the commit."""
+        """Add a model, at the commit that is pinned, or a new commit of its main branch; returns the commit."""
         known = self.models.setdefault(name, Repository({}, {}, **about))
         commit = hashlib.sha1(repr((name, len(known.commits))).encode()).hexdigest()
+        if not known.commits:
+            commit = PINNED.get(name, commit)
         known.commits[commit] = files
         known.branches["main"] = commit
         return commit

@@ -63,6 +63,51 @@ def test_the_list_has_the_plugins_and_not_the_hidden(capsys: pytest.CaptureFixtu
     assert "null" not in names
 
 
+PLUGINS = {
+    "ends": "import sys; sys.exit(0)",
+    "raises": "raise RuntimeError('\\x1b[2Jno\\nno')",
+    "absent": "import no_such_package",
+    "empty": "",
+}
+
+
+def test_plugins_that_cannot_be_imported_are_named_and_left_out(tmp_path: Path) -> None:
+    about = tmp_path / "broken-0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    for name, code in PLUGINS.items():
+        (tmp_path / f"{name}_plugin.py").write_text(code)
+    (tmp_path / "later_plugin.py").write_text(
+        "from agents.catalogue import Entry\n"
+        "entry = Entry('later', 'ends_plugin:Agent', ('word_association',), 'a\\x1b[2J', '')\n"
+    )
+    points = [f"{name} = {name}_plugin:Agent" for name in PLUGINS] + ["later = later_plugin:entry", "mmcq = x:y"]
+    formats = [f"{name} = {name}_plugin:format" for name in PLUGINS]
+    parts = ["[turinglike.agents]", *points, "[turinglike.exports]", *formats]
+    (about / "entry_points.txt").write_text("\n".join(parts))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*CALL, *arguments], capture_output=True, text=True, env=environment, check=False)
+
+    listed = call("agents")
+    assert listed.returncode == 0
+    assert "\nmmcq " in listed.stdout
+    assert "\nlater " in listed.stdout
+    for name in (*PLUGINS, "mmcq"):
+        assert f"turinglike: package broken: agent '{name}' is left out: it" in listed.stderr
+    assert len(listed.stderr.splitlines()) == len(PLUGINS) + 1
+    assert "\x1b" not in listed.stdout + listed.stderr
+    for name in PLUGINS:
+        asked = call("agents", name)
+        assert (asked.returncode, asked.stdout) == (2, "")
+        assert f"turinglike: package broken: agent '{name}' is left out" in asked.stderr.splitlines()[-1]
+        exported = call("export", str(tmp_path), "--format", name, "--out", str(tmp_path / "out"))
+        assert exported.returncode == 2
+        assert f"the export format '{name}'" in exported.stderr
+    assert call("check", str(tmp_path / "none")).returncode == 2
+
+
 def test_listing_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom serving.cli import main\nmain(['agents'])\n"
@@ -93,7 +138,11 @@ def test_settings_from_the_command_line_and_a_file(tmp_path: Path) -> None:
         ([], "mmcq = 3", "must be a table"),
         ([], "[gbvs]\nagent = 'mmcq'", "a name of its own"),
         ([], "[", "--config"),
+        ([], f"[mmcq]\ncolors = {'9' * 5000}", "--config"),
+        ([], f"[mmcq]\ncolors = {'[' * 20_000}{']' * 20_000}", "nested too deep"),
+        ([], '["a\\u001b\\nb"]', "a\\x1b\\nb"),
     ],
+    ids=lambda value: str(value)[:40],
 )
 def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, tmp_path: Path) -> None:
     config = tmp_path / "agents.toml"

@@ -151,7 +151,7 @@ def load_gpt(weights: Mapping[str, Tensor], folder: Path, path: Path) -> Any:
         return load_pretrained(GPT2LMHeadModel, folder, CPU, torch.float32)
     if "transformer.wte.weight" in found:  # the same tensor, which some formats keep once
         found.setdefault("lm_head.weight", found["transformer.wte.weight"])
-    config = GPT2Config.from_pretrained(folder, local_files_only=True)
+    config = GPT2Config.from_pretrained(folder, local_files_only=True, attn_implementation=None)
     with torch.device("meta"):
         model = GPT2LMHeadModel(config)
     assign(model, found, path, GPT)

@@ -357,6 +357,7 @@ def test_who_can_be_reached_by_others_needs_a_key(host: str) -> None:
     [
         (["null", "--host", "0.0.0.0"], "--key-file"),
         (["null", "--key-file", "nothing"], "nothing: cannot be read as a key"),
+        (["null", "--key-file", "/dev/zero"], "/dev/zero: a key has 16 to 4,096 letters, digits or signs"),
         (["null,null"], "name each agent to be served once"),
         (["null~eliza,mmcq"], "a pair is not served"),
         ([","], "name each agent to be served once"),

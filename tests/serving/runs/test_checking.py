@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image as PILImage
 
 from agents.images import Image
+from serving.cli import main
 from serving.runs.checking import CheckResult, check_set, print_report
 from serving.runs.positions import id_key
 from serving.runs.stimulus_set import Row
@@ -254,6 +255,19 @@ def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     assert print_report(check_set(write(tmp_path, [word("a")]))) == 0
     assert capsys.readouterr().out == "1 stimulus (word_association 1): no problems.\n"
+
+
+def test_a_files_name_forges_no_line_of_the_report(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a.png: no problems.\n\x1b[2Jb.png"
+    (pictures / evil).write_text("no picture")
+    assert print_report(check_set(pictures, task="color_estimation")) == 2
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert not any(line.endswith("no problems.") for line in out.splitlines())
+    assert main(["check", str(pictures / f"{evil}.jsonl")]) == 2
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert len(said.splitlines()) == 1
 
 
 def test_more_problems_than_are_kept_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -159,6 +160,10 @@ def test_text_from_models_does_not_steer_the_terminal(tmp_path: Path, capsys: py
     assert "\u202e" not in out
     assert "\\x1b[2J\\r\\u202e\\n" in out
     assert max(map(len, out.splitlines())) < 400
+    about = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**about, "run": evil}))
+    print_status(tmp_path / "run")
+    assert "\x1b" not in capsys.readouterr().out
 
 
 def test_damage_is_counted_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args
 
+import orjson
 from fastapi import Depends, Request
 from pydantic import (
     BaseModel,
@@ -36,7 +36,9 @@ ImageField = Literal["image", "target_image", "target_mask"]
 IMAGES: tuple[str, ...] = get_args(ImageField)
 MOST_ITEMS = 1000
 MOST_VALUES = 50_000  # commas and brackets of a body, also those in its texts: counting them takes no parser
+MOST_ESCAPES = 1_000_000  # backslashes, which take longer to read than what they stand for
 MOST_LISTED = 1000  # problems of a body of which each is looked at
+MOST_ROW = 4 << 20  # bytes of a stimulus
 LARGE = 65_536  # bytes of a body from which on it is read beside the event loop
 PIECE = 1 << 20  # bytes that are gone through at once: between two pieces other threads have their turn
 JSON = "application/json"
@@ -127,12 +129,14 @@ def parse(model: type[M], body: bytes | str) -> M:
 
 
 def _check_values(body: bytes) -> None:
-    values = 0
+    values = escapes = 0
     for at in range(0, len(body), PIECE):
         piece = body[at : at + PIECE]
         values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
-        if values > MOST_VALUES:
-            raise ApiError(413, "too_large", f"a request has at most {MOST_VALUES:,} commas and brackets")
+        escapes += piece.count(b"\\")
+        if values > MOST_VALUES or escapes > MOST_ESCAPES:
+            most = f"{MOST_VALUES:,} commas and brackets and {MOST_ESCAPES:,} backslashes"
+            raise ApiError(413, "too_large", f"a request has at most {most}")
 
 
 async def aside(request: Request, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
@@ -191,7 +195,12 @@ def stimulus_of(
 def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stimulus:
     """A row as a stimulus, whose images are among ``files``. Raises ApiError."""
     try:
-        return parse_row(json.dumps(row), files=files)  # as JSON, where a pair is a list
+        text = orjson.dumps(row)  # where a pair is a list
+        if len(text) > MOST_ROW:
+            raise ApiError(413, "too_large", f"a stimulus has at most {MOST_ROW:,} bytes, its images apart")
+        return parse_row(text, files=files)
+    except orjson.JSONEncodeError:
+        raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
         raise wrong(error, [(_field(one), one["msg"]) for one in listed(error)]) from None
 

@@ -43,6 +43,19 @@ def test_a_body_of_too_many_values_is_refused_unread(path: str, body: bytes, mon
     here(work)
 
 
+def test_texts_are_limited() -> None:
+    async def work(found: served_here.Here) -> None:
+        long = {"agent": "null", "stimulus": {**ROW, "meta": {"note": "x" * (4 << 20)}}}
+        assert served_here.code(await found.post("/v1/responses", long)) == (413, "too_large")
+        escaped = body_of({"agent": "null", "stimulus": {**ROW, "meta": {"note": "\u00e9" * 1_000_001}}})
+        answer = await found.client.post("/v1/responses", content=escaped, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+        number = {"agent": "null", "stimulus": {**ROW, "meta": {"n": 2**64}}}
+        assert served_here.code(await found.post("/v1/responses", number)) == (422, "invalid_request")
+
+    here(work)
+
+
 def test_so_many_problems_that_listing_them_would_take_long_are_counted() -> None:
     async def work(found: served_here.Here) -> None:
         status, body = await found.post("/v1/responses", {"agent": "null", **{str(n): 1 for n in range(40_000)}})

@@ -76,7 +76,8 @@ def router(service: Service) -> APIRouter:
     )
     async def respond(request: Request) -> Response:
         """The record is the one that a run with the same seed writes for the same stimulus. A stimulus that cannot be
-        answered (a broken image, say) has a record too, with `status` "failed" and the reason in `error`."""
+        answered (a broken image, say) has a record too, with `status` "failed" and the reason in `error`; what a
+        library says of it stands in the server's log alone."""
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             asking, parts = await _form(request)
             stimulus, files = stimulus_of(asking, parts)

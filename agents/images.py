@@ -177,7 +177,9 @@ class Image:
         from_text = core_schema.with_info_after_validator_function(build, text)
         return core_schema.json_or_python_schema(
             json_schema=from_text,
-            python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), from_text]),
+            python_schema=core_schema.no_info_wrap_validator_function(
+                lambda value, handler: value if isinstance(value, cls) else handler(value), from_text
+            ),
             serialization=core_schema.plain_serializer_function_ser_schema(
                 lambda image: image.name, return_schema=core_schema.str_schema()
             ),

@@ -128,7 +128,8 @@ class RemoteWorker:
     async def died(self) -> WorkerLost:
         """Return when the process has ended, also while it has nothing to answer."""
         try:
-            await self._await(self._actor.wait.remote())
+            if self._actor is not None:
+                await self._await(self._actor.wait.remote())
         except WorkerLost as lost:
             return lost
         return WorkerLost("worker_died", "the worker process ended")

@@ -98,8 +98,7 @@ class Cluster:
             return
         self._folder = local_ray.PrivateFolder.make()
         with local_ray.workers_environment():
-            # Ray lets everybody into the folder that it is given, so that the private one is around it.
-            folder = str(self._folder.path / "ray")
+            folder = str(self._folder.ray)
             init(include_dashboard=False, object_store_memory=self.object_store, _temp_dir=folder)
         self._processes = _node_processes(ray)
 

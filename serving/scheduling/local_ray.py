@@ -25,13 +25,15 @@ from typing import Any
 from agents.errors import ClusterError
 
 PREFIX = "turinglike-"  # of the private folders
-LONGEST = 40  # characters of the folder that they stand in; a socket's path has at most 107, of which Ray takes 60
+LOCK = ".driver.lock"  # in each of them, held by its driver
+LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
 SETTLED = 60.0  # seconds after which a folder that nobody holds is left over from a driver that was killed
 
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the switch by which Ray listens on the loopback alone
     "AUTOSCALER_METRIC_PORT": "-1",  # a port that cannot be had: no metrics of a cluster that never grows
+    "RAY_enable_metrics_collection": "0",  # they would be served to everybody
     "RAY_gcs_rpc_server_reconnect_timeout_s": "15",  # Ray waits for a minute for its own dead process
 }
 NEEDED = re.compile(
@@ -93,13 +95,19 @@ def job_config() -> Any:
 
 @dataclass(slots=True)
 class PrivateFolder:
-    """A folder that only this user may enter, for Ray's files and sockets; ``remove`` it when Ray has ended.
+    """A folder that only this user may enter, around that of Ray's files and sockets, which Ray opens to everybody;
+    ``remove`` it when Ray has ended.
 
-    It is held by a lock. Folders that nobody holds any more are left over, and are removed by the next one.
+    Its driver holds the lock in it. Folders with such a lock that nobody holds are left over, and are removed by the
+    next driver; no other folder is, whatever its name.
     """
 
     path: Path
     lock: int
+
+    @property
+    def ray(self) -> Path:
+        return self.path / "ray"
 
     @classmethod
     def make(cls) -> PrivateFolder:
@@ -107,27 +115,30 @@ class PrivateFolder:
         base = Path(tempfile.gettempdir())
         if len(str(base)) > LONGEST:
             base = Path("/tmp")
-        for left in base.glob(f"{PREFIX}*"):
-            _remove_left_over(left)
+        for lock in base.glob(f"{PREFIX}*/{LOCK}"):
+            _remove_left_over(lock)
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-        lock = os.open(path, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return cls(path, lock)
+        held = os.open(path / LOCK, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        return cls(path, held)
 
     def remove(self) -> None:
         """What a process of Ray's that is slow to end still writes there is removed by the next start."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.rmtree(self.ray, ignore_errors=True)
+        if not self.ray.exists():
+            shutil.rmtree(self.path, ignore_errors=True)
         os.close(self.lock)
 
 
-def _remove_left_over(folder: Path) -> None:
+def _remove_left_over(lock: Path) -> None:
     with contextlib.suppress(OSError):  # another start may be at it too
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or time.time() - found.st_mtime < SETTLED:
+        folder = lock.parent.lstat()
+        if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid():
             return
-        lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        held = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            if time.time() - os.fstat(held).st_mtime > SETTLED:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent, ignore_errors=True)
         finally:
-            os.close(lock)
+            os.close(held)

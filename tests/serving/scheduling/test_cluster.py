@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import subprocess
@@ -65,11 +67,12 @@ def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Pat
         workers = [process for process in family if "WorkerActor" in " ".join(process.cmdline())]
         seen = [process.environ() for process in family if "serving.cli" not in process.cmdline()]
         listening = {
-            one.laddr.ip
+            (one.laddr.ip.removeprefix("::ffff:"), one.laddr.port)
             for process in [*family, psutil.Process(run.pid)]
             for one in process.net_connections("inet")
             if one.status == psutil.CONN_LISTEN
         }
+        metrics = [port for _, port in listening if _answers_anybody(port)]
         [folder] = temporary.iterdir()
         mode = folder.stat().st_mode & 0o777
         output, _ = run.communicate(timeout=60)
@@ -77,10 +80,20 @@ def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Pat
     assert not (tmp_path / "imported").exists()
     assert workers
     assert not any("secret" in one.values() for one in seen)
-    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+    assert {ip for ip, _ in listening} == {"127.0.0.1"}
+    assert not metrics
     assert mode == 0o700
     assert list(temporary.iterdir()) == []
     temporary.rmdir()
+
+
+def _answers_anybody(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=0.5)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/metrics")
+        with connection.getresponse() as reply:
+            return reply.status == 200
+    return False
 
 
 def test_folders_of_drivers_that_were_killed_are_removed_and_no_others(
@@ -88,16 +101,36 @@ def test_folders_of_drivers_that_were_killed_are_removed_and_no_others(
 ) -> None:
     monkeypatch.setattr(local_ray, "LONGEST", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    held, left, young = (local_ray.PrivateFolder.make() for _ in range(3))
-    os.utime(held.path, (0, 0))
-    os.utime(left.path, (0, 0))
-    os.close(left.lock)
-    (tmp_path / f"{local_ray.PREFIX}link").symlink_to(held.path)
+    held, left, young, linked = (local_ray.PrivateFolder.make() for _ in range(4))
+    for one in (left, young, linked):
+        os.close(one.lock)
+    linked.path.rename(tmp_path / "elsewhere")
+    linked.path.symlink_to(tmp_path / "elsewhere")
+    for path in (held.path, left.path, tmp_path / "elsewhere"):
+        os.utime(path / local_ray.LOCK, (0, 0))
+    somebodys = tmp_path / f"{local_ray.PREFIX}results" / "precious"
+    somebodys.mkdir(parents=True)
+    os.utime(somebodys.parent, (0, 0))
     made = local_ray.PrivateFolder.make()
     assert {path.name for path in tmp_path.iterdir()} == {
-        f"{local_ray.PREFIX}link",
-        *(one.path.name for one in (held, young, made)),
+        "elsewhere",
+        somebodys.parent.name,
+        *(one.path.name for one in (held, young, linked, made)),
     }
+    assert somebodys.exists()
+
+
+@pytest.mark.parametrize("length", [18, 19, 60])
+def test_rays_sockets_have_a_path_that_the_system_takes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = f"/tmp/{'a' * (length - 5)}"
+    os.makedirs(base, exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", base)
+    folder = local_ray.PrivateFolder.make()
+    session = folder.ray / "session_2026-01-01_00-00-00_000000_4194304"
+    assert len(str(session / "sockets" / "plasma_store")) <= 107
+    folder.remove()
+    assert not folder.path.exists()
+    os.rmdir(base)
 
 
 @pytest.mark.parametrize(

@@ -70,12 +70,13 @@ class Generation:
             header = RecordHeader(
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
-            repair_tail(records := run.records(name))
+            records = run.records(name)
             if is_changed(records, about.get("records")):
                 raise InputError(
                     f"{records} is not what this run wrote (its checksum is another): restore it, or remove it to have "
                     f"all of {name} answered again"
                 )
+            repair_tail(records)
             maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest)
             resume = ResumeState.read(records, self.positions, options.samples, maker)
             assignment = Assignment(name, members, about, header, resume, records, run.journal(name))

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
+import string
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args
@@ -37,10 +39,14 @@ IMAGES: tuple[str, ...] = get_args(ImageField)
 MOST_ITEMS = 1000
 MOST_VALUES = 50_000  # commas and brackets of a body, also those in its texts: counting them takes no parser
 MOST_ESCAPES = 1_000_000  # backslashes, which take longer to read than what they stand for
+MOST_BESIDE = 8 << 20  # bytes that are no base64
 MOST_LISTED = 1000  # problems of a body of which each is looked at
 MOST_ROW = 4 << 20  # bytes of a stimulus
 LARGE = 65_536  # bytes of a body from which on it is read beside the event loop
 PIECE = 1 << 20  # bytes that are gone through at once: between two pieces other threads have their turn
+KIB = 1024
+BASE64 = string.ascii_letters.encode() + string.digits.encode() + rb"+/=\/"
+COLON = re.compile(rb"\s*:")
 JSON = "application/json"
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -121,14 +127,15 @@ class StreamRequest(Body):
 def parse(model: type[M], body: bytes | str) -> M:
     """The body as its model. Raises ApiError 400 for what is no JSON, 413 for what has too many values, and 422, with
     all that is wrong, for other."""
-    _check_values(body.encode() if isinstance(body, str) else body)
+    _check_contents(body.encode() if isinstance(body, str) else body)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
         raise unreadable(error) from None
 
 
-def _check_values(body: bytes) -> None:
+def _check_contents(body: bytes) -> None:
+    """Raises ApiError 413 for what would take long to read."""
     values = escapes = 0
     for at in range(0, len(body), PIECE):
         piece = body[at : at + PIECE]
@@ -137,6 +144,25 @@ def _check_values(body: bytes) -> None:
         if values > MOST_VALUES or escapes > MOST_ESCAPES:
             most = f"{MOST_VALUES:,} commas and brackets and {MOST_ESCAPES:,} backslashes"
             raise ApiError(413, "too_large", f"a request has at most {most}")
+    if len(body) > MOST_BESIDE and len(body) - _long_base64(body) > MOST_BESIDE:
+        raise ApiError(413, "too_large", f"a request has at most {MOST_BESIDE >> 20} MiB beside its images")
+
+
+def _long_base64(body: bytes) -> int:
+    """Bytes in kibibytes of nothing but base64 (of which JSON may escape the slash) within texts that are no keys."""
+    found = end = 0
+    is_value = False
+    for at in range(0, len(body), KIB):
+        block = body[at : at + KIB]
+        if block.translate(None, BASE64) or block.isdigit():
+            continue
+        if at >= end:
+            closing = body.find(b'"', at)
+            end = closing if closing >= 0 else len(body)
+            is_value = body[end - 1 : end] != b"\\" and not COLON.match(body, end + 1)
+        if is_value and at + KIB <= end:
+            found += KIB
+    return found
 
 
 async def aside(request: Request, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

@@ -61,9 +61,11 @@ def write_json(path: Path, value: object) -> None:
 
 
 def repair_tail(path: Path) -> int:
-    """Cut a torn end off a JSONL file: back to the last newline, and further while the last line does not parse.
+    """Cut a torn end off a JSONL file: what follows the last newline, and the last line if it does not parse (a disk
+    that lost power may leave such). Raises StorageError.
 
-    Returns the size in bytes that remains; a missing file is 0. A torn line would otherwise swallow the next one.
+    Returns the size in bytes that remains; a missing file is 0. A torn line would otherwise swallow the next one. No
+    more than these two are cut: other lines that do not parse are no torn end.
     """
     try:
         file = path.open("r+b")
@@ -74,12 +76,11 @@ def repair_tail(path: Path) -> int:
     with file:
         size = file.seek(0, os.SEEK_END)
         end = _after_last_newline(file, size)
-        while end > 0:
+        if end > 0:
             start = _after_last_newline(file, end - 1)
             file.seek(start)
             try:
                 orjson.loads(file.read(end - start))
-                break
             except orjson.JSONDecodeError:
                 end = start
         if end != size:

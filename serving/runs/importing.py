@@ -38,6 +38,7 @@ from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
 from serving.runs.reader import RunFolder
 from serving.runs.records import validate
+from serving.runs.run_json import check_files
 from serving.runs.schemas import IMPORT, RUN, mismatch
 from serving.timestamps import now
 
@@ -77,6 +78,7 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
         raise InputError(f"nothing was imported: {count(len(wrong), 'problem')}", wrong)
     if name is not None and not any(source.form == "submission" for source in sources):
         raise InputError("--name is for submissions; these files say themselves whose answers they hold")
+    check_files(out, links=False)
     _refuse_other_folders(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):

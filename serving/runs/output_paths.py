@@ -16,9 +16,8 @@ from pathlib import Path
 
 from agents.errors import InputError, Problem, StorageError
 from serving.runs.atomic_files import sync_folder
+from serving.runs.run_json import OWN
 
-# What a run folder holds that is nobody else's to write. The page of the report is not among it.
-OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", "records", "turns")
 MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
 
 

@@ -1,16 +1,25 @@
-"""``run.json``: what it must hold to be relied on, checked in one place for all that read or continue a run."""
+"""What a run folder must be to be relied on, checked in one place for all that read or continue a run: its files, and
+what ``run.json`` holds."""
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.errors import InputError
+from agents.catalogue import NAME
+from agents.errors import InputError, Problem
 from serving.runs import schemas
 
+# What a run folder holds that is nobody else's to write. The page of the report is not among it.
+FOLDERS = ("records", "turns")
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", *FOLDERS)
+ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
 Whole = Annotated[int, Field(ge=0)]
 
 
@@ -58,14 +67,43 @@ class RunEntry(_Lenient):
     seed: Whole
     samples: Whole
     set: StimulusSetEntry
-    agents: dict[str, AgentEntry]
+    agents: dict[Annotated[str, Field(pattern=f"^{ONE_OR_TWO}$")], AgentEntry]
     created: str | None = None
     imports_only: bool = False
+
+
+def check_files(folder: Path, *, links: bool) -> None:
+    """Raise InputError, with each, where what a run keeps for itself is not what it must be: plain files and folders,
+    records under the name of an agent. ``links`` to such are fine for readers; who writes would write elsewhere.
+    """
+    problems = []
+    try:
+        inside = [entry for name in FOLDERS if (folder / name).is_dir() for entry in os.scandir(folder / name)]
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read: {error.strerror}") from error
+    found = [(folder / name, name in FOLDERS) for name in OWN]
+    found += [(Path(entry.path), False) for entry in inside if entry.name.endswith(".jsonl")]
+    for path, is_folder in found:
+        try:
+            mode = path.stat().st_mode if links else path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            problems.append(Problem(str(path), None, None, f"cannot be looked at: {error.strerror}"))
+            continue
+        if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
+            kind = "a link, through which nothing is written" if stat.S_ISLNK(mode) else "something else"
+            problems.append(Problem(str(path), None, None, f"must be a {'folder' if is_folder else 'file'}, is {kind}"))
+        elif path.name not in OWN and not re.fullmatch(rf"({ONE_OR_TWO}|\..*)\.jsonl", path.name):
+            problems.append(Problem(str(path), None, None, "is not named after an agent"))
+    if problems:
+        raise InputError(f"{folder} is not a run folder that can be relied on", problems)
 
 
 def read_run_json(folder: Path) -> dict[str, Any]:
     """``run.json`` of a folder, as it stands. Raises InputError if there is none, or if it cannot be relied on."""
     path = folder / "run.json"
+    check_files(folder, links=True)
     try:
         meta = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

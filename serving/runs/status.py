@@ -278,11 +278,12 @@ def _said(attempt: dict[str, Any]) -> str:
 
 def _print(found: dict[str, Any]) -> None:
     """The report for a person. Tables are as wide as a terminal, and as wide as they need to be in a file or a pipe."""
+    found = _printable(found)
     console = Console(width=None if sys.stdout.isatty() else 10_000, markup=False, highlight=False, emoji=False)
     agents: dict[str, Any] = found["agents"]
     stimuli = ", ".join(f"{task} {number:,}" for task, number in found["stimuli"].items()) or "none"
     head = f"run {found['run']} in {found['path']}, seed {found['seed']}; stimuli: {stimuli}"
-    console.print(printable(head), soft_wrap=True)
+    console.print(head, soft_wrap=True)
 
     table = _table("", "agent", "kind", *STATUSES, "unanswered", "attempts/answer", "answers/s")
     failures = _table("failures", "agent", "code", "records", "example")
@@ -292,13 +293,13 @@ def _print(found: dict[str, Any]) -> None:
         rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
         table.add_row(name, str(agent["kind"]), *counts, *rates)
         for item in agent["failures"]:
-            example = printable("{stimulus}: {message}".format(**item["example"]))
-            failures.add_row(name, printable(item["code"]), f"{item['count']:,}", example)
+            example = "{stimulus}: {message}".format(**item["example"])
+            failures.add_row(name, item["code"], f"{item['count']:,}", example)
         total = sum(agent[state] for state in STATUSES)
         for item in agent["rejections"]:
             answers = f"{item['answers']:,} of {total:,} ({item['answers'] / total:.1%})"
-            example = printable("{stimulus}: “{text}” ({found})".format(**item["example"]))
-            rejections.add_row(name, printable(item["filter"]), f"{item['count']:,}", answers, example)
+            example = "{stimulus}: “{text}” ({found})".format(**item["example"])
+            rejections.add_row(name, item["filter"], f"{item['count']:,}", answers, example)
     shared = _table("answered by every agent of the task", "task", "answered", "stimuli", "agents")
     for task, item in found["answered_by_all"].items():
         shared.add_row(task, f"{item['stimuli']:,}", f"{found['stimuli'][task]:,}", ", ".join(item["agents"]))
@@ -308,6 +309,15 @@ def _print(found: dict[str, Any]) -> None:
             console.print(one)
     for text in _remarks(found):
         console.print(f"\n{text}", soft_wrap=True)
+
+
+def _printable(value: Any) -> Any:
+    """``value`` with all texts in it as they may reach a terminal."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(part) for key, part in value.items()}
+    return [_printable(part) for part in value] if isinstance(value, list) else value
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -325,13 +335,13 @@ def _remarks(found: dict[str, Any]) -> Iterator[str]:
     """What is said in sentences: stimuli without an agent, imports, damage, and what a run lacks."""
     for task, number in found["answered_by_none"].items():
         them = "it" if number == 1 else "them"
-        yield f"{printable(task)}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
+        yield f"{task}: {count(number, 'stimulus', 'stimuli')}, no agent answers {them}"
     for name, item in found["imports"].items():
         whose = "participant" if name == "humans" else "machine"
         yield f"imported {name}: {count(item['records'], 'answer')} of {count(item['agents'], whose)}"
     for name, item in [*found["agents"].items(), *found["imports"].items()]:
         if item["damaged"]:
-            yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {printable(item['damaged']['first'])}"
+            yield f"{name}: {count(item['damaged']['lines'], 'damaged line')}; {item['damaged']['first']}"
         if item.get("outside"):
             yield f"{name}: {count(item['outside'], 'record')} of stimuli or samples that are not in the run"
         if item.get("changed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import random
@@ -263,6 +264,21 @@ def test_records_that_were_edited_are_not_taken(
     if covered:
         assert main(["status", str(out)]) == 1
         assert "the records are not those that the run wrote" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "rot13"])
+def test_an_encoded_file_of_records_is_refused_and_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], coding: str
+) -> None:
+    """Where no line parses any more, nothing but the checksum tells it from a torn end."""
+    source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
+    assert run(source, "null", out) == 0
+    path = out / "records" / "null.jsonl"
+    path.write_text(codecs.encode(path.read_text(), "rot13") if coding == "rot13" else path.read_text(), "utf-16")
+    before = path.read_bytes()
+    assert run(source, "null", out) == 2
+    assert "checksum" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 def test_a_removed_lock_file_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,10 +41,12 @@ def test_a_tail_torn_anywhere_is_cut_to_whole_lines(lines: list[bytes], data: st
     assert size == len(expected)
 
 
-def test_a_last_line_that_does_not_parse_goes_too(tmp_path: Path) -> None:
+def test_a_last_line_that_does_not_parse_goes_too_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    path.write_bytes(b'{"a":1}\n\0\0\0\0\n{"b":\n')
+    path.write_bytes(b'{"a":1}\n{"b":\n\0\0\0\0')
     assert repair_tail(path) == len(b'{"a":1}\n')
+    path.write_bytes(b"x{}\n" * 9 + b"{")
+    assert repair_tail(path) == len(b"x{}\n" * 8)
     assert repair_tail(tmp_path / "missing") == 0
 
 

@@ -163,7 +163,6 @@ def test_agents_and_imports(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", [], records, agents)
     (path / "records" / ".a.jsonl.tmp.jsonl").write_bytes(b"")
     (path / "records" / "a.jsonl.old").write_bytes(b"")
-    (path / "records" / "folder.jsonl").mkdir()
     folder = RunFolder(path)
     assert folder.agents() == ["b", "a", "a~b"]
     assert folder.imports() == ["humans", "published"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from html.parser import HTMLParser
@@ -255,7 +254,6 @@ def test_nothing_that_was_said_becomes_markup(folder: Folder) -> None:
         agent, "color_estimation", settings={EVIL: EVIL}, checkpoint=EVIL, revision=EVIL, digest=EVIL,
         versions={EVIL: EVIL}, provenance={EVIL: [EVIL]},
     )  # fmt: skip
-    folder.agents[EVIL] = copy.deepcopy(folder.agents[agent])
     for task, answer in ANSWERS.items():
         row = folder.ask(task, f"{task} {EVIL}", image=picture, meta={EVIL: EVIL}, source=EVIL, cue=EVIL, topic=EVIL)
         evil = json.loads(re.sub(r'(?<=: )"(?!(maximum|stop)")[^"]*"', lambda _: json.dumps(EVIL), json.dumps(answer)))

@@ -47,9 +47,11 @@ MAX_BYTES = 512 * 1024 * 1024
 MAX_SCANNED = 32 * MAX_PIXELS  # pixels times scans of a JPEG, each of which goes through all pixels again
 MAX_SECONDS = 30.0  # of a processor's time, to decode one picture
 MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are being decoded in one process
+MAX_READS = 1_000_000  # of a file's pieces, of each of which a header may hold something
 BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
 DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
 ORIENTATION = 0x0112  # the tag of EXIF
+TILE_WIDTH, TILE_LENGTH = 322, 323  # tags of TIFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class Image:
     def _source(self) -> tuple[BinaryIO, int]:
         """The bytes as a file, and how many there are."""
         if self._data is not None:
-            return io.BytesIO(self._data), len(self._data)
+            return _LimitedBytes(self._data), len(self._data)
         if self._path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that were given")
         return _open_regular(self._path, self.name)
@@ -144,13 +146,13 @@ class Image:
         import numpy as np
 
         data = self.read()
-        image = _open(_TimedBytes(data), self.name)
+        image = _open(_LimitedBytes(data), self.name)
         image.decodermaxblock = BLOCK
         scans = data.count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 1
         if scans * image.width * image.height > MAX_SCANNED:
             raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
-            with _decoding.room(DECODING * image.width * image.height):
+            with _decoding.room(DECODING * _decoded_pixels(image)):
                 orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
@@ -186,18 +188,32 @@ class Image:
         )
 
 
-class _TimedBytes(io.BytesIO):
-    """Bytes that cannot be read any more once this thread has worked on them for :data:`MAX_SECONDS`. Most decoders
-    ask for them piece by piece; the time of the others (WEBP, TIFF) is limited by the number of pixels alone."""
+class _Limited:
+    """What a picture is read from: it ends after :data:`MAX_READS`, and once this thread has worked on it for
+    :data:`MAX_SECONDS`. Most decoders ask for it piece by piece; the time of the others (WEBP, TIFF) is limited by the
+    number of pixels alone."""
 
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)  # type: ignore[call-arg]
+        self._reads = 0
         self._until = time.thread_time() + MAX_SECONDS
 
     def read(self, size: int | None = -1, /) -> bytes:
+        self._reads += 1
+        if self._reads > MAX_READS:
+            raise ValueError(f"more than {MAX_READS:,} pieces")
         if time.thread_time() > self._until:
             raise TimeoutError(f"not within {MAX_SECONDS:g} s of a processor's time")
-        return super().read(size)
+        data: bytes = super().read(size)  # type: ignore[misc]
+        return data
+
+
+class _LimitedBytes(_Limited, io.BytesIO):
+    """Bytes in memory."""
+
+
+class _LimitedFile(_Limited, io.BufferedReader):
+    """A file on disk."""
 
 
 class _Room:
@@ -238,7 +254,7 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
     if not regular:
         raise ImageError("bad_image", f"{name}: not a regular file")
-    file = os.fdopen(descriptor, "rb")
+    file = _LimitedFile(io.FileIO(descriptor))
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
         return file, found.st_size
@@ -268,7 +284,19 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     most, what = (MAX_PIXELS // 4, "pixels of 32 bits") if image.mode in ("I", "F") else (MAX_PIXELS, "pixels")
     if image.width * image.height > most:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
+    if _decoded_pixels(image) > 2 * most:
+        raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
     return image
+
+
+def _decoded_pixels(image: PILImageFile.ImageFile) -> int:
+    """How many pixels are decoded: of a TIFF those of its tiles, however far they reach beyond the picture."""
+    width, height = image.size
+    tags = getattr(image, "tag_v2", {})
+    across, down = tags.get(TILE_WIDTH), tags.get(TILE_LENGTH)
+    if isinstance(across, int) and isinstance(down, int) and across > 0 and down > 0:
+        width, height = -(-width // across) * across, -(-height // down) * down
+    return width * height
 
 
 _filter: object = None

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import re
 import secrets
 import time
 import traceback
@@ -18,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,6 +32,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 CUSTOM = b"x-turinglike"  # a header that no form can set
 OPEN = frozenset({"/health", "/"})  # without a key; they hold no data
 OPEN_FOLDER = "/static/"
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?", re.ASCII)
 ONCE = (b"host", b"origin", b"authorization", b"content-type", b"content-length", CUSTOM)
 PORTS = {"http": ":80", "https": ":443"}
 CLOSE = {"connection": "close"}
@@ -210,10 +211,8 @@ def _origin_of(error: BaseException) -> str:
 
 def _name(host: str) -> str:
     """The name in a Host header, without the port; "" for what is none."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    found = HOST.fullmatch(host)
+    return found[1].strip("[]") if found else ""
 
 
 def _same_origin(origin: str, host: str) -> bool:

@@ -6,8 +6,10 @@ import hashlib
 import io
 import os
 import pickle
+import struct
 import time
 import warnings
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -279,6 +281,54 @@ def test_scans_are_limited_by_the_pixels_that_each_goes_through() -> None:
     with pytest.raises(ImageError, match=r"1,006 scans are too many") as raised:
         Image("x", data=progressive(1000, 9000)).decode()
     assert raised.value.code == "bad_image"
+
+
+def tiled(width: int, height: int, tile_width: int, tile_length: int) -> bytes:
+    """A grey TIFF, all of whose tiles are the same deflated zeros."""
+    count = -(-width // tile_width) * -(-height // tile_length)
+    data = zlib.compress(bytes(tile_width * tile_length))
+    first = 10 + 12 * 10 + 4
+    tags = [(256, width), (257, height), (258, 8), (259, 8), (262, 1), (277, 1), (322, tile_width), (323, tile_length)]
+    entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags]
+    lists = [struct.pack(f"<{count}I", *[value] * count) for value in (first, len(data))]
+    at = first + len(data)
+    for tag, values in zip((324, 325), lists, strict=True):
+        place = at if count > 1 else int.from_bytes(values, "little")
+        entries.append(struct.pack("<HHII", tag, 4, count, place))
+        at += len(values)
+    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4) + data + b"".join(lists)
+
+
+def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
+    assert Image("t.tif", data=tiled(300, 200, 64, 64)).decode().shape == (200, 300, 3)
+    assert Image("t.tif", data=tiled(10, 10, 1024, 1024)).decode().shape == (10, 10, 3)
+    for width, height, *tile in ((16, 4096 * 12, 4096, 4096), (1, 16 * 12, 1 << 20, 16), (1, 1, 1 << 14, 1 << 14)):
+        image = Image("t.tif", data=tiled(width, height, *tile))
+        for ask in (image.header, image.decode):
+            with pytest.raises(ImageError, match="its tiles are too large") as raised:
+                ask()
+            assert raised.value.code == "bad_image"
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "gif", "png"])
+def test_pieces_of_a_header_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(images, "MAX_READS", 1000)
+    buffer = io.BytesIO()
+    PILImage.new("P" if kind == "gif" else "RGB", (2, 2)).save(buffer, kind)
+    data = buffer.getvalue()
+    text = b"tEXta\0b"
+    chunk = struct.pack(">I", 3) + text + struct.pack(">I", zlib.crc32(text))
+    place, piece = {"jpeg": (2, b"\xff\xe5\0\2"), "gif": (data.find(b","), b"!\xfe\1A\0"), "png": (33, chunk)}[kind]
+    for count in (100, 1000):
+        path = tmp_path / f"{count}.{kind}"
+        path.write_bytes(data[:place] + piece * count + data[place:])
+        for image in (Image(path.name, root=tmp_path), Image("x", data=path.read_bytes())):
+            if count == 100:
+                assert (image.header().width, image.decode().shape) == (2, (2, 2, 3))
+                continue
+            for ask in (image.header, image.decode):
+                with pytest.raises(ImageError, match="more than 1,000 pieces"):
+                    ask()
 
 
 def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,8 @@ import served_here
 from served_here import here
 
 from serving.http import app, bodies
-from serving.http.bodies import LARGE, MOST_VALUES, PIECE, from_base64
+from serving.http.bodies import LARGE, MOST_BESIDE, MOST_VALUES, PIECE, from_base64
+from serving.http.errors import ApiError
 
 ROUTES = ["/v1/responses", "/v1/responses/stream", "/v1/chat/completions", "/v1/completions", "/v1/conversations"]
 ROW = {"id": "a", "task": "word_association", "cue": "tea"}
@@ -41,6 +42,34 @@ def test_a_body_of_too_many_values_is_refused_unread(path: str, body: bytes, mon
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
 
     here(work)
+
+
+BESIDE = MOST_BESIDE + 4096
+LONG = {
+    "key": b'{"%s": 1}' % (b"k" * BESIDE),
+    "key of quotes": b'{"%s\\"": 1}' % (b"k" * BESIDE),
+    "key, then space": b'{"%s" %s: 1}' % (b"k" * BESIDE, b"\n" * 5000),
+    "keys": b"{%s}" % b",".join(b'"%04d%s":1' % (n, b"k" * 2000) for n in range(BESIDE // 2000)),
+    "text": b'{"images": {"image": "%s"}}' % ("\u20ac" * (BESIDE // 3)).encode(),
+    "numbers": b'{"meta": [%s]}' % b",".join([b"1" * 4290] * (BESIDE // 4000)),
+    "space": b"{%s}" % (b" " * BESIDE),
+}
+
+
+@pytest.mark.parametrize("body", LONG.values(), ids=LONG)
+def test_what_is_no_image_is_limited(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies.ResponseRequest, "model_validate_json", None)
+    with pytest.raises(ApiError, match="at most 8 MiB beside its images"):
+        bodies.parse(bodies.ResponseRequest, body)
+
+
+@pytest.mark.parametrize("escape", [b"/", b"\\/"])
+@pytest.mark.parametrize("count", [1, 300])
+def test_images_are_not_limited_by_that(count: int, escape: bytes) -> None:
+    image = base64.b64encode(bytes(range(256)) * (2 * MOST_BESIDE // 256 // count)).replace(b"/", escape)
+    one = b'{"stimulus": {}, "images": {"image": "%s", "target_mask" : "%s"}}' % (image, b"QUJD")
+    found = bodies.parse(bodies.StreamRequest, b'{"agent": "null", "items": [%s]}' % b", ".join([one] * count))
+    assert len(found.items) == count
 
 
 def test_texts_are_limited() -> None:
@@ -77,13 +106,13 @@ def test_the_entries_of_meta_are_limited() -> None:
 @pytest.mark.parametrize("path", ROUTES)
 def test_a_large_body_is_read_beside_the_loop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading it does not go on before another request has been answered."""
-    answered, count = threading.Event(), bodies._check_values
+    answered, count = threading.Event(), bodies._check_contents
 
     def waits(body: bytes) -> None:
         assert answered.wait(20)
         count(body)
 
-    monkeypatch.setattr(bodies, "_check_values", waits)
+    monkeypatch.setattr(bodies, "_check_contents", waits)
 
     async def work(found: served_here.Here) -> None:
         asked = asyncio.create_task(found.post(path, {"agent": "x" * LARGE}))

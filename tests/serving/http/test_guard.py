@@ -79,7 +79,22 @@ def test_our_names_are_served(host: bytes) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    [None, b"", b"evil.example", b"localhost.evil.example", b"127.0.0.1.evil.example", b"[::1", b"\xff", b"a@b.c"],
+    [
+        None,
+        b"",
+        b"evil.example",
+        b"localhost.evil.example",
+        b"127.0.0.1.evil.example",
+        b"[::1",
+        b"\xff",
+        b"a@b.c",
+        b"localhost/evil.example",
+        b"localhost#evil",
+        b"localhost?x",
+        b"evil@localhost",
+        b"localhost:abc",
+        b"localhost:8,",
+    ],
 )
 def test_other_names_are_not(host: bytes | None) -> None:
     assert code(ask(host=host)) == (403, "host_not_allowed")

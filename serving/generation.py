@@ -77,7 +77,8 @@ class Generation:
                     f"all of {name} answered again"
                 )
             repair_tail(records)
-            maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest)
+            known = (about.get("records") or {"bytes": 0})["bytes"]
+            maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest, known)
             resume = ResumeState.read(records, self.positions, options.samples, maker)
             assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
             assignment.total = (

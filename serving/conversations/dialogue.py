@@ -5,7 +5,7 @@
     for opening in await dialogue.open():  # who starts is drawn from the seed where the stimulus does not say
         print(opening.message.text)
     reply = await dialogue.say("Hello!")
-    line = dialogue.record(header)
+    line = await dialogue.record(header)
 
 Each answer is a request to the scheduler, as a turn of any conversation. Seeds are derived for the pair
 (``human~eliza``, or ``eliza~human`` where the person is B), and the agent's own filters may ask it again. The filters
@@ -17,6 +17,7 @@ limits on how many dialogues there are, and who may speak in one are the caller'
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterator
@@ -150,22 +151,23 @@ class Dialogue:
             fresh = await self._exchange(TurnAnswer(text=_checked(text)), deadline)
         return fresh[1] if len(fresh) > 1 else None
 
-    def record(self, header: RecordHeader) -> bytes:
+    async def record(self, header: RecordHeader) -> bytes:
         """The record of what has been said so far: one line of JSON with its newline. ``header`` is the agent's.
 
         In the record's ``raw`` stand what was drawn, the person's side (``person``) and, if the agent tells anything,
         what it told of each turn (``turns``, null for the person's). ``ended_early`` tells that exchanges are left,
-        which the filter early_exit notes too.
+        which the filter early_exit notes too. A long conversation takes a while to judge, in a thread.
         """
+        transcript, turns = self._transcript, list(self._turns)
+        found = await asyncio.to_thread(transcript.judge_whole) if self._flagged else []
         whole = self._whole()
         whole.draw_seed()
         whole.status, whole.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
-        whole.raw = self._transcript.raw_json(person=SIDES[self.person])
-        whole.answer = self._transcript.answer_json()
-        whole.attempts = [attempt for turn in self._turns for attempt in turn["attempts"]]
-        add_costs(whole, self._turns)
-        found = self._transcript.judge_whole()
-        if self._flagged and found:
+        whole.raw = transcript.raw_json(person=SIDES[self.person])
+        whole.answer = transcript.answer_json()
+        whole.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
+        add_costs(whole, turns)
+        if found:
             whole.attempts.append(whole.attempt_record([asdict(one.verdict()) for one in found]))
         return header.line(whole, "conversation")
 

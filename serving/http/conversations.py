@@ -203,7 +203,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
     )
     async def read(key: ConversationId) -> Response:
         dialogue = kept.use(key)
-        record = dialogue.record(service.headers[_agent(dialogue)])
+        record = await dialogue.record(service.headers[_agent(dialogue)])
         content = {**_shown(key, dialogue, kept.idle).model_dump(exclude_unset=True), "record": orjson.Fragment(record)}
         return Response(orjson.dumps(content), media_type="application/json")
 

@@ -187,12 +187,14 @@ def structural_fault(row: Any) -> str | None:
         and 0 <= row["sample"] < 2**53
         and row["status"] in _STATUSES
         and isinstance(row["answer"], _OBJECT_OR_NONE)
-        and isinstance(row["error"], dict if row["status"] == "failed" else _OBJECT_OR_NONE)
+        and isinstance(row["error"], _OBJECT_OR_NONE)
+        and (row["status"] != "failed" or isinstance((row["error"] or {}).get("code"), str))
+        and (row["seed"] is None or (type(row["seed"]) is int and row["seed"] >= 0))
         and isinstance(row["provenance"], dict)
         and isinstance(row["attempts"], list)
         and (not row["attempts"] or all(_is_attempt(attempt) for attempt in row["attempts"]))
     )
-    return None if good else "not a record: a key, the status, answer, error or attempts have a wrong type"
+    return None if good else "not a record: a key, the status, seed, answer, error or attempts have a wrong type"
 
 
 def _is_attempt(attempt: Any) -> bool:

@@ -16,6 +16,7 @@ from agents.errors import InputError
 from serving.runs.atomic_files import replacing
 from serving.runs.positions import Positions, id_keys
 from serving.runs.reader import numbered_records
+from serving.runs.records import problems
 from serving.runs.row_problems import shown
 
 NONE, OK, REJECTED, FAILED = 0, 1, 2, 3  # from FAILED on each code of a failure has a number
@@ -26,18 +27,22 @@ CHUNK = 4096
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Whose records a file has: of an agent or a pair, of these tasks, with this digest."""
+    """Whose records a file has: of an agent or a pair, of these tasks, with this digest. A checksum tells that the
+    first ``known`` bytes of the file are what was written."""
 
     name: str
     tasks: Container[str]
     digest: str
+    known: int = 0
 
-    def fault(self, record: Mapping[str, Any]) -> str | None:
-        """What tells that a record is of another."""
+    def fault(self, record: Mapping[str, Any], end: int) -> str | None:
+        """What tells that a record, whose line ends at so many bytes, is none or is of another."""
         if record["agent"] != self.name or record["task"] not in self.tasks:
             return f"is a record of {shown(record['agent'])} in {shown(record['task'])}: it belongs elsewhere"
         if record["provenance"].get("digest") != self.digest:
             return "was made with other settings than run.json says; choose another --out"
+        if end > self.known and (wrong := problems(record)):
+            return f"is not a record: {': '.join(filter(None, (wrong[0].field, wrong[0].message)))}"
         return None
 
 
@@ -111,6 +116,7 @@ def _chunks(
     """The lines of a record file, if there is one; ``codes`` are those of failures by their numbers, and grow. Raises
     InputError for a record of another than ``maker``."""
     numbers: dict[str, int] = {}
+    end = 0
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -120,7 +126,8 @@ def _chunks(
             ids: list[str] = []
             samples_here: list[int] = []
             for number, line, record in islice(records, CHUNK):
-                if maker is not None and (fault := maker.fault(record)) is not None:
+                end += len(line)
+                if maker is not None and (fault := maker.fault(record, end)) is not None:
                     raise InputError(f"{path}:{number} {fault}")
                 chunk.numbers.append(number)
                 chunk.lines.append(line)

@@ -235,6 +235,15 @@ EDITS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
         for sample in ("0", 0.5, None, [0], 2**70, 1e300, -1, True)
     },
     "error": lambda record: record | {"status": "failed", "error": None, "answer": None},
+    **{
+        f"code {json.dumps(code)}": lambda record, code=code: (
+            record | {"status": "failed", "error": {"code": code, "message": "x"}, "answer": None}
+        )
+        for code in (None, 5, ["x"], {"x": 1})
+    },
+    **{f"seed {json.dumps(seed)}": lambda record, seed=seed: record | {"seed": seed} for seed in ("x", -1, 0.5)},
+    "word": lambda record: record | {"answer": record["answer"] | {"word": 5}},
+    "word left out": lambda record: record | {"answer": {}},
 }
 
 

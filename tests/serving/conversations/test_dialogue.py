@@ -111,8 +111,8 @@ def texts(said: Sequence[FlaggedMessage]) -> list[tuple[str, str]]:
     return [(one.message.agent, one.message.text) for one in said]
 
 
-def recorded(dialogue: Dialogue) -> dict[str, Any]:
-    row: dict[str, Any] = json.loads(dialogue.record(HEADER))
+async def recorded(dialogue: Dialogue) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(await dialogue.record(HEADER))
     validate(row, "the dialogue's record")
     return row
 
@@ -149,7 +149,7 @@ def test_a_persons_message_goes_in_and_the_agents_answer_comes_out(person: str, 
             assert asked.pop(0) == (said, seed, 0, {"speaker": side, "turn": turn})
             said.append((its, f"Turn {turn}, seed {seed}, is what I say now."))
     assert asked == []
-    record = recorded(dialogue)
+    record = asyncio.run(recorded(dialogue))
     messages = record["answer"]["messages"]
     assert [(one["speaker"], one["text"]) for one in messages] == said
     assert [one["turn"] for one in messages] == list(range(6))
@@ -206,7 +206,7 @@ def test_both_are_judged_and_nothing_follows() -> None:
     ]
     assert not any(one.rejected for said in dialogue.transcript() for one in said.flags)
     assert [attempt for _, _, attempt, _ in script.seen] == [0, 0, 0]
-    record = recorded(dialogue)
+    record = asyncio.run(recorded(dialogue))
     [noted] = record["attempts"]
     assert noted["turn"] is None
     assert {one["filter"] for one in noted["verdicts"]} == set().union(*flags)
@@ -227,7 +227,7 @@ def test_the_agent_may_not_say_what_it_was_told_but_the_person_may() -> None:
     dialogue = scripted(work, Script({1: f"{echo} Right?", 3: "Something else."}, {1: {"tokens": 5}}))
     flags = [{one.filter for one in said.flags} for said in dialogue.transcript()]
     assert flags == [set(), {"prompt_echo", "repeated_sentence"}, set(), set()]
-    record = recorded(dialogue)
+    record = asyncio.run(recorded(dialogue))
     assert record["raw"]["turns"] == [None, {"tokens": 5}, None, None]
     [noted] = record["attempts"]
     assert {one["filter"] for one in noted["verdicts"]} == {"prompt_echo", "repeated_sentence"}
@@ -242,7 +242,7 @@ def test_the_agents_own_filters_ask_again_and_are_kept() -> None:
         assert (await dialogue.say("two")).message.text == "odd"  # type: ignore[union-attr]
         return dialogue
 
-    record = recorded(scripted(work, script))
+    record = asyncio.run(recorded(scripted(work, script)))
     assert [(one["turn"], one["attempt"], one["verdicts"][0]["rejected"]) for one in record["attempts"]] == [
         (1, 0, True), (1, 1, True), (3, 0, False),
     ]  # fmt: skip
@@ -264,7 +264,7 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
             await dialogue.say("second")
         assert failed.value.code == "rejected"
         assert len(dialogue.transcript()) == 2
-        assert recorded(dialogue)["answer"]["messages"][-1]["turn"] == 1
+        assert (await recorded(dialogue))["answer"]["messages"][-1]["turn"] == 1
         script.says = {}
         await dialogue.say("second, again")
         await dialogue.say("third")
@@ -279,7 +279,7 @@ def test_an_answer_that_fails_leaves_the_dialogue_as_it_was() -> None:
         seeds.derive(SEED, "human~talker", "talk", 0, turn, attempt) for turn, attempt in numbers
     ]
     assert [said[-1][1] for said, _, _, _ in script.seen][:3] == ["first", "first, again", "second"]
-    record = recorded(dialogue)
+    record = asyncio.run(recorded(dialogue))
     assert [(one["turn"], one["attempt"]) for one in record["attempts"] if one["turn"] is not None] == [
         (3, 0), (3, 1), (3, 2),
     ]  # fmt: skip
@@ -405,7 +405,7 @@ def test_what_was_said_is_exported_as_any_conversation(tmp_path: Path) -> None:
         dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B", topic="tea"))
         await dialogue.open()
         await dialogue.say("one")
-        return recorded(dialogue)
+        return await recorded(dialogue)
 
     row = scripted(work, Script())
     entry = agent_entry("conversation")
@@ -449,7 +449,7 @@ def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None
         dialogue = Dialogue(scheduler, "eliza", stimulus(id=f"talk-{word}", exchanges=6))
         for text in (f"I like {word}.", f"My mother hates {word}.", f"Tell me about {word}."):
             await dialogue.say(text)
-        return recorded(dialogue)
+        return await recorded(dialogue)
 
     async def together(scheduler: Scheduler) -> list[dict[str, Any]]:
         return await asyncio.gather(*(chat(scheduler, word) for word in words))

@@ -198,12 +198,24 @@ def local_path(checkpoint: str) -> Path | None:
     try:
         path = Path(checkpoint).expanduser()
         if path.exists():
+            irregular = [file.name for file in _with_files(path) if file.exists() and not _is_plain(file)]
+            if irregular:
+                raise UnavailableError(f"{checkpoint[:200]}: {irregular[0]} is neither a file nor a folder")
             return path.absolute()
     except (OSError, RuntimeError) as error:  # too long, not allowed; ~ of nobody
         raise UnavailableError(f"{checkpoint[:200]} cannot be looked at: {short_text(error)}") from None
     if not HUB_ID.fullmatch(checkpoint) or checkpoint.endswith((*FILES, ".git")):
         raise UnavailableError(f"{checkpoint[:200]}: no such file or folder")
     return None
+
+
+def _with_files(path: Path) -> list[Path]:
+    return [path, *sorted(path.iterdir())] if path.is_dir() else [path]
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether opening it does nothing and comes to an end: a FIFO waits, a device may do anything."""
+    return path.is_file() or path.is_dir()
 
 
 def model_files(path: Path) -> list[Path]:

@@ -32,14 +32,15 @@ SETTLED = 60.0  # seconds after which a folder that nobody holds is left over fr
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the switch by which Ray listens on the loopback alone
-    "AUTOSCALER_METRIC_PORT": "-1",  # a port that cannot be had: no metrics of a cluster that never grows
-    "RAY_enable_metrics_collection": "0",  # they would be served to everybody
+    "RAY_enable_metrics_collection": "0",  # metrics are served to everybody
+    "AUTOSCALER_METRIC_PORT": "-1",  # no port that can be had, so that these are not served either
+    "DASHBOARD_METRIC_PORT": "65536",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "15",  # Ray waits for a minute for its own dead process
 }
 NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|COLUMNS|LINES|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|(?:HTTPS?|ALL|NO)_PROXY|(?:https?|all|no)_proxy|CONDA_PREFIX|VIRTUAL_ENV"
-    r"|(?:PYTHON|LD_|DYLD_|RAY_|AUTOSCALER_|CUDA|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|TORCH|PYTORCH_|TRITON_|OMP_|GOMP_|KMP_"
+    r"|(?:PYTHON|LD_|DYLD_|RAY_|CUDA|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|TORCH|PYTORCH_|TRITON_|OMP_|GOMP_|KMP_"
     r"|MKL_|OPENBLAS_|NUMEXPR_|MALLOC_|GLIBC_|XDG_|HF_|HUGGINGFACE_|TRANSFORMERS_|TOKENIZERS_|VLLM_|SLURM_|TURINGLIKE_)"
     r"\w*"
 )
@@ -48,7 +49,11 @@ SECRET = re.compile(r"KEY|TOKEN(?!IZERS)|SECRET|PASSWORD|CREDENTIAL")
 
 def is_for_workers(name: str) -> bool:
     """Whether the workers of every agent get this environment variable. Raises nothing."""
-    return name.startswith("RAY_AUTH_") or (NEEDED.fullmatch(name) is not None and not SECRET.search(name))
+    return (
+        name in ENVIRONMENT
+        or name.startswith("RAY_AUTH_")
+        or (NEEDED.fullmatch(name) is not None and not SECRET.search(name))
+    )
 
 
 def set_environment() -> None:

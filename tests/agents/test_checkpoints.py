@@ -345,6 +345,18 @@ def test_the_index_of_a_form_that_is_not_read_does_not_matter(tmp_path: Path) ->
     assert checkpoints.problem(folder, NEEDS, ("tiny",)) is None
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "."])
+def test_what_is_no_file_is_not_opened(tmp_path: Path, name: str) -> None:
+    folder = model(tmp_path / "made")
+    path = (folder / name).resolve()
+    if name == ".":
+        shutil.rmtree(folder)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(UnavailableError, match=f"{path.name} is neither a file nor a folder"):
+        checkpoints.local_path(str(folder))
+
+
 def test_a_content_that_is_gone_from_the_cache(tmp_path: Path) -> None:
     folder = cached(tmp_path)
     (folder / "model.safetensors").resolve().unlink()

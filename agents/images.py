@@ -4,8 +4,8 @@ One set of rules for every agent and for what a person is shown:
 
 - formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
   the first picture of a JPEG or TIFF that holds several;
-- at most :data:`MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, checked on the header, before anything
-  is decoded; scans and seconds of decoding have their limits too, and pictures are decoded side by side only as far as
+- at most :data:`agents.image_limits.MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, checked on the
+  header, before anything is decoded; other limits are there too, and pictures are decoded side by side only as far as
   memory for them goes;
 - orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
   stands in XMP or in text alone is not;
@@ -21,11 +21,7 @@ import os
 import re
 import stat
 import struct
-import threading
-import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -33,6 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from agents import image_limits as limits
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
@@ -42,16 +39,7 @@ if TYPE_CHECKING:
     from PIL import ImageFile as PILImageFile
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
-MAX_BYTES = 512 * 1024 * 1024
-MAX_SCANNED = 32 * MAX_PIXELS  # pixels times scans of a JPEG, each of which goes through all pixels again
-MAX_SECONDS = 30.0  # of a processor's time, to decode one picture
-MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are being decoded in one process
-MAX_READS = 1_000_000  # of a file's pieces, of each of which a header may hold something
-BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
-DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
 ORIENTATION = 0x0112  # the tag of EXIF
-TILE_WIDTH, TILE_LENGTH = 322, 323  # tags of TIFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +100,11 @@ class Image:
             try:
                 data = source.read(size + 1)  # making room for as much as there may be would take longer than reading
                 if len(data) > size:  # it grows, or its file system does not tell sizes
-                    data += source.read(MAX_BYTES - size)
+                    data += source.read(limits.MAX_BYTES - size)
             except OSError as error:  # a disk or a network that fails
                 raise ImageError("missing_image", f"{self.name}: cannot be read: {_reason(error)}") from None
-        if len(data) > MAX_BYTES:
-            raise ImageError("image_too_large", f"{self.name}: larger than {MAX_BYTES >> 20} MiB")
+        if len(data) > limits.MAX_BYTES:
+            raise ImageError("image_too_large", f"{self.name}: larger than {limits.MAX_BYTES >> 20} MiB")
         self._sha256 = hashlib.sha256(data).hexdigest()
         return data
 
@@ -133,7 +121,7 @@ class Image:
     def _source(self) -> tuple[BinaryIO, int]:
         """The bytes as a file, and how many there are."""
         if self._data is not None:
-            return _LimitedBytes(self._data), len(self._data)
+            return limits.LimitedBytes(self._data), len(self._data)
         if self._path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that were given")
         return _open_regular(self._path, self.name)
@@ -146,13 +134,13 @@ class Image:
         import numpy as np
 
         data = self.read()
-        image = _open(_LimitedBytes(data), self.name)
-        image.decodermaxblock = BLOCK
+        image = _open(limits.LimitedBytes(data), self.name)
+        image.decodermaxblock = limits.BLOCK
         scans = data.count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 1
-        if scans * image.width * image.height > MAX_SCANNED:
+        if scans * image.width * image.height > limits.MAX_SCANNED:
             raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
-            with _decoding.room(DECODING * _decoded_pixels(image)):
+            with _decoding.room(limits.DECODING * limits.decoded_pixels(image)):
                 orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
@@ -188,56 +176,7 @@ class Image:
         )
 
 
-class _Limited:
-    """What a picture is read from: it ends after :data:`MAX_READS`, and once this thread has worked on it for
-    :data:`MAX_SECONDS`. Most decoders ask for it piece by piece; the time of the others (WEBP, TIFF) is limited by the
-    number of pixels alone."""
-
-    def __init__(self, source: Any) -> None:
-        super().__init__(source)  # type: ignore[call-arg]
-        self._reads = 0
-        self._until = time.thread_time() + MAX_SECONDS
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        self._reads += 1
-        if self._reads > MAX_READS:
-            raise ValueError(f"more than {MAX_READS:,} pieces")
-        if time.thread_time() > self._until:
-            raise TimeoutError(f"not within {MAX_SECONDS:g} s of a processor's time")
-        data: bytes = super().read(size)  # type: ignore[misc]
-        return data
-
-
-class _LimitedBytes(_Limited, io.BytesIO):
-    """Bytes in memory."""
-
-
-class _LimitedFile(_Limited, io.BufferedReader):
-    """A file on disk."""
-
-
-class _Room:
-    """So many bytes for all threads of the process; who finds none waits. One who needs more than there are has all."""
-
-    def __init__(self, size: int) -> None:
-        self._left = self._size = size
-        self._freed = threading.Condition()
-
-    @contextmanager
-    def room(self, needed: int) -> Iterator[None]:
-        needed = min(needed, self._size)
-        with self._freed:
-            self._freed.wait_for(lambda: self._left >= needed)
-            self._left -= needed
-        try:
-            yield
-        finally:
-            with self._freed:
-                self._left += needed
-                self._freed.notify_all()
-
-
-_decoding = _Room(MAX_DECODING)
+_decoding = limits.Room(limits.MAX_DECODING)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -254,13 +193,13 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
     if not regular:
         raise ImageError("bad_image", f"{name}: not a regular file")
-    file = _LimitedFile(io.FileIO(descriptor))
+    file = limits.LimitedFile(io.FileIO(descriptor))
     found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
+    if stat.S_ISREG(found.st_mode) and found.st_size <= limits.MAX_BYTES:
         return file, found.st_size
     file.close()
-    if found.st_size > MAX_BYTES:
-        raise ImageError("image_too_large", f"{name}: larger than {MAX_BYTES >> 20} MiB")
+    if found.st_size > limits.MAX_BYTES:
+        raise ImageError("image_too_large", f"{name}: larger than {limits.MAX_BYTES >> 20} MiB")
     raise ImageError("bad_image", f"{name}: not a regular file")
 
 
@@ -271,32 +210,26 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
 
     _silence_pillow()
     try:
+        if (count := limits.longest_list(source)) > limits.MAX_READS:
+            raise ValueError(f"a list of {count:,} strips or the like is too long")
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
         what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
         raise ImageError("bad_image", f"{name}: {what}") from None
     except PILImage.DecompressionBombError:
-        raise ImageError("image_too_large", f"{name}: more than {MAX_PIXELS:,} pixels") from None
+        raise ImageError("image_too_large", f"{name}: more than {limits.MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
     image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-    most, what = (MAX_PIXELS // 4, "pixels of 32 bits") if image.mode in ("I", "F") else (MAX_PIXELS, "pixels")
+    most, what = (
+        (limits.MAX_PIXELS // 4, "pixels of 32 bits") if image.mode in ("I", "F") else (limits.MAX_PIXELS, "pixels")
+    )
     if image.width * image.height > most:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
-    if _decoded_pixels(image) > 2 * most:
+    if limits.decoded_pixels(image) > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
     return image
-
-
-def _decoded_pixels(image: PILImageFile.ImageFile) -> int:
-    """How many pixels are decoded: of a TIFF those of its tiles, however far they reach beyond the picture."""
-    width, height = image.size
-    tags = getattr(image, "tag_v2", {})
-    across, down = tags.get(TILE_WIDTH), tags.get(TILE_LENGTH)
-    if isinstance(across, int) and isinstance(down, int) and across > 0 and down > 0:
-        width, height = -(-width // across) * across, -(-height // down) * down
-    return width * height
 
 
 _filter: object = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import re
 import string
 from collections.abc import Awaitable, Callable, Mapping
@@ -222,6 +223,8 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     """A row as a stimulus, whose images are among ``files``. Raises ApiError."""
     try:
         text = orjson.dumps(row)  # where a pair is a list
+        if b"null" in text and _has_no_number(row):
+            raise invalid([("stimulus", "has a number that JSON has not (NaN, or beyond 1e308)")])
         if len(text) > MOST_ROW:
             raise ApiError(413, "too_large", f"a stimulus has at most {MOST_ROW:,} bytes, its images apart")
         return parse_row(text, files=files)
@@ -229,6 +232,13 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
         raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
         raise wrong(error, [(_field(one), one["msg"]) for one in listed(error)]) from None
+
+
+def _has_no_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return any(map(_has_no_number, inside))
 
 
 def _field(error: Mapping[str, Any]) -> str:

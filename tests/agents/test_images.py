@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageOps
 
-from agents import images
+from agents import image_limits, images
 from agents.errors import ImageError, printable
 from agents.images import Image
 from agents.stimuli import parse_row
@@ -250,7 +250,7 @@ def test_devices_are_refused() -> None:
 
 def test_a_file_over_the_cap_of_bytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "sparse.png").open("wb") as file:
-        file.truncate(images.MAX_BYTES + 1)
+        file.truncate(image_limits.MAX_BYTES + 1)
     for look in (Image("sparse.png", root=tmp_path).header, Image("sparse.png", root=tmp_path).read):
         with pytest.raises(ImageError, match="larger than 512 MiB") as caught:
             look()
@@ -310,9 +310,42 @@ def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
             assert raised.value.code == "bad_image"
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("version", [42, 43])
+def test_lists_of_a_header_are_limited(order: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TIFF, small or big, little- or big-endian, of as many strips as rows."""
+    import tracemalloc
+
+    count, place, size = 200_000, 8 if version == 42 else 16, 12 if version == 42 else 20
+    lists = place + 2 + 9 * size + 16
+    word = "I" if version == 42 else "Q"
+    tags = [(256, 1), (257, count), (258, 8), (259, 1), (262, 1), (277, 1), (278, 1)]
+    entries = b"".join(struct.pack(f"{order}HH{word}{word}", tag, 4, 1, value) for tag, value in tags)
+    if order == ">":  # a value stands at the front of its field
+        pad = "" if version == 42 else "4x"
+        entries = b"".join(struct.pack(f"{order}HH{word}I{pad}", tag, 4, 1, value) for tag, value in tags)
+    entries += struct.pack(f"{order}HH{word}{word}", 273, 4, count, lists)
+    entries += struct.pack(f"{order}HH{word}{word}", 279, 4, count, lists + 4 * count)
+    head = struct.pack(f"{order}2sHI", b"II" if order == "<" else b"MM", version, place)
+    if version == 43:
+        head = struct.pack(f"{order}2sHHHQ", b"II" if order == "<" else b"MM", version, 8, 0, place)
+    number = struct.pack(order + ("H" if version == 42 else "Q"), 9)
+    data = (head + number + entries).ljust(lists, b"\0") + struct.pack(f"{order}I", 8) * count
+    data += struct.pack(f"{order}I", 1) * count
+    image = Image("x.tif", data=data)
+    if not (version == 43 and order == ">"):  # Pillow takes that one for a small one
+        assert image.header().height == count
+        monkeypatch.setattr(image_limits, "MAX_READS", 100_000)
+        tracemalloc.start()
+        with pytest.raises(ImageError, match="200,000 strips or the like"):
+            image.header()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("kind", ["jpeg", "gif", "png"])
 def test_pieces_of_a_header_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(images, "MAX_READS", 1000)
+    monkeypatch.setattr(image_limits, "MAX_READS", 1000)
     buffer = io.BytesIO()
     PILImage.new("P" if kind == "gif" else "RGB", (2, 2)).save(buffer, kind)
     data = buffer.getvalue()
@@ -332,8 +365,8 @@ def test_pieces_of_a_header_are_limited(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "MAX_SCANNED", 10**12)
-    monkeypatch.setattr(images, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(image_limits, "MAX_SCANNED", 10**12)
+    monkeypatch.setattr(image_limits, "MAX_SECONDS", 0.2)
     data = progressive(3000, 2000)  # of 3 s
     with pytest.raises(ImageError, match=r"not within 0\.2 s") as raised:
         Image("x", data=data).decode()
@@ -365,8 +398,8 @@ def test_want_of_memory_is_no_fault_of_the_picture(bad_images: BadImages, monkey
 def test_pictures_are_decoded_side_by_side_only_as_far_as_memory_goes(
     bad_images: BadImages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = images.DECODING * corpus.WIDTH * corpus.HEIGHT
-    monkeypatch.setattr(images, "_decoding", images._Room(2 * size + 1))
+    size = image_limits.DECODING * corpus.WIDTH * corpus.HEIGHT
+    monkeypatch.setattr(images, "_decoding", image_limits.Room(2 * size + 1))
     to_rgb, at_once, most = images._to_rgb, 0, 0
 
     def counted(image: PILImage.Image) -> PILImage.Image:
@@ -463,7 +496,7 @@ def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, dat
     image = Image(name, data=bytes(whole[:cut]))
     with allowed_to_fail():
         header = image.header()
-        assert header.width * header.height <= images.MAX_PIXELS
+        assert header.width * header.height <= image_limits.MAX_PIXELS
         if header.width * header.height < 4_000_000:
             assert image.decode().shape == (header.height, header.width, 3)
 

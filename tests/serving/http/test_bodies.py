@@ -79,6 +79,14 @@ def test_texts_are_limited() -> None:
         escaped = body_of({"agent": "null", "stimulus": {**ROW, "meta": {"note": "\u00e9" * 1_000_001}}})
         answer = await found.client.post("/v1/responses", content=escaped, headers={"content-type": "application/json"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+        for text in ("NaN", "1e999", "-Infinity"):
+            row = json.dumps(ROW).replace('"tea"', f'"tea", "meta": {{"n": [null, {text}]}}')
+            answer = await found.client.post(
+                "/v1/responses",
+                content=f'{{"agent": "null", "stimulus": {row}}}',
+                headers={"content-type": "application/json"},
+            )
+            assert (answer.status_code, "NaN" in answer.json()["error"]["message"]) == (422, True)
         number = {"agent": "null", "stimulus": {**ROW, "meta": {"n": 2**64}}}
         assert served_here.code(await found.post("/v1/responses", number)) == (422, "invalid_request")
 

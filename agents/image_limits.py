@@ -1,0 +1,106 @@
+"""What reading one picture may take: pixels, bytes, pieces, seconds, and memory beside other pictures.
+
+A small file can ask for much work. What is known from its header is refused there; what is not is stopped while the
+decoder reads.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from PIL import ImageFile as PILImageFile
+
+MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
+MAX_BYTES = 512 * 1024 * 1024
+MAX_SCANNED = 32 * MAX_PIXELS  # pixels times scans of a JPEG, each of which goes through all pixels again
+MAX_SECONDS = 30.0  # of a processor's time, to decode one picture
+MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are being decoded in one process
+MAX_READS = 1_000_000  # of a file's pieces, of each of which a header may hold something
+BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
+DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
+TILE_WIDTH, TILE_LENGTH = 322, 323  # tags of TIFF
+
+
+class _Limited:
+    """What a picture is read from: it ends after :data:`MAX_READS`, and once this thread has worked on it for
+    :data:`MAX_SECONDS`. Most decoders ask for it piece by piece; the time of the others (WEBP, TIFF) is limited by the
+    number of pixels alone."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)  # type: ignore[call-arg]
+        self._reads = 0
+        self._until = time.thread_time() + MAX_SECONDS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._reads += 1
+        if self._reads > MAX_READS:
+            raise ValueError(f"more than {MAX_READS:,} pieces")
+        if time.thread_time() > self._until:
+            raise TimeoutError(f"not within {MAX_SECONDS:g} s of a processor's time")
+        data: bytes = super().read(size)  # type: ignore[misc]
+        return data
+
+
+class LimitedBytes(_Limited, io.BytesIO):
+    """Bytes in memory."""
+
+
+class LimitedFile(_Limited, io.BufferedReader):
+    """A file on disk."""
+
+
+class Room:
+    """So many bytes for all threads of the process; who finds none waits. One who needs more than there are has all."""
+
+    def __init__(self, size: int) -> None:
+        self._left = self._size = size
+        self._freed = threading.Condition()
+
+    @contextmanager
+    def room(self, needed: int) -> Iterator[None]:
+        needed = min(needed, self._size)
+        with self._freed:
+            self._freed.wait_for(lambda: self._left >= needed)
+            self._left -= needed
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._left += needed
+                self._freed.notify_all()
+
+
+def longest_list(source: BinaryIO) -> int:
+    """How many values the longest tag of a TIFF's first picture has, bytes and texts apart; 0 for other formats.
+    Raises struct.error, OSError, ValueError and OverflowError where there is no such place in the file."""
+    head = source.read(16)
+    order = {b"II": "<", b"MM": ">"}.get(head[:2])
+    longest = 0
+    if order is not None and len(head) == 16:
+        is_big = head[2] == 43
+        number, entry, place = ("Q", "HHQ8x", 8) if is_big else ("H", "HHI4x", 4)
+        source.seek(*struct.unpack_from(order + entry[2], head, place))
+        [count] = struct.unpack(order + number, source.read(8 if is_big else 2))
+        size = struct.calcsize(order + entry)
+        entries = source.read(min(count, 1 << 16) * size)
+        found = struct.iter_unpack(order + entry, entries[: len(entries) // size * size])
+        longest = max((values for _, kind, values in found if kind not in (1, 2, 7)), default=0)
+    source.seek(0)
+    return longest
+
+
+def decoded_pixels(image: PILImageFile.ImageFile) -> int:
+    """How many pixels are decoded: of a TIFF those of its tiles, however far they reach beyond the picture."""
+    width, height = image.size
+    tags = getattr(image, "tag_v2", {})
+    across, down = tags.get(TILE_WIDTH), tags.get(TILE_LENGTH)
+    if isinstance(across, int) and isinstance(down, int) and across > 0 and down > 0:
+        width, height = -(-width // across) * across, -(-height // down) * down
+    return width * height

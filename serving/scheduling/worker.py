@@ -107,6 +107,7 @@ class Worker:
     limit: int = field(init=False, default=1 << 30)
     _preparers: ThreadPoolExecutor = field(init=False)
     _device: ThreadPoolExecutor = field(init=False)
+    _large: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
@@ -140,10 +141,14 @@ class Worker:
     async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
         """Answer a batch: one reply per request, in order. Raises FatalDeviceError.
 
-        A batch whose pictures would take too much memory is answered in parts, and what finds none beside others is
-        asked again alone, after them.
+        A batch whose pictures would take too much memory is answered in parts, and beside no other such batch; what
+        finds none beside others is asked again alone, after them.
         """
-        parts = deque(await self._parts(batch))
+        parts, size = await self._parts(batch)
+        async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
+            return await self._answer_parts(batch, deque(parts))
+
+    async def _answer_parts(self, batch: Sequence[PackedRequest], parts: deque[list[int]]) -> BatchReply:
         whole = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
         while parts:
             places = parts.popleft()
@@ -164,10 +169,11 @@ class Worker:
         items = [(prepared[key], _draw(request)) for key, request in zip(keys, batch, strict=True)]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
-    async def _parts(self, batch: Sequence[PackedRequest]) -> list[list[int]]:
-        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes."""
+    async def _parts(self, batch: Sequence[PackedRequest]) -> tuple[list[list[int]], int]:
+        """The places of a batch in parts whose decoded pictures take at most :data:`MOST_DECODED` bytes, and the bytes
+        of all."""
         if not any(b'"image":' in row for row, *_ in batch):
-            return [list(range(len(batch)))]
+            return [list(range(len(batch)))], 0
         keys = _keys(batch)
         distinct = dict(zip(keys, batch, strict=True))
         sizes = await asyncio.get_running_loop().run_in_executor(
@@ -180,7 +186,7 @@ class Worker:
                 part, left = part + 1, MOST_DECODED
             chosen[key] = part
             left -= size
-        return [[place for place, key in enumerate(keys) if chosen[key] == one] for one in range(part + 1)]
+        return [[place for place, key in enumerate(keys) if chosen[key] == one] for one in range(part + 1)], sum(sizes)
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
         """Bytes of a stimulus's pictures once they are decoded; what cannot be decoded takes none."""

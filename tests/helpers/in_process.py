@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec
 
 RUN_SEED = 7
+_loading = threading.Lock()  # libraries change what is global to a process while they load a model
 
 
 @dataclass
@@ -33,10 +35,14 @@ class InProcess:
 
     async def start(self, timeout: float) -> dict[str, Any]:
         try:
-            return await asyncio.to_thread(self.worker.load)
+            return await asyncio.to_thread(self._load)
         except Exception as error:
             name = self.worker.agent.name
             raise AgentStoppedError(f"agent {name} could not be loaded: {error}") from None
+
+    def _load(self) -> dict[str, Any]:
+        with _loading:
+            return self.worker.load()
 
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
         try:

@@ -162,8 +162,9 @@ def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: py
     assert "null.fail" in said
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("when", ["answering", "loading"])
+@pytest.mark.parametrize(
+    ("when", "number", "code"), [("answering", signal.SIGTERM, 143), ("loading", signal.SIGINT, 130)]
+)
 def test_a_signal_ends_a_run_in_order(number: signal.Signals, code: int, when: str, tmp_path: Path) -> None:
     rows = [{"id": f"w{i}", "task": "word_association", "cue": "sun"} for i in range(500)]
     source, out = tmp_path / "set.jsonl", tmp_path / "run"

@@ -105,14 +105,14 @@ def test_the_real_agents_answer_the_examples_alike_in_any_batch(
     rows = [{**row, **pictures.get(row["id"], {})} for row in rows if not row["id"].endswith("broken")]
     agents = ("mmcq", "mmcq-lab", "gbvs", "eliza~eliza")
     found = []
-    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "7"], ["--replicas", "2"])):
+    for number, more in enumerate((["--batch-size", "1"], ["--batch-size", "7", "--replicas", "2"])):
         random.Random(number).shuffle(rows)
         source = tmp_path / f"set{number}.jsonl"
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
         out = tmp_path / f"run{number}"
         assert run(source, ",".join(agents), out, *more) == 0
         found.append([answers(out, agent) for agent in agents])
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     versions = json.loads((tmp_path / "run0" / "run.json").read_text())["agents"]["gbvs"]["versions"]
     assert {"torch", "numpy", "pillow"} <= versions.keys()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import re
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 
+from serving.cli import main
 from serving.runs.records import Record
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -46,7 +46,9 @@ def form(**parts: tuple[str, bytes]) -> tuple[bytes, str]:
 
 
 @pytest.mark.parametrize("agent", ["mmcq", "git-base-coco", "null"])
-def test_answers_are_those_of_a_run(served: str, tiny_captioner: Path, tmp_path: Path, agent: str) -> None:
+def test_answers_are_those_of_a_run(
+    served: str, tiny_captioner: Path, tmp_path: Path, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     task = {"mmcq": "color_estimation", "git-base-coco": "image_captioning", "null": "word_association"}[agent]
     if agent == "null":
         rows = [row(id=f"w{i}", cue=cue) for i, cue in enumerate(("tea", "sea", "lee"))]
@@ -56,12 +58,12 @@ def test_answers_are_those_of_a_run(served: str, tiny_captioner: Path, tmp_path:
         rows = [{"id": one["id"], "task": task, "image": str(EXAMPLES / one["image"])} for one in rows]
     source, out = tmp_path / "set.jsonl", tmp_path / "run"
     source.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    command = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", agent, "--out", str(out)]
+    command = ["generate", str(source), "--agents", agent, "--out", str(out)]
     command += ["--seed", "7", "--samples", "2", "--device", "cpu"]
     if agent == "git-base-coco":
         command += ["--set", f"git-base-coco.checkpoint={tiny_captioner}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
+    in_process.without_ray(monkeypatch)
+    assert main(command) in (0, 1)
     written = [json.loads(line) for line in (out / "records" / f"{agent}.jsonl").read_text().splitlines()]
     assert len(written) == 2 * len(rows)
     for record in written:

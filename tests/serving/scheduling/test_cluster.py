@@ -38,7 +38,7 @@ def test_a_stranger_without_the_token_gets_nothing(ray_address: str) -> None:
         "import sys, ray\nray.init(address=sys.argv[1], log_to_driver=False)\nprint('inside', ray.cluster_resources())"
     )
     known = {key: value for key, value in os.environ.items() if not key.startswith("RAY_AUTH")}
-    environment = known | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
+    environment = known | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, "RAY_NUM_REDIS_GET_RETRIES": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code, ray_address], capture_output=True, text=True, check=False, env=environment
     )

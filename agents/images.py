@@ -111,7 +111,7 @@ class Image:
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
         with self._source()[0] as source:
-            image = _open(source, self.name)
+            image, _ = _open(source, self.name)
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
@@ -134,13 +134,13 @@ class Image:
         import numpy as np
 
         data = self.read()
-        image = _open(limits.LimitedBytes(data), self.name)
+        image, pixels = _open(limits.LimitedBytes(data), self.name)
         image.decodermaxblock = limits.BLOCK
         scans = data.count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 1
         if scans * image.width * image.height > limits.MAX_SCANNED:
             raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
-            with _decoding.room(limits.DECODING * limits.decoded_pixels(image)):
+            with _decoding.room(limits.DECODING * pixels):
                 orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
@@ -203,14 +203,15 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
     raise ImageError("bad_image", f"{name}: not a regular file")
 
 
-def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
-    """Parse the header alone."""
+def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int]:
+    """Parse the header alone. Returns the image, and how many pixels there are to decode."""
     from PIL import Image as PILImage
     from PIL import UnidentifiedImageError
 
     _silence_pillow()
     try:
-        if (count := limits.longest_list(source)) > limits.MAX_READS:
+        count, tiles = limits.tiff_work(source)
+        if count > limits.MAX_READS:
             raise ValueError(f"a list of {count:,} strips or the like is too long")
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
@@ -227,9 +228,9 @@ def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
     )
     if image.width * image.height > most:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
-    if limits.decoded_pixels(image) > 2 * most:
+    if tiles > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
-    return image
+    return image, max(tiles, image.width * image.height)
 
 
 _filter: object = None

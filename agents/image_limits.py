@@ -7,12 +7,11 @@ decoder reads.
 from __future__ import annotations
 
 import io
-import struct
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
 MAX_BYTES = 512 * 1024 * 1024
@@ -22,8 +21,6 @@ MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are bein
 MAX_READS = 1_000_000  # of a file's pieces, of each of which a header may hold something
 BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
 DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
-SIDES = (256, 257, 322, 323)  # tags of TIFF: width and height, of the picture and of a tile
-WHOLE = {3: "H", 4: "I", 16: "Q"}  # types of TIFF
 
 
 class _Limited:
@@ -73,36 +70,3 @@ class Room:
             with self._freed:
                 self._left += needed
                 self._freed.notify_all()
-
-
-def tiff_work(source: BinaryIO) -> tuple[int, int]:
-    """Of a TIFF's first picture: how many values its longest tag has, bytes and texts apart, and how many pixels its
-    tiles have, with what of them lies beyond the picture (0 without tiles). Of other formats: (0, 0).
-
-    Read here, as Pillow and libtiff do not see the same in odd tags. Raises ValueError for those, and struct.error,
-    OSError and OverflowError where there is no such place in the file.
-    """
-    head = source.read(16)
-    order = {b"II": "<", b"MM": ">"}.get(head[:2])
-    if order is None or len(head) < 16:
-        source.seek(0)
-        return 0, 0
-    if head[:4] == b"MM\0\x2b":
-        raise ValueError("a big-endian BigTIFF, which Pillow does not read")
-    is_big = head[2] == 43
-    number, entry, offset = ("Q", "HHQ8s", 8) if is_big else ("H", "HHI4s", 4)
-    source.seek(*struct.unpack_from(order + entry[2], head, offset))
-    [count] = struct.unpack(order + number, source.read(8 if is_big else 2))
-    size = struct.calcsize(order + entry)
-    entries = source.read(min(count, 1 << 16) * size)
-    longest, sides = 0, dict[int, int]()
-    for tag, kind, values, field in struct.iter_unpack(order + entry, entries[: len(entries) // size * size]):
-        if kind not in (1, 2, 7):
-            longest = max(longest, values)
-        if tag in SIDES:
-            if kind not in WHOLE or values != 1 or tag in sides:
-                raise ValueError(f"an odd tag {tag}")
-            [sides[tag]] = struct.unpack_from(order + WHOLE[kind], field)
-    source.seek(0)
-    width, height, across, down = (sides.get(tag, 0) for tag in SIDES)
-    return longest, -(-width // across) * across * -(-height // down) * down if across and down else 0

@@ -30,6 +30,7 @@ from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agents import image_limits as limits
+from agents import tiff_header
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
@@ -210,9 +211,7 @@ def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int]:
 
     _silence_pillow()
     try:
-        count, tiles = limits.tiff_work(source)
-        if count > limits.MAX_READS:
-            raise ValueError(f"a list of {count:,} strips or the like is too long")
+        tiles = tiff_header.tile_pixels(source)
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)

@@ -85,14 +85,15 @@ def check_files(folder: Path, *, links: bool) -> None:
     found += [(Path(entry.path), False) for entry in inside if entry.name.endswith(".jsonl")]
     for path, is_folder in found:
         try:
-            mode = path.stat().st_mode if links else path.lstat().st_mode
+            about = path.stat() if links else path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             problems.append(Problem(str(path), None, None, f"cannot be looked at: {error.strerror}"))
             continue
-        if not (stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode)):
-            kind = "a link, through which nothing is written" if stat.S_ISLNK(mode) else "something else"
+        is_linked = stat.S_ISLNK(about.st_mode) or (not links and not is_folder and about.st_nlink > 1)
+        if is_linked or not (stat.S_ISDIR(about.st_mode) if is_folder else stat.S_ISREG(about.st_mode)):
+            kind = "a link, through which nothing is written" if is_linked else "something else"
             problems.append(Problem(str(path), None, None, f"must be a {'folder' if is_folder else 'file'}, is {kind}"))
         elif path.name not in OWN and not re.fullmatch(rf"({ONE_OR_TWO}|\..*)\.jsonl", path.name):
             problems.append(Problem(str(path), None, None, "is not named after an agent"))

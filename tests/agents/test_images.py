@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageOps
 
-from agents import image_limits, images
+from agents import image_limits, images, tiff_header
 from agents.errors import ImageError, printable
 from agents.images import Image
 from agents.stimuli import parse_row
@@ -284,21 +284,24 @@ def test_scans_are_limited_by_the_pixels_that_each_goes_through() -> None:
 
 
 def tiled(width: int, height: int, tile_width: int, tile_length: int, *odd: bytes, kind: int = 4) -> bytes:
-    """A grey TIFF, all of whose tiles are the same deflated zeros. ``odd`` are entries to come first or last, by their
+    """A grey TIFF of deflated zeros. ``odd`` are entries to come first or last, by their
     tag, ``kind`` is the type of the tiles' sides."""
     count = -(-width // tile_width) * -(-height // tile_length)
     data = zlib.compress(bytes(tile_width * tile_length))
     first = 10 + 12 * (10 + len(odd)) + 4
     tags = [(256, width), (257, height), (258, 8), (259, 8), (262, 1), (277, 1), (322, tile_width), (323, tile_length)]
     entries = [struct.pack("<HHII", tag, kind if tag > 300 else 4, 1, value) for tag, value in tags]
-    lists = [struct.pack(f"<{count}I", *[value] * count) for value in (first, len(data))]
-    at = first + len(data)
+    places = range(first, first + count * len(data), len(data))
+    lists = [struct.pack(f"<{count}I", *values) for values in (places, [len(data)] * count)]
+    at = first + count * len(data)
     for tag, values in zip((324, 325), lists, strict=True):
         place = at if count > 1 else int.from_bytes(values, "little")
         entries.append(struct.pack("<HHII", tag, 4, count, place))
         at += len(values)
     entries = sorted([*entries, *odd], key=lambda entry: entry[1::-1])
-    return b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4) + data + b"".join(lists)
+    return (
+        b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4) + data * count + b"".join(lists)
+    )
 
 
 def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
@@ -330,6 +333,39 @@ def test_tags_that_two_readers_would_read_otherwise_are_refused(tag: int) -> Non
     assert Image("t.tif", data=tiled(16, 16, 16, 16)).decode().shape == (16, 16, 3)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_strips_have_no_more_bytes_than_their_file(place: int) -> None:
+    """Empty blocks of deflate decode to nothing, at any length; here each strip has the same ones."""
+    rows, empty = 200, b"\0\0\0\xff\xff" * 20_000
+    data = b"\x78\x01" + empty + zlib.compress(bytes(8))[2:]
+    first = 10 + 12 * 9 + 4
+    tags = [(256, 8), (257, rows), (258, 8), (259, 8), (262, 1), (278, 1)]
+    entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags]
+    entries.insert(5, struct.pack("<HHII", 273, 4, rows, first + len(data)))
+    entries.append(struct.pack("<HHII", 279, 4, rows, first + len(data) + 4 * rows))
+    shared = [first] * rows
+    sizes = [len(data)] * rows if not place else [len(data)] + [0] * (rows - 1)
+    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)
+    whole = head.ljust(first, b"\0") + data + struct.pack(f"<{2 * rows}I", *shared, *sizes)
+    with pytest.raises(ImageError, match="cannot be decoded" if place else "more bytes than the file"):
+        Image("x.tif", data=whole).decode()
+
+
+@pytest.mark.parametrize("kind", [1, 7])
+def test_places_of_strips_are_numbers(kind: int) -> None:
+    data = bytearray(tiled(64, 64, 16, 16))
+    at = data.index(struct.pack("<HHI", 324, 4, 16))
+    data[at + 2] = kind
+    with pytest.raises(ImageError, match="an odd tag 324"):
+        Image("x.tif", data=bytes(data)).header()
+
+
+def test_tags_are_counted() -> None:
+    big = struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 1 << 40)
+    with pytest.raises(ImageError, match="tags are too many"):
+        Image("x.tif", data=big).header()
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("version", [42, 43])
 def test_lists_of_a_header_are_limited(order: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,10 +393,11 @@ def test_lists_of_a_header_are_limited(order: str, version: int, monkeypatch: py
         with pytest.raises(ImageError, match="which Pillow does not read"):
             image.header()
     else:
+        monkeypatch.setattr(tiff_header, "MOST_PARTS", count)
         assert image.header().height == count
-        monkeypatch.setattr(image_limits, "MAX_READS", 100_000)
+        monkeypatch.setattr(tiff_header, "MOST_PARTS", 100_000)
         tracemalloc.start()
-        with pytest.raises(ImageError, match="200,000 strips or the like"):
+        with pytest.raises(ImageError, match="200,000 strips or tiles are too many"):
             image.header()
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
         tracemalloc.stop()

@@ -26,7 +26,7 @@ def call(command: str, run: Path, tmp_path: Path) -> int:
     )
 
 
-@pytest.mark.parametrize("target", ["file", "folder", "nothing"])
+@pytest.mark.parametrize("target", ["file", "hard", "folder", "nothing"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", ["generate", "import"])
 def test_nothing_is_written_through_links(
@@ -35,7 +35,7 @@ def test_nothing_is_written_through_links(
     run = write_run(tmp_path / "run", [stimulus("a")], {})
     (run / "turns").mkdir()
     other = tmp_path / "other"
-    if target == "file":
+    if target in ("file", "hard"):
         other.write_text("precious")
     if target == "folder":
         other.mkdir()
@@ -44,11 +44,14 @@ def test_nothing_is_written_through_links(
     if path.is_dir():
         path.rmdir()
     path.unlink(missing_ok=True)
-    path.symlink_to(other)
+    if target == "hard":
+        path.hardlink_to(other)
+    else:
+        path.symlink_to(other)
     assert call(command, run, tmp_path) == 2
-    assert f"{path}: must be a {'folder' if name in FOLDERS else 'file'}, is a link" in capsys.readouterr().err
+    assert f"{path}: must be a {'folder' if name in FOLDERS else 'file'}, is " in capsys.readouterr().err
     assert other.exists() == (target != "nothing")
-    if target == "file":
+    if target in ("file", "hard"):
         assert other.read_text() == "precious"
     if target == "folder":
         assert [one.read_text() for one in other.iterdir()] == ["precious"]

@@ -112,7 +112,7 @@ class Image:
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
         with self._source()[0] as source:
-            image, _ = _open(source, self.name)
+            image = _open(source, self.name)[0]
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
@@ -135,10 +135,10 @@ class Image:
         import numpy as np
 
         data = self.read()
-        image, pixels = _open(limits.LimitedBytes(data), self.name)
+        image, pixels, scanned = _open(limits.LimitedBytes(data), self.name)
         image.decodermaxblock = limits.BLOCK
-        scans = data.count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 1
-        if scans * image.width * image.height > limits.MAX_SCANNED:
+        scans = data.count(b"\xff\xda") if scanned else 0
+        if scans * scanned > limits.MAX_SCANNED:
             raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
             with _decoding.room(limits.DECODING * pixels):
@@ -204,14 +204,15 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
     raise ImageError("bad_image", f"{name}: not a regular file")
 
 
-def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int]:
-    """Parse the header alone. Returns the image, and how many pixels there are to decode."""
+def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int]:
+    """Parse the header alone. Returns the image, how many pixels there are to decode, and how many each scan of a JPEG
+    goes through, if there is any."""
     from PIL import Image as PILImage
     from PIL import UnidentifiedImageError
 
     _silence_pillow()
     try:
-        tiles = tiff_header.tile_pixels(source)
+        tiles, scanned = tiff_header.work(source)
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
@@ -229,7 +230,8 @@ def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int]:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
     if tiles > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
-    return image, max(tiles, image.width * image.height)
+    pixels = image.width * image.height
+    return image, max(tiles, pixels), pixels if image.format in ("JPEG", "MPO") else scanned
 
 
 _filter: object = None

@@ -13,7 +13,9 @@ from typing import BinaryIO
 
 from agents.image_limits import MAX_READS
 
-WIDTH, HEIGHT, TILE_WIDTH, TILE_LENGTH = SIDES = (256, 257, 322, 323)
+# the picture's width, height, compression and rows of a strip, and a tile's width and length: one number each
+SINGLE = (256, 257, 259, 278, 322, 323)
+JPEG = (6, 7)  # compressions
 PLACES, SIZES = (273, 324), (279, 325)  # offsets and byte counts, of strips and of tiles
 WHOLE = {3: "H", 4: "I", 16: "Q"}  # types of numbers
 UNPARSED = (1, 2, 7)  # types that stay bytes or text
@@ -21,23 +23,24 @@ MOST_TAGS = 1000
 MOST_PARTS = 100_000  # strips or tiles
 
 
-def tile_pixels(source: BinaryIO) -> int:
-    """How many pixels the tiles have, with what of them lies beyond the picture; 0 without tiles or of other formats.
+def work(source: BinaryIO) -> tuple[int, int]:
+    """How many pixels all tiles have, with what of them lies beyond the picture (0 without tiles), and how many each
+    scan of a JPEG goes through that is a strip or a tile (0 without such). Both are 0 of other formats.
 
     Leaves ``source`` at its start. Raises ValueError for what would take too much, or is odd; struct.error, OSError and
     OverflowError where there is no such place in the file.
     """
     try:
-        return _tile_pixels(source)
+        return _work(source)
     finally:
         source.seek(0)
 
 
-def _tile_pixels(source: BinaryIO) -> int:
+def _work(source: BinaryIO) -> tuple[int, int]:
     head = source.read(16)
     order = {b"II": "<", b"MM": ">"}.get(head[:2])
     if order is None or len(head) < 16:
-        return 0
+        return 0, 0
     if head[:4] == b"MM\0\x2b":
         raise ValueError("a big-endian BigTIFF, which Pillow does not read")
     is_big = head[2] == 43
@@ -51,11 +54,11 @@ def _tile_pixels(source: BinaryIO) -> int:
     length = source.seek(0, os.SEEK_END)
     numbers = dict[int, int]()
     for tag, kind, values, field in struct.iter_unpack(order + entry, entries):
-        if tag not in (*SIDES, *PLACES, *SIZES):
+        if tag not in (*SINGLE, *PLACES, *SIZES):
             if values > MAX_READS and kind not in UNPARSED:
                 raise ValueError(f"a list of {values:,} numbers is too long")
             continue
-        if kind not in WHOLE or tag in numbers or (tag in SIDES and values != 1):
+        if kind not in WHOLE or tag in numbers or (tag in SINGLE and values != 1):
             raise ValueError(f"an odd tag {tag}")
         if values > MOST_PARTS:
             raise ValueError(f"{values:,} strips or tiles are too many")
@@ -69,5 +72,7 @@ def _tile_pixels(source: BinaryIO) -> int:
         numbers[tag] = sum(struct.unpack_from(form, field))
         if tag in SIZES and numbers[tag] > 2 * length:
             raise ValueError("its strips or tiles have more bytes than the file")
-    width, height, across, down = (numbers.get(tag, 0) for tag in SIDES)
-    return -(-width // across) * across * -(-height // down) * down if across and down else 0
+    width, height, compression, rows, across, down = (numbers.get(tag, 0) for tag in SINGLE)
+    tiles = -(-width // across) * across * -(-height // down) * down if across and down else 0
+    part = across * down if tiles else width * min(rows or height, height)
+    return tiles, part if compression in JPEG else 0

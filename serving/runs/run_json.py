@@ -20,6 +20,7 @@ from serving.runs import schemas
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", *FOLDERS)
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
+MOST_BYTES = 16 << 20  # of run.json
 Whole = Annotated[int, Field(ge=0)]
 
 
@@ -106,6 +107,8 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     check_files(folder, links=True)
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
         meta = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         reason = "it has no run.json" if folder.is_dir() else "there is no such folder"

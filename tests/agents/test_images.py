@@ -333,6 +333,22 @@ def test_tags_that_two_readers_would_read_otherwise_are_refused(tag: int) -> Non
     assert Image("t.tif", data=tiled(16, 16, 16, 16)).decode().shape == (16, 16, 3)
 
 
+def test_scans_of_a_jpeg_within_a_tiff_are_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = progressive(10, 64)
+    tags = [(256, 64), (257, 64), (258, 8), (259, 7), (262, 6), (273, 8), (277, 3), (278, 64), (279, len(data))]
+    place = 8 + len(data)
+    entries = b"".join(
+        struct.pack("<HHII", tag, 4, 1, value) if tag != 258 else struct.pack("<HHII", 258, 3, 1, 8)
+        for tag, value in tags
+    )
+    whole = b"II*\0" + struct.pack("<I", place) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
+    image = Image("x.tif", data=whole)
+    assert image.header().width == 64
+    monkeypatch.setattr(image_limits, "MAX_SCANNED", 15 * 64 * 64)
+    with pytest.raises(ImageError, match="scans are too many"):
+        image.decode()
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_strips_have_no_more_bytes_than_their_file(place: int) -> None:
     """Empty blocks of deflate decode to nothing, at any length; here each strip has the same ones."""

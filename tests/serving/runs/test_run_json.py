@@ -91,6 +91,12 @@ def test_readers_follow_links_to_files(tmp_path: Path) -> None:
     assert main(["status", str(run)]) == 0
 
 
+def test_run_json_is_limited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", [stimulus("a")], {}, more="x" * (16 << 20))
+    assert main(["status", str(run)]) == 2
+    assert "run.json is larger than 16 MiB" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb: 3 records", "A", "a~b~c", "../a", ""])
 def test_agents_have_names_that_agents_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     known = write_run(tmp_path / "known", [], {}, {name: agent_entry()})

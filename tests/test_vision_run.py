@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +50,18 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
     }
     out = tmp_path / "run"
 
-    command = [sys.executable, "-m", "serving.cli", "generate", str(EXAMPLES / "vision.jsonl"), "--out", str(out)]
-    command += ["--agents", ",".join(settings), "--batch-size", "4", "--replicas", "1"]
-    for name, chosen in settings.items():
-        for field, value in chosen.items():
-            command += ["--set", f"{name}.{field}={json.dumps(value)}"]
+    def generate(names: Sequence[str]) -> list[str]:
+        command = ["generate", str(EXAMPLES / "vision.jsonl"), "--out", str(out), "--agents", ",".join(names)]
+        for name in names:
+            for field, value in settings[name].items():
+                command += ["--set", f"{name}.{field}={json.dumps(value)}"]
+        return [*command, "--batch-size", "4", "--replicas", "1"]
+
     wanted = 10 * len(settings)
 
-    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    while driver.poll() is None and len(_records(out) if out.exists() else []) < wanted // 3:
+    first = [sys.executable, "-m", "serving.cli", *generate(list(settings)[:3])]  # each process takes its time to start
+    driver = subprocess.Popen(first, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    while driver.poll() is None and len(_records(out) if out.exists() else []) < 10:
         time.sleep(0.05)
     os.killpg(driver.pid, signal.SIGKILL)
     driver.wait()
@@ -65,7 +69,7 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
     assert 0 < before < wanted
 
     in_process.without_ray(monkeypatch)
-    assert main(command[3:]) == 1  # the broken photograph
+    assert main(generate(list(settings))) == 1  # the broken photograph
     records = _records(out)
     keys = Counter((record["agent"], record["stimulus"], record["sample"]) for record in records)
     assert len(keys) == wanted

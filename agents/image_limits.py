@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from typing import Any
 
 MAX_PIXELS = 1024**3 // 4 // 3  # 89 million: where Pillow, too, begins to speak of decompression bombs
+MAX_SIDE = 1_000_000  # pixels: decoders keep something for each row
 MAX_BYTES = 512 * 1024 * 1024
 MAX_SCANNED = 32 * MAX_PIXELS  # pixels times scans of a JPEG, each of which goes through all pixels again
 MAX_SECONDS = 30.0  # of a processor's time, to decode one picture
 MAX_DECODING = 2 * 1024**3  # bytes that all the pictures may need that are being decoded in one process
 MAX_READS = 1_000_000  # of a file's pieces, of each of which a header may hold something
 BLOCK = 8192  # bytes that a decoder is given at once; between two its time is looked at
-DECODING = 20  # bytes for each pixel while it is decoded, at worst: of one that is transparent
+DECODING = 28  # bytes for each pixel while it is decoded, at worst: of an animated WEBP
 
 
 class _Limited:

@@ -228,6 +228,8 @@ def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int
     )
     if image.width * image.height > most:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
+    if max(image.size) > limits.MAX_SIDE:
+        raise ImageError("image_too_large", f"{name}: a side has more than {limits.MAX_SIDE:,} pixels")
     if tiles > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
     pixels = image.width * image.height

@@ -154,12 +154,15 @@ def _check_contents(body: bytes) -> None:
 
 
 def _long_base64(body: bytes) -> int:
-    """Bytes in kibibytes of nothing but base64 (of which JSON may escape the slash) within texts that are no keys."""
+    """Bytes in kibibytes of nothing but base64 (of which JSON may escape the slash) within texts that are no keys.
+    Raises ApiError 413 for one of digits alone."""
     found = end = 0
     is_value = False
     for at in range(0, len(body), KIB):
         block = body[at : at + KIB]
-        if block.translate(None, BASE64) or block.isdigit():
+        if block.isdigit():  # reading it would take long, and no field has such a number
+            raise ApiError(413, "too_large", f"a number has at most {KIB:,} digits")
+        if block.translate(None, BASE64):
             continue
         if at >= end:
             closing = body.find(b'"', at)

@@ -440,6 +440,18 @@ def test_pieces_of_a_header_are_limited(tmp_path: Path, monkeypatch: pytest.Monk
                     ask()
 
 
+def test_sides_are_limited() -> None:
+    """A decoder's tables of rows would take more than the pixels."""
+    for size, good in (((1, 1_000_000), True), ((1, 1_000_001), False), ((1_000_001, 1), False)):
+        data = corpus.png(*size, b"", depth=1, color=0)
+        if good:
+            assert Image("x.png", data=data).header().height == 1_000_000
+            continue
+        with pytest.raises(ImageError, match="a side has more than 1,000,000 pixels") as raised:
+            Image("x.png", data=data).header()
+        assert raised.value.code == "image_too_large"
+
+
 def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_limits, "MAX_SCANNED", 10**12)
     monkeypatch.setattr(image_limits, "MAX_SECONDS", 0.2)

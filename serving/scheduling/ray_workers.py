@@ -116,8 +116,13 @@ class RemoteWorker:
         if not self.shares_disk:
             batch = await asyncio.to_thread(self._with_files, batch)
         actor = self._actor
-        # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
-        ref = actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
+
+        def send() -> Any:
+            # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
+            return actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
+
+        # Images are copied to Ray's store, which may have no room for a while.
+        ref = await asyncio.to_thread(send) if any(files for _, files, *_ in batch) else send()
         try:
             async with asyncio.timeout(timeout):
                 reply: BatchReply = await self._await(ref)

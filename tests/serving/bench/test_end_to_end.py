@@ -79,7 +79,8 @@ def test_an_agent_is_made_as_it_was_measured() -> None:
 def test_a_whole_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(end_to_end, "REPLICAS", (1,))
-    asked = ["null", "null-one", "--set", "null.delay_s=0.05", "--task", "conversation", "--batch-sizes", "4"]
+    asked = ["null", "null-one", "--task", "conversation", "--batch-sizes", "4"]
+    asked += ["--set", "null.delay_s=0.05", "--set", "null-one.delay_s=0.05"]
     assert main(["bench", *asked, "--seconds", "0.5", "--device", "cpu"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == []

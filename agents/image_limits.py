@@ -1,8 +1,4 @@
-"""What reading one picture may take: pixels, bytes, pieces, seconds, and memory beside other pictures.
-
-A small file can ask for much work. What is known from its header is refused there; what is not is stopped while the
-decoder reads.
-"""
+"""What reading one picture may take: pixels, bytes, pieces, seconds, and memory beside other pictures."""
 
 from __future__ import annotations
 
@@ -26,8 +22,8 @@ DECODING = 28  # bytes for each pixel while it is decoded, at worst: of an anima
 
 class _Limited:
     """What a picture is read from: it ends after :data:`MAX_READS`, and once this thread has worked on it for
-    :data:`MAX_SECONDS`. Most decoders ask for it piece by piece; the time of the others (WEBP, TIFF) is limited by the
-    number of pixels alone."""
+    :data:`MAX_SECONDS`. Most decoders ask for it piece by piece; the time of the others is limited by the number of
+    pixels (WEBP) and by what :mod:`agents.tiff_header` says (TIFF)."""
 
     def __init__(self, source: Any) -> None:
         super().__init__(source)  # type: ignore[call-arg]

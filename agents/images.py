@@ -4,9 +4,8 @@ One set of rules for every agent and for what a person is shown:
 
 - formats: JPEG, PNG, WEBP, GIF, BMP, TIFF, recognised by content and never by name; the first frame of an animation,
   the first picture of a JPEG or TIFF that holds several;
-- at most :data:`agents.image_limits.MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, checked on the
-  header, before anything is decoded; other limits are there too, and pictures are decoded side by side only as far as
-  memory for them goes;
+- at most :data:`agents.image_limits.MAX_PIXELS` pixels, a quarter of that where a pixel has 32 bits, and the other
+  limits there; what a header tells is checked before anything is decoded;
 - orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
   stands in XMP or in text alone is not;
 - mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. An
@@ -57,7 +56,7 @@ class Image:
 
     ``name`` is what the stimulus calls it (a path relative to the set's file) and is all that is written to JSON;
     the bytes come from ``data``, or from the file ``root / name``. A set's author is trusted with ``..`` and absolute
-    paths; a request never names a file (see below).
+    paths.
 
     In a pydantic model the field type ``Image`` accepts a string; the validation context may give ``root`` (a folder)
     and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine). With
@@ -89,10 +88,7 @@ class Image:
     @property
     def sha256(self) -> str:
         """SHA-256 of the bytes, in hex; reads them if they were not read yet."""
-        if self._sha256 is None:
-            self.read()
-        assert self._sha256 is not None
-        return self._sha256
+        return self._sha256 or hashlib.sha256(self.read()).hexdigest()
 
     def read(self) -> bytes:
         """The bytes. Raises ImageError (``missing_image``, ``bad_image``) if there is no such regular file."""
@@ -182,26 +178,20 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
-    """Open a regular file without ever blocking on a FIFO or touching a device. Returns its length, too, in bytes."""
+    """Open a regular file; a FIFO would block, and to open a device can make it do something. Returns its length, too,
+    in bytes."""
     try:
-        regular = stat.S_ISREG(os.stat(path).st_mode)  # before opening, which alone can make a device do something
-        if regular:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise ImageError("bad_image", f"{name}: not a regular file")
+        if found.st_size > limits.MAX_BYTES:
+            raise ImageError("image_too_large", f"{name}: larger than {limits.MAX_BYTES >> 20} MiB")
+        return limits.LimitedFile(io.FileIO(path)), found.st_size
     except FileNotFoundError:
         hint = " (web addresses are not fetched)" if "://" in name else ""
         raise ImageError("missing_image", f"{name}: no such file{hint}") from None
     except (OSError, ValueError) as error:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
-    if not regular:
-        raise ImageError("bad_image", f"{name}: not a regular file")
-    file = limits.LimitedFile(io.FileIO(descriptor))
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_size <= limits.MAX_BYTES:
-        return file, found.st_size
-    file.close()
-    if found.st_size > limits.MAX_BYTES:
-        raise ImageError("image_too_large", f"{name}: larger than {limits.MAX_BYTES >> 20} MiB")
-    raise ImageError("bad_image", f"{name}: not a regular file")
 
 
 def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int]:
@@ -213,6 +203,7 @@ def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int
     _silence_pillow()
     try:
         tiles, scanned = tiff_header.work(source)
+        source.seek(0)
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
@@ -223,16 +214,14 @@ def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
     image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-    most, what = (
-        (limits.MAX_PIXELS // 4, "pixels of 32 bits") if image.mode in ("I", "F") else (limits.MAX_PIXELS, "pixels")
-    )
-    if image.width * image.height > most:
-        raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} {what}")
+    pixels = image.width * image.height
+    most = limits.MAX_PIXELS // 4 if image.mode in ("I", "F") else limits.MAX_PIXELS  # of 32 bits, of fewer
+    if pixels > most:
+        raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} pixels")
     if max(image.size) > limits.MAX_SIDE:
         raise ImageError("image_too_large", f"{name}: a side has more than {limits.MAX_SIDE:,} pixels")
     if tiles > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
-    pixels = image.width * image.height
     return image, max(tiles, pixels), pixels if image.format in ("JPEG", "MPO") else scanned
 
 
@@ -240,8 +229,8 @@ _filter: object = None
 
 
 def _silence_pillow() -> None:
-    """Keep Pillow's Python warnings (odd metadata, mostly) off the terminal, whichever threads decode: they say
-    nothing that a result depends on, and ``warnings.catch_warnings`` may not be used in threads."""
+    """Keep Pillow's warnings of odd metadata off the terminal; ``warnings.catch_warnings`` may not be used in
+    threads."""
     global _filter
     if _filter is None or _filter not in warnings.filters:
         warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -280,9 +269,7 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
     transparent = image.info.get("transparency")
     if image.mode.startswith(("I", "F")):
         image = _scaled_to_8_bits(image, transparent)
-    elif (
-        isinstance(transparent, tuple) and max(transparent) > 255
-    ):  # of a 16-bit PNG: Pillow keeps 8 bits of its pixels
+    elif isinstance(transparent, tuple) and max(transparent) > 255:  # of a 16-bit PNG, of which Pillow keeps 8 bits
         image.info["transparency"] = tuple(value >> 8 for value in transparent)
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         rgba = image.convert("RGBA")
@@ -303,9 +290,8 @@ def _scaled_to_8_bits(image: PILImage.Image, transparent: object) -> PILImage.Im
         grey = PILImage.fromarray(table[values])
         if transparent is None:
             return grey
-        return PILImage.merge(
-            "LA", (grey, PILImage.fromarray(np.where(values == transparent, 0, 255).astype(np.uint8)))
-        )
+        alpha = np.where(values == transparent, 0, 255).astype(np.uint8)
+        return PILImage.merge("LA", (grey, PILImage.fromarray(alpha)))
     values = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
     if image.mode == "I" and low >= 0 and high <= 65535:

@@ -1,8 +1,7 @@
 """What decoding a TIFF may take, from its first directory.
 
 A small TIFF can ask for endless work: tiles that reach far beyond the picture, strips that all stand at one place,
-lists as long as the file. libtiff decodes without asking back, so all of it is looked at before. The directory is read
-here, as Pillow and libtiff do not see the same in odd tags.
+lists as long as the file. libtiff decodes without asking back, so all of it is looked at before.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from typing import BinaryIO
 
 from agents.image_limits import MAX_READS
 
-# the picture's width, height, compression and rows of a strip, and a tile's width and length: one number each
-SINGLE = (256, 257, 259, 278, 322, 323)
-JPEG = (6, 7)  # compressions
-PLACES, SIZES = (273, 324), (279, 325)  # offsets and byte counts, of strips and of tiles
-WHOLE = {3: "H", 4: "I", 16: "Q"}  # types of numbers
-UNPARSED = (1, 2, 7)  # types that stay bytes or text
+# ImageWidth, ImageLength, Compression, RowsPerStrip, TileWidth, TileLength: one number each
+DIMENSIONS = (256, 257, 259, 278, 322, 323)
+JPEG_COMPRESSIONS = (6, 7)
+OFFSETS, BYTE_COUNTS = (273, 324), (279, 325)  # of strips and of tiles
+INTEGER_TYPES = {3: "H", 4: "I", 16: "Q"}
+BYTE_TYPES = (1, 2, 7)  # bytes and text
 MOST_TAGS = 1000
 MOST_PARTS = 100_000  # strips or tiles
 
@@ -27,16 +26,9 @@ def work(source: BinaryIO) -> tuple[int, int]:
     """How many pixels all tiles have, with what of them lies beyond the picture (0 without tiles), and how many each
     scan of a JPEG goes through that is a strip or a tile (0 without such). Both are 0 of other formats.
 
-    Leaves ``source`` at its start. Raises ValueError for what would take too much, or is odd; struct.error, OSError and
-    OverflowError where there is no such place in the file.
+    Raises ValueError for what would take too much, or is odd; struct.error, OSError and OverflowError where there is
+    no such place in the file.
     """
-    try:
-        return _work(source)
-    finally:
-        source.seek(0)
-
-
-def _work(source: BinaryIO) -> tuple[int, int]:
     head = source.read(16)
     order = {b"II": "<", b"MM": ">"}.get(head[:2])
     if order is None or len(head) < 16:
@@ -54,25 +46,25 @@ def _work(source: BinaryIO) -> tuple[int, int]:
     length = source.seek(0, os.SEEK_END)
     numbers = dict[int, int]()
     for tag, kind, values, field in struct.iter_unpack(order + entry, entries):
-        if tag not in (*SINGLE, *PLACES, *SIZES):
-            if values > MAX_READS and kind not in UNPARSED:
+        if tag not in (*DIMENSIONS, *OFFSETS, *BYTE_COUNTS):
+            if values > MAX_READS and kind not in BYTE_TYPES:
                 raise ValueError(f"a list of {values:,} numbers is too long")
             continue
-        if kind not in WHOLE or tag in numbers or (tag in SINGLE and values != 1):
+        if kind not in INTEGER_TYPES or tag in numbers or (tag in DIMENSIONS and values != 1):
             raise ValueError(f"an odd tag {tag}")
         if values > MOST_PARTS:
             raise ValueError(f"{values:,} strips or tiles are too many")
         numbers[tag] = values
-        if tag in PLACES:
+        if tag in OFFSETS:
             continue
-        form = f"{order}{values}{WHOLE[kind]}"
+        form = f"{order}{values}{INTEGER_TYPES[kind]}"
         if struct.calcsize(form) > len(field):
             source.seek(*struct.unpack(word, field))
             field = source.read(struct.calcsize(form))
         numbers[tag] = sum(struct.unpack_from(form, field))
-        if tag in SIZES and numbers[tag] > 2 * length:
+        if tag in BYTE_COUNTS and numbers[tag] > 2 * length:
             raise ValueError("its strips or tiles have more bytes than the file")
-    width, height, compression, rows, across, down = (numbers.get(tag, 0) for tag in SINGLE)
+    width, height, compression, rows, across, down = (numbers.get(tag, 0) for tag in DIMENSIONS)
     tiles = -(-width // across) * across * -(-height // down) * down if across and down else 0
     part = across * down if tiles else width * min(rows or height, height)
-    return tiles, part if compression in JPEG else 0
+    return tiles, part if compression in JPEG_COMPRESSIONS else 0

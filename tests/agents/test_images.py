@@ -469,7 +469,7 @@ def test_pictures_of_32_bits_have_a_quarter_of_the_pixels(tmp_path: Path, mode: 
         assert (image.header().width, image.decode().shape) == (side, (side, side, 3))
         return
     for look in (image.header, image.decode):
-        with pytest.raises(ImageError, match=r"more than 22,369,621 pixels of 32 bits") as raised:
+        with pytest.raises(ImageError, match=r"more than 22,369,621 pixels") as raised:
             look()
         assert raised.value.code == "image_too_large"
 

@@ -27,8 +27,6 @@ from agents.catalogue import NAME, RESERVED, Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem
 
-LARGEST = 1 << 20  # bytes of a --config file
-
 
 def read_names(where: str, given: str, verb: str) -> list[str]:
     """The agents in ``given``, parted by commas, for a command that takes each once and no pairs. Messages name
@@ -87,17 +85,11 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
     if path is None:
         return {}, {}, []
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST:
-            raise InputError(f"--config {path}: not a file of settings")
         tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"--config {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--config {path}: not a text file in UTF-8") from None
-    except ValueError as error:  # also for a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
         raise InputError(f"--config {path}: {error}") from None
-    except RecursionError:
-        raise InputError(f"--config {path}: nested too deep") from None
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []

@@ -49,16 +49,13 @@ class EmbeddingAgent(Agent[E]):
 
     tasks: ClassVar[tuple[Task, ...]] = ("word_association",)
     extra = "language"
-    packages = ("torch", "transformers")
+    packages = ("torch", "transformers", vocabulary.PACKAGE)
     memory = 2 * GIB
     batch_size = 64
 
     def __init__(self, settings: E, name: str) -> None:
         super().__init__(settings, name)
         self.max_samples = settings.candidates
-
-    def missing(self) -> str | None:
-        return vocabulary.missing() or super().missing()
 
     def open(self) -> None:
         self._words = vocabulary.most_frequent(self.settings.vocabulary)

@@ -20,7 +20,7 @@ from agents.checkpoints import short_text
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
-from agents.language.words import embedding_cache, vocabulary
+from agents.language.words import embedding_cache
 from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         except UnavailableError as error:
             return str(error)
         wrong = checkpoints.problem(folder, self.needs, self.model_types)
-        return vocabulary.missing() if wrong is None else f"{folder} {wrong}"
+        return None if wrong is None else f"{folder} {wrong}"
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(str(self.folder()))] if self._packaged() else super().fetch()

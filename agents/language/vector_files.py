@@ -49,11 +49,10 @@ class VectorFileAgent(EmbeddingAgent["VectorFileAgent.Settings"]):
 
     def missing(self) -> str | None:
         try:
-            return super().missing() or word_vectors.refused(self._path())
+            self._path()
         except UnavailableError as error:
             return str(error)
-        except (OSError, EOFError) as error:
-            return f"{self.settings.checkpoint} cannot be read: {error}"
+        return super().missing()
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         return [hub.fetch(str(self._path()))]

@@ -11,7 +11,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,17 +29,12 @@ SERVED = 0.03  # the same where a server makes them, in bf16 and in batches of a
 log = logging.getLogger("turinglike.embeddings")
 
 
-def folder() -> Path:
-    """Where the files are."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "turinglike" / "embeddings"
-
-
 def embedded(words: Sequence[str], about: Mapping[str, Any], embed: Embed, close: float = CLOSE) -> NDArray[np.float32]:
     """``embed(words)``, float32 [words, dimensions], from the cache if it is there. ``about`` says what else the
     vectors depend on; it must be JSON. ``close`` is how much a vector that is computed anew may differ."""
     key = hashlib.sha256(json.dumps([1, about, list(words)], sort_keys=True).encode()).hexdigest()
-    path = folder() / f"{key}.safetensors"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    path = cache / "turinglike" / "embeddings" / f"{key}.safetensors"
     found = _read(path)
     if found is not None and _fits(found, words, embed, close):
         return found
@@ -80,15 +74,10 @@ def _write(path: Path, vectors: NDArray[np.float32]) -> None:
     """Whole or not at all; a disk that takes nothing is no reason to fail."""
     from safetensors.numpy import save
 
+    unfinished = path.with_suffix(f".{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:
-            try:
-                file.write(save({"vectors": vectors}))
-                file.close()
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        unfinished.write_bytes(save({"vectors": vectors}))
+        unfinished.replace(path)
     except OSError as error:
         log.warning("%s cannot be written: %s", path, error)

@@ -77,7 +77,7 @@ def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
         word = wordnet.lemma(word)
         if "stop_word" in held and is_stop_word(word):
             return Judged(word, "stop_word")
-    if "short" in held and is_short(word):
+    if "short" in held and len(word) < SHORTEST:
         return Judged(word, "short")
     if "unknown" in held and not is_known(word, settings.known_words):
         return Judged(word, "unknown")
@@ -96,11 +96,6 @@ def letters(text: str) -> str:
 def is_stop_word(word: str) -> bool:
     """Whether the word is among NLTK's English stop words; capitals and apostrophes make no difference."""
     return letters(word) in _stop_words()
-
-
-def is_short(word: str) -> bool:
-    """Whether the word has fewer than three letters."""
-    return len(word) < SHORTEST
 
 
 def is_known(word: str, most_frequent: int) -> bool:

@@ -5,9 +5,8 @@
 - either compressed by gzip (``.gz`` after it)
 - ``.safetensors`` with one tensor [words, dimensions], and beside it, with the ending ``.json``, the list of the words
 
-Nothing is executed: pickles (gensim's ``.model`` and ``.kv``, ``.pkl``, ``.pt``) are refused by their names and by
-their first bytes. Only the vectors of the words that are asked for are kept; of the others' lines the numbers are
-counted, not read.
+No form executes anything. Only the vectors of the words that are asked for are kept; of the others' lines the numbers
+are counted, not read.
 """
 
 from __future__ import annotations
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
 Case = Literal["lower", "any"]
 
-PICKLES = (".pkl", ".pickle", ".model", ".kv", ".pt", ".pth", ".ckpt", ".npy", ".npz", ".joblib")
-# How files begin that hold or may hold pickled objects: pickle's protocol mark, a zip archive, numpy's.
-_MARKS = (b"\x80", b"PK", b"\x93NUMPY")
 LONGEST = 1 << 20  # bytes of a line or a word; no such file has longer ones
 
 
@@ -60,27 +56,11 @@ def words_file(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-def refused(path: Path) -> str | None:
-    """Why the file is not read, in one sentence, if its name or its beginning says that it holds pickled objects.
-    Raises OSError."""
-    is_pickle = path.suffix.lower() in PICKLES
-    if not is_pickle and path.suffix.lower() != ".safetensors":  # which begins with a number, that may be any
-        with _opened(path) as file:
-            is_pickle = file.read(8).startswith(_MARKS)
-    if not is_pickle:
-        return None
-    return (
-        f"{path} holds pickled objects, or may: they could execute code and are not read. Save the vectors as "
-        "word2vec's text (gensim: KeyedVectors.save_word2vec_format) or as safetensors with a list of words"
-    )
-
-
 def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     """The vectors of the ``wanted`` words (small letters), in whichever :func:`forms` the file has them; of a word that
     stands there twice the first.
 
-    Raises UnavailableError, naming the first bad line, if the file is damaged, is of no known form or would have to be
-    unpickled.
+    Raises UnavailableError, naming the first bad line, if the file is damaged or of no known form.
     """
     import numpy as np
 
@@ -93,8 +73,6 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     rows: dict[str, int] = {}
     vectors: list[NDArray[np.float32]] = []
     try:
-        if why := refused(path):
-            raise UnavailableError(why)
         for where, word, vector in _vectors(path, is_wanted):
             if not np.isfinite(vector).all():
                 raise ValueError(f"{where}: ({word}) has a number that is not finite")
@@ -104,7 +82,10 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
     except (OSError, EOFError) as error:  # BadGzipFile is an OSError
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     except ValueError as error:
-        raise UnavailableError(f"{path} is no file of word vectors: {error}") from None
+        raise UnavailableError(
+            f"{path} is no file of word vectors: {error}. It may be text as GloVe or word2vec has it, word2vec's .bin "
+            "(gensim: KeyedVectors.save_word2vec_format), or .safetensors with a list of words"
+        ) from None
     if not rows:
         raise UnavailableError(f"{path} has none of the English words that are looked for")
     return WordVectors(rows, np.stack(vectors), case)
@@ -119,13 +100,9 @@ def _vectors(path: Path, is_wanted: IsWanted) -> Found:
     if path.suffix.lower() == ".safetensors":
         yield from _safetensors_vectors(path, is_wanted)
         return
-    binary = ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]]
-    with _opened(path) as file:
-        yield from (_binary_vectors if binary else _text_vectors)(file, is_wanted)
-
-
-def _opened(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb")
+    read_form = _binary_vectors if ".bin" in [suffix.lower() for suffix in path.suffixes[-2:]] else _text_vectors
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        yield from read_form(cast(BinaryIO, file), is_wanted)
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
@@ -198,10 +175,8 @@ def _safetensors_vectors(path: Path, is_wanted: IsWanted) -> Found:
     listed = words_file(path)
     try:
         words = json.loads(listed.read_bytes())
-    except FileNotFoundError:
-        raise UnavailableError(f"{path} needs the list of its words beside it: {listed}") from None
-    except (ValueError, RecursionError) as error:
-        raise UnavailableError(f"{listed} is no JSON: {short_text(error)}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnavailableError(f"{path} needs the list of its words beside it: {short_text(error)}") from None
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UnavailableError(f"{listed} must be a list of words")
     tensors = checkpoints.read_weights(path)

@@ -7,7 +7,6 @@ Their order is wordfreq's: by frequency, which it rounds to steps of 2.3 %, and 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,15 +16,7 @@ from types import MappingProxyType
 from agents.errors import UnavailableError
 
 PACKAGE = "wordfreq"
-INSTALL = "pip install wordfreq"
 _WORD = re.compile("[a-z]+")
-
-
-def missing() -> str | None:
-    """What this machine lacks to know English words, in one sentence, or None."""
-    if importlib.util.find_spec(PACKAGE) is None:
-        return f"the package {PACKAGE} is not installed: {INSTALL}"
-    return None
 
 
 def most_frequent(count: int) -> tuple[str, ...]:
@@ -63,7 +54,7 @@ def _words() -> Mapping[str, tuple[int, float]]:
     try:
         from wordfreq import get_frequency_list
     except ImportError as error:
-        raise UnavailableError(f"English words need the package {PACKAGE} ({error}): {INSTALL}") from None
+        raise UnavailableError(f"English words need the package {PACKAGE}: {error}") from None
     found: dict[str, tuple[int, float]] = {}
     # One list for each step of a hundredth in the decimal logarithm, from a frequency of 1 down.
     for hundredths, words in enumerate(get_frequency_list("en", "large")):

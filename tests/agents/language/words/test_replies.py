@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.language.words.replies import no_word, word_answer, words_said
-from agents.language.words.rules import RULES, RuleSettings, judge
+from agents.language.words.rules import RuleSettings
 from agents.stimuli import WordStimulus
 
 APOLOGIES = ["I'm sorry, but I can't help with that.", "As an AI, I have no associations.", "Sorry, no."]
@@ -22,20 +22,15 @@ def asked(cue: str) -> WordStimulus:
         ("The dog, the cat", ["dog", "cat"]),
         ("1) ice-cream, don't 42 naïve x", ["ice-cream", "don't", "naïve", "x"]),
         ("...", []),
-        ("", []),
         ("**Butter**", ["butter"]),
-        ('"Butter"', ["butter"]),
         ("A word I associate with bread is butter.", ["butter"]),
         ("The word is: butter", ["butter"]),
         ("Bread → butter", ["butter"]),
-        ("bread: butter", ["butter"]),
         ("Bread butter", ["bread", "butter"]),
         ("Cue: bread; Guess: butter", ["butter"]),
         ("Cue: hot; Guess: cold Cue: bread; Guess: butter", ["butter"]),
-        ("well-being", ["well-being"]),
         ("A sandwich", ["sandwich"]),
         ("Sorrow", ["sorrow"]),
-        ("Butter is", ["butter", "is"]),
         *((text, []) for text in APOLOGIES),
     ],
 )
@@ -49,12 +44,9 @@ def test_words_of_a_reply(text: str, expected: list[str]) -> None:
         ("Dame", " Lady.", "lady", ["lady"], []),
         ("Dame", "Dame? Lady", "lady", ["lady"], [("dame", "cue")]),
         ("Dame", "Cue: dame; Guess: knights", "knight", ["knight"], []),
-        ("Dame", "42!", "", [], []),
-        ("Dame", "dame", "", [], [("dame", "cue")]),
         ("grand", "Grandiose royal palaces", "royal", ["royal", "palace"], [("grandiose", "overlap")]),
         ("grand", "of xqzzt", "", [], [("of", "stop_word"), ("xqzzt", "unknown")]),
         ("sing", "ox sang choir", "choir", ["choir"], [("ox", "short"), ("sang", "overlap")]),
-        ("bread", "Ice-cream!", "icecream", ["icecream"], []),
     ],
 )
 def test_the_first_word_that_keeps_the_rules_is_the_answer(
@@ -68,15 +60,6 @@ def test_the_first_word_that_keeps_the_rules_is_the_answer(
 def test_without_rules_only_the_cue_goes() -> None:
     answer = word_answer(asked("grand"), "Grand grandiose", RuleSettings(rules=()))
     assert (answer.word, [(one.word, one.rule) for one in answer.skipped]) == ("grandiose", [("grand", "cue")])
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_every_rule_is_the_one_that_words_of_vectors_obey(rule: str) -> None:
-    """An answer stands if :func:`judge`, which people's words go through too, lets it stand."""
-    rules = RuleSettings(rules=(rule,))  # type: ignore[arg-type]
-    for said in ("Dogs", "the", "ox", "xqzzt", "breadth", "ice-cream", "does"):
-        answer, judged = word_answer(asked("bread"), said, rules), judge(said.lower(), "bread", rules)
-        assert answer.word == ("" if judged.rule or said == "the" else judged.word)
 
 
 def test_a_reply_without_an_acceptable_word_says_what_was_passed_over() -> None:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
-from pathlib import Path
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wordfreq import zipf_frequency
 
 from agents.language.words import vocabulary, wordnet
 from agents.language.words.rules import (
-    RULES,
     STOP_WORDS,
     Judged,
     Rule,
     RuleSettings,
     is_known,
-    is_short,
     is_stop_word,
     judge,
     letters,
@@ -27,9 +24,6 @@ from agents.language.words.rules import (
 )
 
 ALL = RuleSettings()
-PUBLISHED = json.loads(
-    (Path(__file__).resolve().parents[4] / "examples" / "words_published.json").read_text(encoding="utf-8")
-)["answers"]
 
 
 def runs(word: str) -> set[str]:
@@ -53,25 +47,11 @@ def test_letters_alone_remain(text: str, word: str) -> None:
     assert letters(text) == word
 
 
-def test_there_are_179_stop_words_and_their_source_is_named() -> None:
-    lines = STOP_WORDS.read_text(encoding="utf-8").splitlines()
-    words = [line for line in lines if not line.startswith("#")]
+def test_there_are_179_stop_words() -> None:
+    words = [line for line in STOP_WORDS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert len(set(words)) == len(words) == 179
-    assert words[0] == "i"
-    assert words[-1] == "wouldn't"
-    head = " ".join(line for line in lines if line.startswith("#"))
-    assert "nltk_data" in head
-    assert "Porter" in head
-
-
-@pytest.mark.parametrize("word", ["the", "Here", "don't", "dont", "yourself", "against", "can"])
-def test_stop_words(word: str) -> None:
-    assert is_stop_word(word)
-
-
-@pytest.mark.parametrize("word", ["give", "many", "twenty", "shed", "well", "thing"])
-def test_what_larger_lists_would_delete_is_no_stop_word(word: str) -> None:
-    assert not is_stop_word(word)
+    assert all(map(is_stop_word, ["the", "Here", "don't", "dont", "can"]))
+    assert not any(map(is_stop_word, ["give", "many", "well"]))  # of larger lists
 
 
 # Written by hand. The third column is what NLTK's two lemmatizers would make wrong, or another choice would.
@@ -110,22 +90,10 @@ def test_bases_are_all_that_a_word_may_be_a_form_of(form: str, base: str) -> Non
     assert form not in wordnet.bases(form)
 
 
-def test_wordnets_words_come_with_their_licence() -> None:
-    text = wordnet.FILE.read_text(encoding="utf-8")
-    assert "# WordNet is published under this licence:" in text
-    assert "Copyright 2006 by Princeton University" in " ".join(text[:4000].split())
-
-
-@pytest.mark.parametrize("word", ["gubernatorial", "toboggan", "hither", "mayweather", "ussr", "harvard"])
-def test_rare_words_and_names_are_known(word: str) -> None:
-    assert is_known(word, ALL.known_words)
-
-
-@pytest.mark.parametrize(
-    "word", ["discect", "viligant", "snimal", "bluelight", "teh", "recieve", "untill", "definately"]
-)
-def test_typos_are_not(word: str) -> None:
-    assert not is_known(word, ALL.known_words)
+def test_rare_words_and_names_are_known_and_typos_are_not() -> None:
+    known = ["gubernatorial", "toboggan", "hither", "mayweather", "ussr", "harvard"]
+    typos = ["discect", "snimal", "bluelight", "teh", "recieve", "definately"]
+    assert [word for word in known + typos if is_known(word, ALL.known_words)] == known
 
 
 def test_how_many_frequent_words_are_known_is_a_setting() -> None:
@@ -188,34 +156,6 @@ def test_judged_by_all_rules(text: str, cue: str, judged: Judged) -> None:
     assert judge(text, cue, ALL) == judged
 
 
-BREAKS: dict[Rule, tuple[str, str]] = {
-    "letters": ("sun-light", "moon"),
-    "lemma": ("stars", "moon"),
-    "stop_word": ("again", "moon"),
-    "short": ("ox", "moon"),
-    "unknown": ("snimal", "moon"),
-    "overlap": ("moonlight", "moon"),
-}
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_each_rule_can_be_left_out(rule: Rule) -> None:
-    text, cue = BREAKS[rule]
-    without = RuleSettings(rules=tuple(one for one in RULES if one != rule))
-    # Letters left in make a word unknown to the rule that comes later.
-    others = RuleSettings(rules=(rule,))
-    assert judge(text, cue, others) != Judged(text)
-    if rule != "letters":
-        assert judge(text, cue, without) == Judged(text)
-    else:
-        assert judge(text, cue, without) == Judged(text, "unknown")
-
-
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_without_rules_every_text_stands(text: str, cue: str) -> None:
-    assert judge(text, cue, RuleSettings(rules=())) == (Judged(text) if text else Judged("", "letters"))
-
-
 @given(
     st.text(max_size=30) | st.sampled_from(vocabulary.most_frequent(20_000)),
     st.text(max_size=30),
@@ -229,27 +169,10 @@ def test_what_stands_stands_again(text: str, cue: str, reading: str) -> None:
         assert judged.word.isascii()
         assert judged.word.isalpha()
         assert judged.word.islower()
-        assert not is_short(judged.word)
+        assert len(judged.word) >= 3
         assert not is_stop_word(judged.word)
     else:
         assert judged.rule in get_args(Rule)
-
-
-def test_which_published_answers_break_the_rules() -> None:
-    found = {
-        (cue, word, judge(word, cue, ALL).rule)
-        for cue, said in PUBLISHED.items()
-        for word in said.values()
-        if judge(word, cue, ALL) != Judged(word)
-    }
-    assert found == {
-        ("foot", "feet", "overlap"),
-        ("take", "took", "overlap"),
-        ("kindle", "kindle", "overlap"),
-        ("brighton", "bright", "overlap"),
-        ("synaptic", "synapse", "overlap"),
-        ("exclusive", "inclusive", "overlap"),
-    }
 
 
 def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
@@ -259,19 +182,7 @@ def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     assert words[:3] == ("the", "to", "and")
     frequencies = [vocabulary.zipf(word) for word in words]
     assert frequencies == sorted(frequencies, reverse=True)
+    assert vocabulary.zipf("toboggan") == pytest.approx(zipf_frequency("toboggan", "en", "large"), abs=0.011)
     assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
     assert vocabulary.rank("snimal") is None
     assert vocabulary.zipf("snimal") == 0
-
-
-def test_frequencies_are_wordfreqs() -> None:
-    import wordfreq
-
-    for word in ("the", "dog", "hither", "toboggan"):
-        assert vocabulary.zipf(word) == pytest.approx(wordfreq.zipf_frequency(word, "en", "large"), abs=0.011)
-
-
-def test_a_vocabulary_is_described_by_its_words() -> None:
-    one, other = vocabulary.describe(["a", "b"]), vocabulary.describe(["b", "a"])
-    assert one != other
-    assert one.startswith("wordfreq 3.")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -22,7 +21,7 @@ from safetensors.numpy import save_file
 from agents.errors import UnavailableError
 from agents.language.words import vectors as word_vectors
 from agents.language.words.nearest import FIRST, NearestWords
-from agents.language.words.vectors import WordVectors, read, refused
+from agents.language.words.vectors import WordVectors, read
 
 Vectors = Mapping[str, Sequence[float]]
 
@@ -93,19 +92,13 @@ def test_every_form_is_read_alike(tmp_path: Path, write: Callable[[Path], Path])
     assert vector(found, "unwanted") is None
 
 
-def test_small_letters_alone(tmp_path: Path) -> None:
-    found = read(text(tmp_path / "v.txt", VECTORS), WANTED, "lower")
-    assert set(found.rows) == {"the", "dog"}
-    assert vector(found, "paris") is None
-
-
 def test_the_first_of_a_word_and_the_smallest_form_count(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_text("Dog 1\ndog 2\ndog 3\nDOG 4\n")
     found = read(path, ["dog"], "any")
     assert vector(found, "dog") == [2.0]
-    assert vector(found, "DOG") == [2.0]
     assert found.matrix.shape == (3, 1)
+    assert set(read(path, ["dog"], "lower").rows) == {"dog"}
 
 
 def test_words_with_spaces_as_glove_has_them(tmp_path: Path) -> None:
@@ -120,37 +113,20 @@ class Trap:
         return (pytest.fail, ("it was unpickled",))
 
 
-def test_pickles_are_refused_unread(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["v.kv", "v.pt", "v.npy", "v.txt", "v.bin", "v.bin.gz", "v.safetensors"])
+def test_pickles_are_never_unpickled(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     data = pickle.dumps({"dog": Trap()})
-    for name in ("v.pkl", "v.model", "v.kv", "v.pt", "v.npy", "v.txt", "v.bin", "v.vec"):
-        path = tmp_path / name
-        path.write_bytes(data)
-        assert "not read" in str(refused(path))
-        with pytest.raises(UnavailableError, match="could execute code"):
-            read(path, ["dog"], "any")
-        with pytest.raises(UnavailableError, match="could execute code"):
-            read(zipped(path), ["dog"], "any")
-    torch.save({"dog": 1}, tmp_path / "torch.txt")
-    assert refused(tmp_path / "torch.txt")
-
-
-def test_safetensors_are_not_taken_for_pickles(tmp_path: Path) -> None:
-    # The first byte is the last of a length; a header of 128 bytes begins as a pickle does.
-    header = json.dumps({"v": {"dtype": "F32", "shape": [1, 1], "data_offsets": [0, 4]}}).encode().ljust(128)
-    path = tmp_path / "v.safetensors"
-    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<f", 0.5))
-    path.with_suffix(".json").write_text('["dog"]')
-    assert path.read_bytes()[:1] == b"\x80"
-    assert vector(read(path, ["dog"], "any"), "dog") == [0.5]
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    (tmp_path / "v.json").write_text('["dog"]')
+    with pytest.raises(UnavailableError, match=f"^{path} "):
+        read(path, ["dog"], "any")
 
 
 BAD = {
     "line 2 is not a word and 3 numbers": "the 1 2 3\ndog 1 2\n",
-    "line 3 is not a word and 3 numbers": "the 1 2 3\ncat 1 2 3\ndog 1 2 3 4\n",
     "could not convert": "the 1 2 3\ndog 1 x 3\n",
-    "line 2: (dog) has a number that is not finite": "the 1 2 3\ndog 1 nan 3\n",
     "line 3: (dog) has a number that is not finite": "2 3\nthe 1 2 3\ndog 1 1e39 3\n",
-    "line 2 is not a word and 2 numbers": "the 1 2\n\ndog 1 2\n",
     "its first line says 3 words, but 2 follow": "3 3\nthe 1 2 3\ndog 1 2 3\n",
     "has none of the English words": "xyz 1 2 3\n",
     "line 1 is not a word and its numbers": "the\n",
@@ -205,11 +181,6 @@ def test_safetensors_need_their_words(tmp_path: Path, words: Any, shape: tuple[i
         read(path, WANTED, "any")
 
 
-def test_a_missing_file_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="cannot be read"):
-        read(tmp_path / "none.txt", WANTED, "any")
-
-
 def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_vectors, "LONGEST", 100)
     path = tmp_path / "v.txt"
@@ -259,13 +230,6 @@ def test_among_equal_distances_the_more_frequent_word_is_nearer() -> None:
     [walk] = NearestWords(names(len(vectors)), vectors, "euclidean", "cpu").around(np.zeros((1, 2), np.float32))
     expected = sorted(range(len(vectors)), key=lambda place: (place % 3, place))
     assert [word for word, _ in walk] == [f"w{place}" for place in expected]
-
-
-def test_what_differs_by_less_than_a_step_is_equal() -> None:
-    # At most 1 apart; the second word is nearer by 2**-22, the third farther by 2**-18.
-    vectors = np.array([[0.5], [0.5 - 2**-22], [0.5 + 2**-18], [1.0], [0.0]])
-    [walk] = NearestWords(names(5), vectors, "euclidean", "cpu").around(np.zeros((1, 1)))
-    assert [word for word, _ in walk] == ["w4", "w0", "w1", "w2", "w3"]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

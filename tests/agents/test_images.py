@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import pickle
 import struct
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -204,17 +202,6 @@ def test_what_is_no_exif_orientation_turns_nothing(bad_images: BadImages, name: 
     assert_near(Image(name, root=bad_images.folder).decode(), corpus.picture().astype(float), 40, 4)
 
 
-def test_a_big_endian_and_a_long_orientation() -> None:
-    for order, kind, value in ((">", "H", 6), ("<", "I", 8), (">", "I", 5)):
-        entry = np.array([0x0112, 3 if kind == "H" else 4], dtype=f"{order}u2").tobytes()
-        entry += np.array([1], dtype=f"{order}u4").tobytes()
-        entry += np.array([value], dtype=f"{order}u{2 if kind == 'H' else 4}").tobytes().ljust(4, b"\0")
-        head = (b"MM\0*" if order == ">" else b"II*\0") + np.array([8], dtype=f"{order}u4").tobytes()
-        exif = head + np.array([1], dtype=f"{order}u2").tobytes() + entry
-        data = corpus.png(3, 2, corpus.png_rows(corpus.picture(3, 2)), corpus.png_chunk(b"eXIf", exif))
-        np.testing.assert_array_equal(Image("x", data=data).decode(), turned(corpus.picture(3, 2), value))
-
-
 def test_exif_behind_the_pixels_of_a_png_counts_neither_for_header_nor_for_pixels() -> None:
     exif = PILImage.Exif()
     exif[0x0112] = 6
@@ -233,19 +220,15 @@ def test_a_header_decodes_nothing(bad_images: BadImages, monkeypatch: pytest.Mon
         Image(name, root=bad_images.folder).header()
 
 
-def test_a_fifo_is_neither_waited_for_nor_opened(tmp_path: Path) -> None:
+def test_fifos_and_devices_are_neither_waited_for_nor_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.png")
     with pytest.raises(ImageError, match="not a regular file"):
         Image("x.png", root=tmp_path).read()
     # Had it been opened for reading, a writer could open it now.
     with pytest.raises(OSError, match="No such device"):
         os.open(tmp_path / "x.png", os.O_WRONLY | os.O_NONBLOCK)
-
-
-def test_devices_are_refused() -> None:
-    for name in ("/dev/zero", "/dev/null"):
-        with pytest.raises(ImageError, match="not a regular file"):
-            Image(name).read()
+    with pytest.raises(ImageError, match="not a regular file"):
+        Image("/dev/zero").read()
 
 
 def test_a_file_over_the_cap_of_bytes_is_not_read(tmp_path: Path) -> None:
@@ -257,16 +240,6 @@ def test_a_file_over_the_cap_of_bytes_is_not_read(tmp_path: Path) -> None:
         assert caught.value.code == "image_too_large"
 
 
-def test_a_file_is_read_to_its_end_whatever_length_the_system_tells() -> None:
-    path = Path("/proc/version")  # 0 bytes long, it says
-    if not path.exists():
-        pytest.skip("no /proc here")
-    assert path.stat().st_size == 0
-    image = Image(str(path))
-    assert image.read() == path.read_bytes()
-    assert image.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def progressive(scans: int, side: int) -> bytes:
     """A grey JPEG whose last scan is there that many times more."""
     file = io.BytesIO()
@@ -275,12 +248,30 @@ def progressive(scans: int, side: int) -> bytes:
     return body + body[body.rindex(b"\xff\xda") :] * scans + end
 
 
-def test_scans_are_limited_by_the_pixels_that_each_goes_through() -> None:
-    assert Image("x", data=progressive(1000, 100)).decode().mean() == 128
-    assert Image("x", data=progressive(20, 9000)).decode().mean() == 128
-    with pytest.raises(ImageError, match=r"1,006 scans are too many") as raised:
-        Image("x", data=progressive(1000, 9000)).decode()
+def jpeg_in_tiff(data: bytes, side: int) -> bytes:
+    """A TIFF whose only strip is a grey JPEG."""
+    tags = {256: side, 257: side, 258: 8, 259: 7, 262: 1, 273: 8, 277: 1, 278: side, 279: len(data)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
+
+
+@pytest.mark.parametrize("wrap", [lambda data: data, lambda data: jpeg_in_tiff(data, 64)], ids=["jpeg", "tiff"])
+def test_scans_are_limited_by_the_pixels_that_each_goes_through(
+    wrap: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = Image("x", data=wrap(progressive(10, 64)))
+    assert image.decode().mean() == 128
+    monkeypatch.setattr(image_limits, "MAX_SCANNED", 15 * 64 * 64)
+    with pytest.raises(ImageError, match="scans are too many") as raised:
+        image.decode()
     assert raised.value.code == "bad_image"
+
+
+def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_limits, "MAX_SCANNED", 10**12)
+    monkeypatch.setattr(image_limits, "MAX_SECONDS", 0.05)
+    with pytest.raises(ImageError, match=r"not within 0\.05 s"):
+        Image("x", data=progressive(3000, 1000)).decode()
 
 
 def tiled(width: int, height: int, tile_width: int, tile_length: int, *odd: bytes, kind: int = 4) -> bytes:
@@ -307,6 +298,8 @@ def tiled(width: int, height: int, tile_width: int, tile_length: int, *odd: byte
 def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
     assert Image("t.tif", data=tiled(300, 200, 64, 64)).decode().shape == (200, 300, 3)
     assert Image("t.tif", data=tiled(10, 10, 1024, 1024)).decode().shape == (10, 10, 3)
+    turned = struct.pack("<HHII", 274, 3, 1, 6)
+    assert Image("t.tif", data=tiled(300, 20, 64, 16, turned)).decode().shape == (300, 20, 3)
     for width, height, *tile in ((16, 4096 * 12, 4096, 4096), (1, 16 * 12, 1 << 20, 16), (1, 1, 1 << 14, 1 << 14)):
         image = Image("t.tif", data=tiled(width, height, *tile))
         for ask in (image.header, image.decode):
@@ -315,38 +308,32 @@ def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
             assert raised.value.code == "bad_image"
 
 
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_tiles_are_those_of_the_picture_before_it_is_turned(orientation: int) -> None:
-    turned = struct.pack("<HHII", 274, 3, 1, orientation)
-    assert sum(Image("t.tif", data=tiled(300, 20, 64, 16, turned)).decode().shape) == 323
-    with pytest.raises(ImageError, match="its tiles are too large"):
-        Image("t.tif", data=tiled(1, 16 * 12, 1 << 20, 16, turned)).decode()
-
-
-@pytest.mark.parametrize("tag", [256, 257, 322, 323])
-def test_tags_that_two_readers_would_read_otherwise_are_refused(tag: int) -> None:
-    odd = {"given twice": tiled(16, 16, 16, 16, struct.pack("<HHII", tag, 4, 1, 16))}
-    odd |= {f"type {kind}": tiled(16, 16, 16, 16, kind=kind) for kind in (5, 8, 9, 17) if tag > 300}
-    for data in odd.values():
+def test_odd_tags_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that Pillow and libtiff would read otherwise, and too many."""
+    places = bytearray(tiled(64, 64, 16, 16))
+    places[places.index(struct.pack("<HHI", 324, 4, 16)) + 2] = 7
+    odd = {f"tag {tag} twice": tiled(16, 16, 16, 16, struct.pack("<HHII", tag, 4, 1, 16)) for tag in (256, 322)}
+    odd |= {f"tiles' sides of type {kind}": tiled(16, 16, 16, 16, kind=kind) for kind in (5, 8, 17)}
+    odd |= {"places that are no numbers": bytes(places)}
+    for name, data in odd.items():
         with pytest.raises(ImageError, match="an odd tag"):
-            Image("t.tif", data=data).header()
-    assert Image("t.tif", data=tiled(16, 16, 16, 16)).decode().shape == (16, 16, 3)
+            pytest.fail(f"{name}: {Image('t.tif', data=data).header()}")
+    with pytest.raises(ImageError, match="tags are too many"):
+        Image("x.tif", data=struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 1 << 40)).header()
+    monkeypatch.setattr(tiff_header, "MOST_PARTS", 10)
+    with pytest.raises(ImageError, match="16 strips or tiles are too many"):
+        Image("x.tif", data=tiled(64, 64, 16, 16)).header()
 
 
-def test_scans_of_a_jpeg_within_a_tiff_are_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = progressive(10, 64)
-    tags = [(256, 64), (257, 64), (258, 8), (259, 7), (262, 6), (273, 8), (277, 3), (278, 64), (279, len(data))]
-    place = 8 + len(data)
-    entries = b"".join(
-        struct.pack("<HHII", tag, 4, 1, value) if tag != 258 else struct.pack("<HHII", 258, 3, 1, 8)
-        for tag, value in tags
-    )
-    whole = b"II*\0" + struct.pack("<I", place) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
-    image = Image("x.tif", data=whole)
-    assert image.header().width == 64
-    monkeypatch.setattr(image_limits, "MAX_SCANNED", 15 * 64 * 64)
-    with pytest.raises(ImageError, match="scans are too many"):
-        image.decode()
+@pytest.mark.parametrize("mode", ["I;16", "I;16B"])  # little- and big-endian
+def test_strips_are_counted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.BytesIO()
+    PILImage.new(mode, (4, 20)).save(file, "TIFF", tiffinfo={278: 1})
+    image = Image("x.tif", data=file.getvalue())
+    assert image.decode().shape == (20, 4, 3)
+    monkeypatch.setattr(tiff_header, "MOST_PARTS", 19)
+    with pytest.raises(ImageError, match="20 strips or tiles are too many"):
+        image.header()
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -365,58 +352,6 @@ def test_strips_have_no_more_bytes_than_their_file(place: int) -> None:
     whole = head.ljust(first, b"\0") + data + struct.pack(f"<{2 * rows}I", *shared, *sizes)
     with pytest.raises(ImageError, match="cannot be decoded" if place else "more bytes than the file"):
         Image("x.tif", data=whole).decode()
-
-
-@pytest.mark.parametrize("kind", [1, 7])
-def test_places_of_strips_are_numbers(kind: int) -> None:
-    data = bytearray(tiled(64, 64, 16, 16))
-    at = data.index(struct.pack("<HHI", 324, 4, 16))
-    data[at + 2] = kind
-    with pytest.raises(ImageError, match="an odd tag 324"):
-        Image("x.tif", data=bytes(data)).header()
-
-
-def test_tags_are_counted() -> None:
-    big = struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 1 << 40)
-    with pytest.raises(ImageError, match="tags are too many"):
-        Image("x.tif", data=big).header()
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("version", [42, 43])
-def test_lists_of_a_header_are_limited(order: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TIFF, small or big, little- or big-endian, of as many strips as rows."""
-    import tracemalloc
-
-    count, place, size = 200_000, 8 if version == 42 else 16, 12 if version == 42 else 20
-    lists = place + 2 + 9 * size + 16
-    word = "I" if version == 42 else "Q"
-    tags = [(256, 1), (257, count), (258, 8), (259, 1), (262, 1), (277, 1), (278, 1)]
-    entries = b"".join(struct.pack(f"{order}HH{word}{word}", tag, 4, 1, value) for tag, value in tags)
-    if order == ">":  # a value stands at the front of its field
-        pad = "" if version == 42 else "4x"
-        entries = b"".join(struct.pack(f"{order}HH{word}I{pad}", tag, 4, 1, value) for tag, value in tags)
-    entries += struct.pack(f"{order}HH{word}{word}", 273, 4, count, lists)
-    entries += struct.pack(f"{order}HH{word}{word}", 279, 4, count, lists + 4 * count)
-    head = struct.pack(f"{order}2sHI", b"II" if order == "<" else b"MM", version, place)
-    if version == 43:
-        head = struct.pack(f"{order}2sHHHQ", b"II" if order == "<" else b"MM", version, 8, 0, place)
-    number = struct.pack(order + ("H" if version == 42 else "Q"), 9)
-    data = (head + number + entries).ljust(lists, b"\0") + struct.pack(f"{order}I", 8) * count
-    data += struct.pack(f"{order}I", 1) * count
-    image = Image("x.tif", data=data)
-    if version == 43 and order == ">":
-        with pytest.raises(ImageError, match="which Pillow does not read"):
-            image.header()
-    else:
-        monkeypatch.setattr(tiff_header, "MOST_PARTS", count)
-        assert image.header().height == count
-        monkeypatch.setattr(tiff_header, "MOST_PARTS", 100_000)
-        tracemalloc.start()
-        with pytest.raises(ImageError, match="200,000 strips or tiles are too many"):
-            image.header()
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "gif", "png"])
@@ -452,24 +387,19 @@ def test_sides_are_limited() -> None:
         assert raised.value.code == "image_too_large"
 
 
-def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_limits, "MAX_SCANNED", 10**12)
-    monkeypatch.setattr(image_limits, "MAX_SECONDS", 0.2)
-    data = progressive(3000, 2000)  # of 3 s
-    with pytest.raises(ImageError, match=r"not within 0\.2 s") as raised:
-        Image("x", data=data).decode()
-    assert raised.value.code == "bad_image"
-
-
-@pytest.mark.parametrize(("mode", "side", "good"), [("F", 4700, True), ("F", 4800, False), ("I;16", 4800, True)])
-def test_pictures_of_32_bits_have_a_quarter_of_the_pixels(tmp_path: Path, mode: str, side: int, good: bool) -> None:
-    PILImage.new(mode, (side, side)).save(tmp_path / "x.tif", compression="tiff_deflate")
-    image = Image("x.tif", root=tmp_path)
+@pytest.mark.parametrize(("mode", "side", "good"), [("F", 10, True), ("F", 11, False), ("I;16", 20, True)])
+def test_pictures_of_32_bits_have_a_quarter_of_the_pixels(
+    mode: str, side: int, good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_limits, "MAX_PIXELS", 400)
+    file = io.BytesIO()
+    PILImage.new(mode, (side, side)).save(file, "TIFF")
+    image = Image("x.tif", data=file.getvalue())
     if good:
-        assert (image.header().width, image.decode().shape) == (side, (side, side, 3))
+        assert image.decode().shape == (side, side, 3)
         return
     for look in (image.header, image.decode):
-        with pytest.raises(ImageError, match=r"more than 22,369,621 pixels") as raised:
+        with pytest.raises(ImageError, match="more than 100 pixels") as raised:
             look()
         assert raised.value.code == "image_too_large"
 
@@ -556,22 +486,6 @@ def test_threads_see_what_one_thread_sees(bad_images: BadImages) -> None:
     assert together == [look(name) for name in names]
 
 
-def test_an_image_error_travels() -> None:
-    error = pickle.loads(pickle.dumps(ImageError("bad_image", "x: y")))  # noqa: S301
-    assert (type(error), error.code, str(error)) == (ImageError, "bad_image", "x: y")
-
-
-@contextmanager
-def allowed_to_fail() -> Iterator[None]:
-    """Nothing or an ImageError about the content."""
-    error = None
-    try:
-        yield
-    except ImageError as raised:
-        error = raised
-    assert error is None or error.code in ("bad_image", "image_too_large")
-
-
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, data: st.DataObject) -> None:
@@ -582,7 +496,7 @@ def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, dat
         whole[at] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(len(whole) // 2, len(whole)))
     image = Image(name, data=bytes(whole[:cut]))
-    with allowed_to_fail():
+    with suppress(ImageError):
         header = image.header()
         assert header.width * header.height <= image_limits.MAX_PIXELS
         if header.width * header.height < 4_000_000:
@@ -597,13 +511,5 @@ def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, dat
 def test_any_bytes_raise_nothing_but_image_errors(start: bytes, rest: bytes) -> None:
     image = Image("x", data=start + rest)
     for look in (image.header, image.decode):
-        with allowed_to_fail():
+        with suppress(ImageError):
             look()
-
-
-def test_a_disk_that_fails_is_an_image_error() -> None:
-    path = Path("/proc/self/mem")  # a regular file whose first bytes cannot be read
-    if not path.exists():
-        pytest.skip("no /proc here")
-    with pytest.raises(ImageError, match="cannot be read: Input/output error"):
-        Image(str(path)).read()

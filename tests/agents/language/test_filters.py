@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from agents.language.filters import messages as of_message
 from agents.language.filters.messages import farewell, repeated_block, repeated_sentence, same_message
@@ -22,7 +22,7 @@ from agents.language.filters.settings import (
     Policy,
     papers_policy,
 )
-from agents.language.filters.texts import key, labels, quoted, sentence_ends, sentences, words
+from agents.language.filters.texts import labels, sentences, words
 
 # Any text at all, lone surrogates included, and texts that are full of what the filters look for.
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
@@ -40,14 +40,11 @@ TEXT = ANY | TELLING
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", []),
         ("Hi! How are you?", ["Hi!", "How are you?"]),
         ("Wow yeah sure! any place?? ok", ["Wow yeah sure!", "any place??", "ok"]),
         ("What?! No...", ["What?!", "No..."]),
         ("Well... my son was accepted", ["Well... my son was accepted"]),
         ("School starts soon... We leave", ["School starts soon...", "We leave"]),
-        ("I waited… and waited… Then it rained", ["I waited… and waited…", "Then it rained"]),
-        ("i like it. it is good", ["i like it.", "it is good"]),
         ("Dr. Smith met Mrs. Jones. They spoke.", ["Dr. Smith met Mrs. Jones.", "They spoke."]),
         ("by J.D. Salinger. Or J. R. R. Tolkien.", ["by J.D. Salinger.", "Or J. R. R. Tolkien."]),
         ("you and I. Then we left", ["you and I.", "Then we left"]),
@@ -55,15 +52,10 @@ TEXT = ANY | TELLING
         ("it is 5 p.m. now. At 6 p.m. We go", ["it is 5 p.m. now.", "At 6 p.m.", "We go"]),
         ("cats, dogs etc. are fun. Cats etc. They", ["cats, dogs etc. are fun.", "Cats etc.", "They"]),
         ("No. I am not. See no. 5 there", ["No.", "I am not.", "See no. 5 there"]),
-        ("Who is J? Smith. Who is Dr? Jones", ["Who is J?", "Smith.", "Who is Dr?", "Jones"]),
-        ("Plan A. Smith said i.e. that", ["Plan A. Smith said i.e. that"]),
         ("pi is 3.14, see a.example.org! ok", ["pi is 3.14, see a.example.org!", "ok"]),
         ('He said "Stop!" Then left. (Really.) Yes', ['He said "Stop!"', "Then left.", "(Really.)", "Yes"]),
         ("今天很好。你呢？我也是！", ["今天很好。", "你呢？", "我也是！"]),
-        ("「はい。」と言った。", ["「はい。」", "と言った。"]),
         ("one line\nanother\r\n\n third", ["one line", "another", "third"]),
-        ("Sure thing ! I look forward .", ["Sure thing !", "I look forward ."]),
-        ("क्या हाल है। ठीक", ["क्या हाल है।", "ठीक"]),
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:
@@ -84,29 +76,9 @@ def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
-def test_key_keeps_what_has_no_words_apart() -> None:
-    assert key("Yes, REALLY!") == key(" yes really ") == "yes really"
-    assert key(" #####)*&^ ") == "#####)*&^" != key("...")
-
-
-def test_the_last_sentence_ends_even_after_an_abbreviation() -> None:
-    assert list(sentence_ends("I live in the U.S. of A.")) == [24]
-    assert list(sentence_ends("see Fig. 2 etc.")) == [15]
-    assert list(sentence_ends("it is so")) == []
-
-
 @given(TEXT)
 def test_sentences_hold_every_word_once(text: str) -> None:
     assert [word for sentence in sentences(text) for word in words(sentence)] == words(text)
-
-
-@given(TEXT)
-def test_quoted_is_short_and_one_line(text: str) -> None:
-    shown = quoted(text)
-    assert len(shown) <= 63
-    assert len(shown.splitlines()) == 1
-    bare = " ".join(text.split())
-    assert shown == f"“{bare}”" or (shown.endswith("…”") and bare.startswith(shown[1:-2]))
 
 
 # repetition
@@ -126,12 +98,7 @@ def test_repeated_sentence_at_its_thresholds() -> None:
     assert repeated_sentence(texts, 2, 6) == {}
     assert list(repeated_sentence(texts, 2, 5)) == [3]
     assert list(repeated_sentence(texts, 3, 1)) == [4]
-
-
-def test_a_sentence_twice_in_one_message_is_in_one_message() -> None:
-    twice = "I like it a lot. I like it a lot."
-    assert repeated_sentence([twice], 2, 4) == {}
-    assert repeated_sentence([twice, twice], 2, 4)[1].size == 2
+    assert repeated_sentence(["I like it a lot. I like it a lot."], 2, 4) == {}
 
 
 def test_repeated_block_says_which_messages() -> None:
@@ -197,22 +164,13 @@ def test_same_message_counts_one_speaker_whatever_the_length() -> None:
 # one message
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", "...", "…", " . . ", "—", '"..."', "\u200b", "\u3000。", "*", "\ufeff\u2800"]
-)
-def test_empty(text: str) -> None:
-    assert of_message.empty(text, 1) is not None
-
-
-@pytest.mark.parametrize("text", ["?", ":)", "k", "...ok", "👍", "#####", "5"])
-def test_not_empty(text: str) -> None:
-    assert of_message.empty(text, 1) is None
-
-
-def test_empty_at_its_threshold() -> None:
+def test_empty() -> None:
+    for text in ("", "  \n", "...", "…", " . . ", "—", '"..."', "\u200b", "\u3000。", "*", "\ufeff\u2800"):
+        assert of_message.empty(text, 1) is not None, text
+    for text in ("?", ":)", "k", "...ok", "👍", "#####", "5"):
+        assert of_message.empty(text, 1) is None, text
     assert of_message.empty("...ok", 2) is None
     assert of_message.empty("...ok", 3) == "“...ok”"
-    assert of_message.empty("", 1) == "no text"
 
 
 def test_lengths_at_their_thresholds() -> None:
@@ -229,15 +187,12 @@ def test_lengths_at_their_thresholds() -> None:
         ("no no no", 3, "“no” 3 times in a row"),
         ("no no no", 4, None),
         ("I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
-        ("I am, i AM, I am. So", 4, None),
         ("a b c a b c a b x", 3, None),
         ("a b c a b c a b c", 3, "“a b c” 3 times in a row"),
-        ("no yes no yes no no", 3, None),
         ("x no no no no no y", 4, "“no” 5 times in a row"),
         (" ".join([*"abcdefghijklmnopqrst"] * 2), 2, "“a b c d e f g h i j k l m n o p q r s t” 2 times in a row"),
         (" ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
         ("哈哈哈哈", 4, "“哈” 4 times in a row"),
-        ("", 2, None),
     ],
 )
 def test_word_loop(text: str, times: int, found: str | None) -> None:
@@ -261,18 +216,14 @@ def test_word_loop_is_what_trying_every_place_finds(said: list[str], times: int)
         ("1. apples\n2) pears\n(3) plums", "3 lines with bullets or numbers"),
         ("a) apples\nb) pears", None),
         ("Kinds:\n\napples\npears\n...\nplums", "3 items on lines of their own"),
-        ("Kinds:\napples\npears", None),
         ("Kinds:\nI like apples.\nAnd pears.\nAnd plums.", None),
-        ("Kinds:\napples\npears\nBy the way:\nplums\ncherries", None),
         ("Kinds:\napples\npears\nI like them.\nplums", None),
-        ("hi\nyou\nthere\nfriend", None),
         ("try 1. apples 2. pears 3. plums", "items numbered from 1 to 3"),
         ("I was 1. in 2. place, at 3.5", None),
         ("apples, pears, plums, cherries, figs, dates, nuts, and kiwis", "8 things named in a row"),
         ("apples, pears, plums, cherries, figs, dates, nuts and kiwis", None),
         ("apples, pears, plums, I really do not like figs, dates, nuts, kiwis, limes", None),
         ("a raw red apple, figs, two big old pears, plums, big ripe limes, dates, nuts, kiwis, oats, rye", None),
-        ("raw red apples, figs, pears, plums, big ripe limes, dates, nuts, kiwis", "8 things named in a row"),
         ("苹果、梨、李子、樱桃、枣、橙、桃、杏", "8 things named in a row"),
     ],
 )
@@ -287,7 +238,6 @@ def test_list(text: str, found: str | None) -> None:
         ("ALICE: ok\nbob : yes\n**Alice:** no", ["Alice", "bob", "Alice"]),
         ("Hi Alice, ask bob: he knows", []),
         ("Alicea: no. Al: no", []),
-        ("Alice： 你好", ["Alice"]),
     ],
 )
 def test_labels(text: str, found: list[str]) -> None:
@@ -312,132 +262,97 @@ def test_prompt_echo_at_its_threshold() -> None:
     assert of_message.prompt_echo(prompt, prompt, [], 14) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["fine <|im_end|>", "[INST] hi", "hello</s>", "### Response: hi", "Assistant: hello", "well.\nUser: hi"],
-)
-def test_prompt_echo_knows_templates_and_roles(text: str) -> None:
-    assert of_message.prompt_echo(text, "", ["B"], 8) is not None
+def test_prompt_echo_knows_templates_and_roles() -> None:
+    for text in (
+        "fine <|im_end|>",
+        "[INST] hi",
+        "hello</s>",
+        "### Response: hi",
+        "Assistant: hello",
+        "well.\nUser: hi",
+    ):
+        assert of_message.prompt_echo(text, "", ["B"], 8) is not None, text
+    for text in ("the user: me? no", "#1 fan", "a <3 for you", "my assistant is nice", "B is my name"):
+        assert of_message.prompt_echo(text, "", ["B"], 8) is None, text
 
 
-@pytest.mark.parametrize("text", ["the user: me? no", "#1 fan", "a <3 for you", "my assistant is nice", "B is my name"])
-def test_prompt_echo_leaves_these(text: str) -> None:
-    assert of_message.prompt_echo(text, "", ["B"], 8) is None
+DISCLOSURES = """
+As an AI language model, I cannot eat. What about you?
+well, I’m just a chatbot
+I am a large language model trained by Google
+im actually a bot lol
+As a machine I never sleep
+I'm not human, but I try
+I was created by OpenAI to help
+I'm ChatGPT!
+I don't have personal opinions on that
+my knowledge cutoff is 2023
+I am Claude, an AI assistant made by Anthropic
+"""
+NO_DISCLOSURES = """
+I'm an AI researcher
+I'm Tom, an AI researcher from Ohio
+as a machine operator I know
+As a machine, it is great
+do you think I'm a bot?
+wait, I'm a bot?
+what if I'm an AI
+I feel like I'm a robot at work
+I'm not a bot
+my training is going well
+I am not a person who likes rain
+"""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "As an AI language model, I cannot eat. What about you?",
-        "well, I’m just a chatbot",
-        "I am a large language model trained by Google",
-        "I'm an AI, so I don't sleep, but what about you?",
-        "im actually a bot lol",
-        "As a machine I never sleep",
-        "I'm not human, but I try",
-        "I was created by OpenAI to help",
-        "I'm ChatGPT!",
-        "I don't have personal opinions on that",
-        "my knowledge cutoff is 2023",
-        "I am a computer program that chats",
-        "Nice to meet you, I'm an AI",
-        "I am Claude, an AI assistant made by Anthropic",
-        "my name is Ada, a virtual assistant.",
-    ],
-)
-def test_self_disclosure(text: str) -> None:
-    assert of_message.self_disclosure(text, 1) is not None
+def test_self_disclosure() -> None:
+    for text in DISCLOSURES.strip().splitlines():
+        assert of_message.self_disclosure(text, 1) is not None, text
+    for text in NO_DISCLOSURES.strip().splitlines():
+        assert of_message.self_disclosure(text, 1) is None, text
+    twice = "I'm an AI. I have no body. I am a chatbot."
+    assert of_message.self_disclosure(twice, 2) == "“i'm an ai”"
+    assert of_message.self_disclosure(twice, 3) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I'm an AI researcher",
-        "I'm Tom, an AI researcher from Ohio",
-        "I'm Tom, a chatbot developer",
-        "as a machine operator I know",
-        "As a machine, it is great",
-        "do you think I'm a bot?",
-        "you think I'm a bot",
-        "are you a bot",
-        "wait, I'm a bot?",
-        "what if I'm an AI",
-        "I feel like I'm a robot at work",
-        "I'm not a bot",
-        "I like language models",
-        "I'm a machine learning engineer",
-        "my training is going well",
-        "I am not a person who likes rain",
-    ],
-)
-def test_no_self_disclosure(text: str) -> None:
-    assert of_message.self_disclosure(text, 1) is None
+FAREWELLS = """
+you win. I'm done. Bye.
+Ok, goodbye Alice!
+thanks for the chat, bye :D
+Well, I should probably get going.
+It was great talking to you.
+So I have to go, see you later!
+sorry, gotta run
+see you tomorrow :D
+take care!
+Have a great day!
+talk to you soon
+I'm leaving.
+good night
+nice chatting with you
+let's end this conversation here.
+I have to go see you tomorrow
+"""
+NO_FAREWELLS = """
+I have to go to work every day
+i got to go see taylor swift
+I have to go talk to my boss
+he said goodbye and left
+it was a bye week for us
+take care of the cat
+do you think I have to go?
+I hope to see you there at five
+have you had a good day
+good night's sleep is important
+I'm leaving work at five
+it was great talking to my mother
+"""
 
 
-def test_self_disclosure_at_its_threshold() -> None:
-    text = "I'm an AI. I have no body. I am a chatbot."
-    assert of_message.self_disclosure(text, 2) == "“i'm an ai”"
-    assert of_message.self_disclosure(text, 3) is None
-
-
-# early exit
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Bye!",
-        "you win. I'm done. Bye.",
-        "Ok, goodbye Alice!",
-        "thanks for the chat, bye :D",
-        "Well, I should probably get going.",
-        "It was great talking to you.",
-        "So I have to go, see you later!",
-        "sorry, gotta run",
-        "see you tomorrow :D",
-        "take care!",
-        "Have a great day!",
-        "talk to you soon",
-        "I'm leaving.",
-        "good night",
-        "nice chatting with you",
-        "got to go now",
-        "let's end this conversation here.",
-        "I have to go see you tomorrow",
-        "i gotta go talk to you soon",
-        "gtg",
-    ],
-)
-def test_farewell(text: str) -> None:
-    assert farewell(text) is not None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I have to go to work every day",
-        "i got to go see taylor swift",
-        "I have to go talk to my boss",
-        "he said goodbye and left",
-        "we said our goodbyes, then left",
-        "it was a bye week for us",
-        "bye week for us",
-        "take care of the cat",
-        "should I go?",
-        "do you think I have to go?",
-        "you should go!",
-        "see you as a friend",
-        "I hope to see you there at five",
-        "have you had a good day",
-        "Nice to meet you",
-        "good night's sleep is important",
-        "talking to you about the later books",
-        "I'm leaving work at five",
-        "it was great talking to my mother",
-    ],
-)
-def test_no_farewell(text: str) -> None:
-    assert farewell(text) is None
+def test_farewell() -> None:
+    for text in FAREWELLS.strip().splitlines():
+        assert farewell(text) is not None, text
+    for text in NO_FAREWELLS.strip().splitlines():
+        assert farewell(text) is None, text
 
 
 @pytest.mark.parametrize(
@@ -455,47 +370,23 @@ def test_a_farewell_is_early_before_the_last_messages_only(last: int, total: int
 # policies
 
 
-def rejects(policy: Policy) -> dict[str, str]:
-    return {name: policy.action(name) for name in FILTERS if policy.action(name) != "flag"}
-
-
-def test_policies_of_the_papers() -> None:
-    again = "resample_conversation"
-    assert rejects(COMPLETION) == {"repeated_sentence": again, "repeated_block": again, "early_exit": again}
-    assert rejects(CHAT) == {"empty": again}
-    assert rejects(MEASURE) == {}
-
-
 @pytest.mark.parametrize(
-    ("kind", "first", "second", "expected"),
+    ("kind", "first", "second", "policy", "sampled_again"),
     [
-        ("MM", "completion", "completion", COMPLETION),
-        ("MM", "chat", "chat", CHAT),
-        ("MM", "blenderbot", "blenderbot", MEASURE),
-        ("MM", "completion", "chat", MEASURE),
-        ("MM", "other", "other", MEASURE),
-        ("HM", "completion", "completion", MEASURE),
-        ("HM", "chat", "other", MEASURE),
-        ("HH", "other", "other", MEASURE),
+        ("MM", "completion", "completion", COMPLETION, {"repeated_sentence", "repeated_block", "early_exit"}),
+        ("MM", "chat", "chat", CHAT, {"empty"}),
+        ("MM", "blenderbot", "blenderbot", MEASURE, set()),
+        ("MM", "completion", "chat", MEASURE, set()),
+        ("HM", "completion", "completion", MEASURE, set()),
+        ("HH", "other", "other", MEASURE, set()),
     ],
 )
-def test_policy_by_family_and_kind(kind: str, first: Family, second: Family, expected: Policy) -> None:
-    assert papers_policy(kind, first, second) is expected  # type: ignore[arg-type]
-
-
-def test_every_filter_has_an_action_and_a_threshold() -> None:
-    assert set(FILTERS) == set(Policy.model_fields)
-    thresholds = set(FilterSettings.model_fields)
-    assert thresholds - set(FILTERS) == {"sentence_words", "list_lines", "list_items"}
-    assert set(FILTERS) - thresholds == {"list"}
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"empty": 0}, {"repeated_sentence": 1}, {"same_message": 1}, {"word_loop": 1}, {"x": 1}]
-)
-def test_thresholds_that_would_reject_everything_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValidationError):
-        FilterSettings(**wrong)
+def test_policies_of_the_papers(
+    kind: Any, first: Family, second: Family, policy: Policy, sampled_again: set[str]
+) -> None:
+    assert papers_policy(kind, first, second) is policy
+    expected = dict.fromkeys(FILTERS, "flag") | dict.fromkeys(sampled_again, "resample_conversation")
+    assert policy.model_dump() == expected
 
 
 # What each filter finds in the last message; everything else there is on is silent.
@@ -536,16 +427,6 @@ def test_a_flag_rejects_nothing_and_the_length_must_be_known_for_an_early_exit()
     assert not judgement.rejected
     assert not judgement.verdict().rejected
     assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=2) == []
-
-
-def test_a_turn_answers_only_for_itself() -> None:
-    history = [("A", "I like it a lot."), ("B", "I like it a lot."), ("A", "...")]
-    assert judge_turn(history, "B", "something else", MEASURE) == []
-
-
-def test_a_label_of_ones_own_is_not_the_others() -> None:
-    found = judge_turn([("B", "hi")], "A", "A: hello", MEASURE)
-    assert [each.filter for each in found] == ["prompt_echo"]
 
 
 def test_names_of_the_prompt_are_labels_before_anybody_has_spoken() -> None:
@@ -620,21 +501,7 @@ def test_a_conversation_is_judged_as_its_turns_are(messages: list[tuple[str, str
 def test_nothing_raises_on_any_text(history: list[str], text: str, prompt: str) -> None:
     said = [("AB"[i % 2], earlier) for i, earlier in enumerate(history)]
     found = judge_turn(said, "A", text, MEASURE, names=["A", text], prompt=prompt, total=24)
-    assert all(each.found and len(each.found) < 200 for each in found)
-
-
-COMMON = "red blue green cat dog house tree river stone cloud walks sleeps jumps sings under over near"
-PLAIN = st.lists(
-    st.sampled_from(COMMON.split()),
-    min_size=4,
-    max_size=9,
-    unique=True,
-).map(lambda chosen: " ".join(chosen).capitalize() + ".")
-
-
-@given(st.lists(PLAIN, max_size=12, unique=True))
-def test_a_conversation_without_repetition_has_no_finding(texts: list[str]) -> None:
-    assert judge_conversation([("AB"[i % 2], text) for i, text in enumerate(texts)], MEASURE) == []
+    assert all(each.found and len(each.found) < 200 and len(each.found.splitlines()) == 1 for each in found)
 
 
 @given(CONVERSATION, st.sampled_from(["Penguins paddle past purple pyramids", "企鹅游过了紫色的金字塔"]))

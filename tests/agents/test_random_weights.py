@@ -20,7 +20,6 @@ from agents.contract import Agent, Draw, Reply
 from agents.errors import UnavailableError
 from agents.pretrained import PretrainedAgent
 from agents.random_weights import Architecture, fill
-from agents.sampling import Never
 from agents.stimuli import ADAPTER, Stimulus
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -77,10 +76,8 @@ MODELS = {
 # Rows of the embedding, entries of the tokenizer, and the ids of special tokens, of the published checkpoints.
 VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "microsoft/git-base-coco": (30522, 30522, {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102}),
-    "Salesforce/blip-image-captioning-base": (30524, 30524, {"[SEP]": 102, "[DEC]": 30522, "[ENC]": 30523}),
     "Salesforce/blip2-opt-2.7b": (50304, 50266, {"<pad>": 1, "</s>": 2, "Ċ": 50118, "<image>": 50265}),
     "llava-hf/llava-v1.6-mistral-7b-hf": (32064, 32002, {"<s>": 1, "</s>": 2, "<image>": 32000, "<pad>": 32001}),
-    "openai-community/gpt2": (50257, 50257, {"<|endoftext|>": 50256}),
     "facebook/blenderbot-400M-distill": (8008, 8008, {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
     "meta-llama/Llama-3.1-8B-Instruct": (
         128256,
@@ -102,24 +99,6 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
         {"prompt": ""},
         19,
     ),
-    "blip2-opt-2.7b": (
-        {
-            "text_config": {
-                "model_type": "opt",
-                "vocab_size": 50304,
-                "hidden_size": 32,
-                "word_embed_proj_dim": 32,
-                "ffn_dim": 64,
-                "num_hidden_layers": 2,
-                "num_attention_heads": 4,
-            },
-            "vision_config": TINY_VIEW,
-            "qformer_config": {**TINY_TEXT, "encoder_hidden_size": 32},
-            "image_token_index": 50265,
-        },
-        {},
-        30,
-    ),
     "llava-v1.6-mistral-7b": (
         {
             "text_config": {"model_type": "mistral", **TINY_TEXT, "num_key_value_heads": 2, "vocab_size": 32064},
@@ -131,7 +110,6 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "ofa-tiny-pretrained": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
     "clipcap-mlp": (TINY_GPT2, {"max_tokens": 9}, 9),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
-    "dialogpt": (TINY_GPT2, {"max_tokens": 7}, 7),
     "blenderbot-400m": (
         {
             "d_model": 32,
@@ -243,13 +221,10 @@ def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -
 
 
 def test_the_catalogue_tells_who_can_have_random_weights() -> None:
+    assert {*PUBLISHED, *(name for name, _, _ in CLIPCAP.values())} == set(random_weights.names())
     able = {name for name, entry in catalogue.entries().items() if entry.takes_random_weights()}
     assert {*PRETRAINED, "ivsn", "eccnet", "return-fixations", "deepgaze3", "torchvision-maskrcnn"} - {"minilm"} <= able
     assert not able & {"minilm", "word2vec", "glove", "gbvs", "eliza", "openai-chat", "null"}
-
-
-def test_every_architecture_is_compared() -> None:
-    assert {*PUBLISHED, *(name for name, _, _ in CLIPCAP.values())} == set(random_weights.names())
 
 
 @pytest.mark.parametrize("name", [name for name in PRETRAINED if name != "minilm"])
@@ -290,12 +265,7 @@ def test_weights_are_normal_and_the_same_again() -> None:
     """Against the closed forms of their deviations, and rounding."""
 
     def made(dtype: torch.dtype) -> dict[str, torch.Tensor]:
-        layers: Any = [
-            torch.nn.Conv2d(4, 64, 3),
-            torch.nn.LayerNorm(8),
-            torch.nn.Linear(1024, 2048),
-            torch.nn.Linear(6, 6),
-        ]
+        layers = [torch.nn.Conv2d(4, 64, 3), torch.nn.LayerNorm(8), torch.nn.Linear(1024, 2048), torch.nn.Linear(6, 6)]
         module = torch.nn.Sequential(*layers).to(dtype)
         fill(module)
         return module.state_dict()
@@ -311,19 +281,11 @@ def test_weights_are_normal_and_the_same_again() -> None:
     assert all(again[name].equal(weight) for name, weight in exact.items())
 
 
-def test_unsaid_tokens_are_never_taken() -> None:
-    scores = torch.arange(12.0).view(2, 6)
-    found = Never({5, 0})(torch.zeros(2, 1, dtype=torch.long), scores)
-    assert found.argmax(1).tolist() == [4, 4]
-    assert found[:, 1:5].equal(scores[:, 1:5])
-    assert found[:, [0, 5]].eq(-torch.inf).all()
-
-
 # whole agents
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_texts_have_one_length_and_weights_are_the_same_again(name: str, shrunk: None, images: Path) -> None:
+def test_texts_have_one_length(name: str, shrunk: None, images: Path) -> None:
     _, chosen, tokens = FAMILIES[name]
     agent = random_agent(name, **chosen)
     folder = agent.folder()
@@ -337,9 +299,6 @@ def test_texts_have_one_length_and_weights_are_the_same_again(name: str, shrunk:
     assert agent.attempts == 1
     assert not agent.filters
     agent.close()
-    again = random_agent(name, **chosen)
-    assert [reply.raw for reply in answers(again, images)] == [reply.raw for reply in replies]
-    again.close()
 
 
 def _tokens(reply: Reply) -> int:
@@ -348,16 +307,12 @@ def _tokens(reply: Reply) -> int:
 
 @pytest.mark.parametrize("name", NO_TEXTS)
 def test_agents_without_texts_have_them_too(name: str, images: Path) -> None:
-    chosen = {} if name == "ivsn" else {"short_edge": 64}
-    agent = random_agent(name, **chosen)
+    agent = random_agent(name, **({} if name == "ivsn" else {"short_edge": 64}))
     assert agent.missing() is None
     assert agent.fetch() == ()
     assert agent.checkpoint() == ("random", NO_TEXTS[name])
-    replies = answers(agent, images)
-    assert len(replies) == 2
+    assert len(answers(agent, images)) == 2
     assert agent.provenance()["random_weights"] is True
-    again = random_agent(name, **chosen)
-    assert [reply.answer for reply in answers(again, images)] == [reply.answer for reply in replies]
 
 
 def test_vllm_is_given_a_folder_without_weights() -> None:

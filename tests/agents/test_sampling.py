@@ -87,17 +87,11 @@ def test_draws_follow_the_softmax_of_transformers_warped_logits(temperature: flo
 
 def test_the_noise_depends_on_the_step_and_not_on_the_prompts_length() -> None:
     logits = torch.zeros(1, 1000)
-    long, short = Sampler([5], [Warp()]), Sampler([5], [Warp()])
-    first = [
-        sampler(torch.zeros(1, length, dtype=torch.int64), logits).argmax()
-        for sampler, length in ((long, 40), (short, 2))
-    ]
-    second = [
-        sampler(torch.zeros(1, length, dtype=torch.int64), logits).argmax()
-        for sampler, length in ((long, 41), (short, 3))
-    ]
-    assert first[0] == first[1] != second[0] == second[1]
-    assert int(first[0]) == int(gumbel(torch.tensor(5), 0, torch.arange(1000)).argmax())
+    for prompt in (40, 2):
+        sampler = Sampler([5], [Warp()])
+        for step in (0, 1):
+            drawn = sampler(torch.zeros(1, prompt + step, dtype=torch.int64), logits).argmax()
+            assert int(drawn) == int(gumbel(torch.tensor(5), step, torch.arange(1000)).argmax())
 
 
 def test_penalties_count_generated_tokens_only() -> None:
@@ -106,13 +100,7 @@ def test_penalties_count_generated_tokens_only() -> None:
     prompt = [3, 3, 3]
     assert sampler(torch.tensor([prompt]), logits).tolist() == logits.tolist()
     later = sampler(torch.tensor([[*prompt, 2, 2, 0]]), logits)
-    assert later.tolist() == [[1.0 - 0.75, 2.0, 3.0 - 1.25, 4.0]]
-
-
-def test_temperature_zero_draws_nothing() -> None:
-    logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(1))
-    chosen = Sampler([1, 2, 3, 4], [Warp(temperature=0)] * 4)(torch.zeros(4, 1, dtype=torch.int64), logits)
-    assert torch.equal(chosen, logits)
+    assert later.tolist() == [[1.0 - 0.75, 2.0, 3.0 - 1.25, 4.0]]  # without noise, as the temperature is 0
 
 
 def test_ties_at_the_edges() -> None:
@@ -139,14 +127,13 @@ def test_rows_whose_logits_are_no_numbers_are_noted() -> None:
     nothing = Finite(1, normalised=False)
     nothing(ids[:1], torch.full((1, 5), -torch.inf))
     assert nothing.bad.tolist() == [True]
-    masked = torch.tensor([[0.0, -torch.inf]] * 3)  # what an earlier rule forbids is no fault
     clean = Finite(3, normalised=False)
-    clean(ids[:3], masked)
+    clean(ids[:3], torch.tensor([[0.0, -torch.inf]] * 3))  # what an earlier rule forbids is no fault
     assert not clean.bad.any()
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-@pytest.mark.parametrize("place", [0, 3, 99])
+@pytest.mark.parametrize("place", [0, 99])
 def test_in_log_probabilities_a_few_columns_tell(value: float, place: int) -> None:
     logits = torch.randn(6, 100, generator=torch.Generator().manual_seed(3))
     logits[2, place] = value

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agents.errors import ImageError
 from agents.images import Image
 from agents.stimuli import TASKS, as_dict, canonical, parse_row, sha256
 
@@ -109,13 +108,6 @@ def test_defaults_that_are_written_out_change_nothing(task: str) -> None:
     assert canonical(parse({**written, **least(task)})) == canonical(parse(least(task)))
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_nothing_is_shared_between_stimuli(task: str) -> None:
-    one, other = parse(least(task)), parse(least(task))
-    one.meta["a"] = 1
-    assert other.meta == {}
-
-
 @given(st.sampled_from(TASKS), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
     def shuffled(value: Any) -> Any:
@@ -128,13 +120,6 @@ def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
     assert canonical(parse(shuffled(full(task)))) == canonical(parse(full(task)))
 
 
-def test_the_way_a_number_is_written_does_not_matter() -> None:
-    rows = [
-        f'{{"id":"a","task":"word_association","cue":"x","frequency":{number}}}' for number in ("3", "3.0", "0.3e1")
-    ]
-    assert len({canonical(parse_row(row)) for row in rows}) == 1
-
-
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize(
     "field",
@@ -145,9 +130,7 @@ def test_no_field_takes_another_type(task: str, field: str) -> None:
     if field not in good:
         return
     for value in (True, 7, 7.5, "text", ["text"], {"speaker": 1}, "1", "true"):
-        if type(value) is type(good[field]) or (field == "pixels_per_degree" and value == 7):
-            continue
-        if field == "frequency" and value == 7:
+        if type(value) is type(good[field]) or (field in ("pixels_per_degree", "frequency") and value == 7):
             continue
         with pytest.raises(ValidationError):
             parse({**good, field: value})
@@ -169,38 +152,25 @@ def test_a_required_field_cannot_lack_and_an_unknown_one_cannot_stand(task: str)
         ("attention_prediction", {"target_image": "t.png"}),
         ("attention_prediction", {"target_box": [1, 2, 3, 4]}),
         ("attention_prediction", {"mode": "search", "target_box": [1, 2, 0, 4]}),
-        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3, -4]}),
         ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3]}),
-        ("attention_prediction", {"mode": "search", "target_box": [1, 2, 3, 4, 5]}),
-        ("attention_prediction", {"mode": "seek"}),
         ("attention_prediction", {"window": 0}),
         ("attention_prediction", {"max_fixations": 0}),
         ("attention_prediction", {"pixels_per_degree": 0}),
-        ("word_association", {"cue": ""}),
         ("word_association", {"cue": " \t "}),
         ("word_association", {"cue": "x" * 201}),
         ("word_association", {"version": "prompted"}),
         ("word_association", {"examples": [["a"]]}),
-        ("word_association", {"examples": [["a", "b", "c"]]}),
         ("word_association", {"examples": [["a", "b"]] * 21}),
-        ("conversation", {"names": ["A", "A"]}),
         ("conversation", {"names": ["A", "A "]}),
-        ("conversation", {"names": ["A"]}),
-        ("conversation", {"personas": ["", "b"]}),
         ("conversation", {"exchanges": 0}),
         ("conversation", {"exchanges": 1001}),
-        ("conversation", {"who_starts": "a"}),
-        ("conversation", {"history": [{"speaker": "A"}]}),
         ("conversation", {"history": [{"speaker": "A", "text": "x", "at": -1}]}),
-        ("conversation", {"history": [{"speaker": "A", "text": "x", "when": 1}]}),
         ("conversation", {"history": [{"speaker": "Kate", "text": "x"}]}),
         ("conversation", {"names": ["Kate", "Tom"], "history": [{"speaker": "Maria", "text": "x"}]}),
-        ("image_captioning", {"domain": "inside"}),
         ("color_estimation", {"image": ""}),
         ("color_estimation", {"present": ["a", 1]}),
         ("color_estimation", {"meta": {"a": {"b": 1}}}),
         ("color_estimation", {"meta": {"a": 2**63}}),
-        ("color_estimation", {"meta": {"a": -(2**63) - 1}}),
     ],
 )
 def test_values_that_are_refused(task: str, change: dict[str, Any]) -> None:
@@ -208,14 +178,7 @@ def test_values_that_are_refused(task: str, change: dict[str, Any]) -> None:
         parse(least(task, **change))
 
 
-def test_values_on_the_edge_are_taken() -> None:
-    parse(least("word_association", cue="x" * 200))
-    parse(least("color_estimation", meta={"a": 2**63 - 1, "b": -(2**63)}))
-    parse(least("attention_prediction", window=1, max_fixations=1))
-    assert parse(least("word_association", cue="  to run\n")).cue == "to run"
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
 @pytest.mark.parametrize("field", ["frequency", "meta"])
 def test_what_is_no_number_is_refused(field: str, number: str) -> None:
     value = number if field == "frequency" else f'{{"a":{number}}}'
@@ -223,18 +186,7 @@ def test_what_is_no_number_is_refused(field: str, number: str) -> None:
         parse_row(f'{{"id":"a","task":"word_association","cue":"x","{field}":{value}}}')
 
 
-@pytest.mark.parametrize("id", ["a/b", "0001.jpg", "a b", "日本", "é", "a..b/c", "...", "x" * 200, "a/", "-rf", "🙂"])
-def test_ids_that_are_fine(id: str) -> None:
-    assert parse(least("conversation", id=id)).id == id
-
-
-@pytest.mark.parametrize("id", ["", "/a", "..", "../a", "a/../b", "a/..", "a\\b", "a\tb", "a\x00", "\u202e", "x" * 201])
-def test_ids_that_are_refused(id: str) -> None:
-    with pytest.raises(ValidationError):
-        parse(least("conversation", id=id))
-
-
-@given(st.text(max_size=210))
+@given(st.text(max_size=210) | st.text("a./\\ \u202e🙂日", max_size=9))
 def test_ids_by_the_rule_written_out(text: str) -> None:
     good = (
         1 <= len(text) <= 200
@@ -279,11 +231,6 @@ def test_the_hash_of_several_images_has_their_hashes_in_their_places(tmp_path: P
         (tmp_path / name).rename(tmp_path / f"moved_{name}")
     moved = {**row, **{field: f"moved_{row[field]}" for field in ("image", "target_image", "target_mask")}}
     assert sha256(parse(moved, root=tmp_path)) == reference
-
-
-def test_the_hash_of_an_image_that_is_not_there_is_an_image_error(tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match="no such file"):
-        sha256(parse(least("color_estimation"), root=tmp_path))
 
 
 def test_images_come_in_one_order_and_from_the_given_bytes() -> None:

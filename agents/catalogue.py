@@ -29,18 +29,13 @@ log = logging.getLogger("turinglike.agents")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
+@cache
 def entries() -> dict[str, Entry]:
     """Every agent known on this machine by name: ours, then those of installed packages (which cannot replace ours).
 
     One that cannot be read is left out; the log names its package, once.
     """
-    return _known()[0]
-
-
-@cache
-def _known() -> tuple[dict[str, Entry], dict[str, str]]:
-    """The entries, and why others are left out."""
-    found, left_out = {entry.name: entry for entry in BUILT_IN}, dict[str, str]()
+    found = {entry.name: entry for entry in BUILT_IN}
     for point in metadata.entry_points(group=GROUP):
         try:
             if not NAME.fullmatch(point.name):
@@ -51,9 +46,8 @@ def _known() -> tuple[dict[str, Entry], dict[str, str]]:
         except (Exception, SystemExit) as error:
             why = str(error) if isinstance(error, InputError) else f"it cannot be imported: {error!r}"
             package = point.dist.name if point.dist is not None else point.value
-            left_out[point.name] = printable(f"package {package}: agent {point.name!r} is left out: {why}")
-            log.warning("turinglike: %s", left_out[point.name])
-    return found, left_out
+            log.warning("%s", printable(f"turinglike: package {package}: agent {point.name!r} is left out: {why}"))
+    return found
 
 
 def _from_entry_point(point: metadata.EntryPoint) -> Entry:
@@ -71,9 +65,7 @@ def _from_entry_point(point: metadata.EntryPoint) -> Entry:
 
 def get(name: str) -> Entry:
     """The entry called ``name``; InputError with the nearest names otherwise."""
-    known, left_out = entries(), _known()[1]
-    if name in left_out and name not in known:
-        raise InputError(left_out[name])
+    known = entries()
     if name not in known:
         import difflib
 

@@ -35,21 +35,6 @@ PROCESSOR = "preprocessor_config.json|processor_config.json"
 TOKENIZER = "tokenizer.json|vocab.json|vocab.txt|tokenizer.model"
 # Endings of a file of weights, which no id of the hub is taken to have.
 FILES = (".safetensors", ".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# What no agent reads in a folder, and what is therefore no part of its identity.
-UNREAD = (
-    ".*",
-    "README*",
-    "LICENSE*",
-    "NOTICE*",
-    "*.md",
-    MARKER,
-    "*.py",
-    "*.h5",
-    "*.msgpack",
-    "*.onnx",
-    "*.ot",
-    "*.gguf",
-)
 # What is downloaded of a repository's top folder: the texts, and one form of the weights without their repetitions.
 TEXTS = ["*.json", "*.txt", "*.model", "*.jinja"]
 TORCH_INDEX = "pytorch_model.bin.index.json"
@@ -119,11 +104,11 @@ def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | N
     UnavailableError if local files cannot be read.
     """
     try:
-        path = find(checkpoint, revision)
+        path = local_path(checkpoint)
+        if path is None:
+            return checkpoint, find(checkpoint, revision).name
     except UnavailableError:
         return checkpoint, revision
-    if not is_local(checkpoint):
-        return checkpoint, path.name
     try:
         if path.is_file():
             return checkpoint, f"sha256:{_file_hash(path)}"
@@ -198,9 +183,9 @@ def local_path(checkpoint: str) -> Path | None:
     try:
         path = Path(checkpoint).expanduser()
         if path.exists():
-            irregular = [file.name for file in _with_files(path) if file.exists() and not _is_plain(file)]
-            if irregular:
-                raise UnavailableError(f"{checkpoint[:200]}: {irregular[0]} is neither a file nor a folder")
+            for file in [path, *(sorted(path.iterdir()) if path.is_dir() else [])]:
+                if file.exists() and not (file.is_file() or file.is_dir()):  # a FIFO waits, a device may do anything
+                    raise UnavailableError(f"{checkpoint[:200]}: {file.name} is neither a file nor a folder")
             return path.absolute()
     except (OSError, RuntimeError) as error:  # too long, not allowed; ~ of nobody
         raise UnavailableError(f"{checkpoint[:200]} cannot be looked at: {short_text(error)}") from None
@@ -209,24 +194,15 @@ def local_path(checkpoint: str) -> Path | None:
     return None
 
 
-def _with_files(path: Path) -> list[Path]:
-    return [path, *sorted(path.iterdir())] if path.is_dir() else [path]
-
-
-def _is_plain(path: Path) -> bool:
-    """Whether opening it does nothing and comes to an end: a FIFO waits, a device may do anything."""
-    return path.is_file() or path.is_dir()
-
-
 def model_files(path: Path) -> list[Path]:
     """The file, or the files of a folder that an agent may read, in order; of two forms of the weights one."""
     if path.is_file():
         return [path]
 
     def is_read(file: Path) -> bool:
-        inside = file.relative_to(path)
-        hidden = any(part.startswith(".") for part in inside.parts)
-        return file.is_file() and not hidden and not any(fnmatch.fnmatchcase(file.name, one) for one in UNREAD)
+        hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        of_model = file.suffix in FILES or any(fnmatch.fnmatchcase(file.name, one) for one in TEXTS)
+        return of_model and not hidden and file.is_file()
 
     files = [file for file in sorted(path.rglob("*")) if is_read(file)]
     if any((path / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -48,12 +49,7 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         return Download(checkpoint, local, size, identity(checkpoint)[1], None)
     revision = revision or PINNED.get(checkpoint)
     with _sentences(checkpoint, revision):
-        from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-        from huggingface_hub.utils import (  # type: ignore[attr-defined]
-            disable_progress_bars,
-            enable_progress_bars,
-            filter_repo_objects,
-        )
+        from huggingface_hub import HfApi, constants, hf_hub_download
 
         about = HfApi().model_info(checkpoint, revision=revision, timeout=TIMEOUT)
         commit = str(about.sha)
@@ -62,33 +58,33 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         there = [file.rfilename for file in about.siblings or () if "/" not in file.rfilename]
         if absent := lacking(needs, there):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
-        chosen = _chosen(there)
-        names = list(filter_repo_objects(there, **chosen))
+        names = _chosen(there)
         found = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
         whole = sum(file.file_size or 0 for file in found)
         coming = readable(sum(file.file_size or 0 for file in found if file.will_download))
         room = f"{readable(whole)}, of which {coming} are to be downloaded to {constants.HF_HUB_CACHE}"
         log.info("%s: %s", checkpoint, room)
         # One after another, here in the main thread: Ctrl-C then ends a download at once. The configuration goes last,
-        # so that a folder that has it has everything; then the revision is said to be this commit.
-        for name in sorted(names, key="config.json".__eq__):
+        # so that a folder that has it has everything, and by its revision, which is then said to be this commit.
+        *others, last = sorted(names, key="config.json".__eq__)
+        for name in others:
             hf_hub_download(checkpoint, name, revision=commit, etag_timeout=TIMEOUT)
-        disable_progress_bars()
-        try:
-            folder = Path(snapshot_download(checkpoint, revision=revision, **chosen))
-        finally:
-            enable_progress_bars()
+        folder = Path(hf_hub_download(checkpoint, last, revision=revision, etag_timeout=TIMEOUT)).parent
     return Download(checkpoint, folder, whole, folder.name, _licence(vars(about.card_data) if about.card_data else {}))
 
 
-def _chosen(names: Sequence[str]) -> dict[str, Any]:
+def _chosen(names: Sequence[str]) -> list[str]:
     """Which of a repository's files to take: the texts, and one form of the weights."""
     weights, spare = [name for name in OPEN_CLIP if name in names][:1], SPARE
     if not weights and any(name.endswith(".safetensors") for name in names):
         weights = ["*.safetensors"]
     elif not weights:
         weights, spare = ["pytorch_model*.bin"], [one for one in SPARE if one != TORCH_INDEX]
-    return {"allow_patterns": TEXTS + weights, "ignore_patterns": spare}
+
+    def fits(name: str, patterns: Sequence[str]) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+    return [name for name in names if fits(name, TEXTS + weights) and not fits(name, spare)]
 
 
 def _licence(card: Mapping[str, Any]) -> str | None:

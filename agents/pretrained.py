@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import ConfigDict, Field
 
 from agents import checkpoints, hub, random_weights
+from agents.checkpoints import short_text
 from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
@@ -305,8 +306,7 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     except pickle.UnpicklingError as error:
         raise checkpoints.not_executed(folder, error) from None
     except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {text[:300]}") from None
+        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
     wrong = [f"{name} {list(found)} for {list(wanted)}" for name, found, wanted in about["mismatched_keys"]]
     checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=wrong)
     return model.eval().requires_grad_(False)
@@ -318,8 +318,7 @@ def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
         with _silence():
             return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # damaged JSON, unknown classes and bad values raise a dozen types
-        text = " ".join(str(error).split()) or type(error).__name__
-        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {text[:200]}") from None
+        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {short_text(error)}") from None
 
 
 def load_weights(
@@ -333,8 +332,7 @@ def load_weights(
     try:
         wrong = model.load_state_dict(kept, strict=False)
     except RuntimeError as error:  # shapes
-        text = " ".join(str(error).split())
-        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {text[:200]}") from None
+        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {short_text(error)}") from None
     checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
 
 

@@ -1,18 +1,5 @@
 """Every error that Turinglike raises on purpose.
 
-::
-
-    TuringlikeError
-    ├── InputError           wrong usage or input; carries every problem found, not only the first
-    │   └── IdentityError    the run folder was made from something else than what is given now
-    ├── UnavailableError     an agent cannot run here: an extra, a checkpoint or a device is missing
-    ├── StorageError         the run folder cannot be written
-    │   └── LockedError      another process writes to the run folder
-    ├── ClusterError         Ray could not be started or reached
-    ├── AgentStoppedError    an agent gave up: it could not be loaded, or the circuit breaker opened
-    └── AnswerError          one answer failed; becomes a failed record with this code
-        └── ImageError       the image of one stimulus cannot be decoded
-
 The message of each is a sentence for a person and says what to do. ``AnswerError`` alone never ends a command.
 """
 
@@ -32,11 +19,9 @@ OF_STIMULUS = frozenset({
 def printable(text: str) -> str:
     """Text of a file, a model or a library as it may reach a terminal: on one line, and what the terminal would obey
     (control characters, marks that turn the direction of writing) as escapes."""
-    return text if text.isprintable() else "".join(map(_printable, text))
-
-
-def _printable(letter: str) -> str:
-    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 class TuringlikeError(Exception):

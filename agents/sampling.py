@@ -10,7 +10,7 @@ of them, per row, and is used with ``do_sample=False`` and one beam.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -160,14 +160,3 @@ class Finite(LogitsProcessor):
         bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
         self.bad = self.bad.to(scores.device) | bad.view(len(self.bad), -1).any(1)
         return scores
-
-
-class Never(LogitsProcessor):
-    """None of ``tokens`` is ever taken."""
-
-    def __init__(self, tokens: Iterable[int]) -> None:
-        self._tokens = torch.tensor(sorted(tokens), dtype=torch.int64)
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        self._tokens = self._tokens.to(scores.device)
-        return scores.index_fill(1, self._tokens, -torch.inf)

@@ -74,14 +74,15 @@ class _Stimulus(_Part):
 
     def images(self) -> list[Image]:
         """The images that this stimulus shows, in a fixed order."""
-        return []
+        return list(self.images_by_field().values())
+
+    def images_by_field(self) -> dict[str, Image]:
+        shown = {name: getattr(self, name, None) for name in ("image", "target_image", "target_mask")}
+        return {name: image for name, image in shown.items() if image is not None}
 
 
 class _Picture(_Stimulus):
     image: Image
-
-    def images(self) -> list[Image]:
-        return [self.image]
 
 
 class ColorStimulus(_Picture):
@@ -140,9 +141,6 @@ class AttentionStimulus(_Picture):
             raise PydanticCustomError("mode", "a target needs mode 'search'")
         return self
 
-    def images(self) -> list[Image]:
-        return [image for image in (self.image, self.target_image, self.target_mask) if image is not None]
-
 
 class WordStimulus(_Stimulus):
     """Word association: a cue word; the prompted version shows three example pairs first."""
@@ -188,18 +186,15 @@ class ConversationStimulus(_Stimulus):
     history: Annotated[list[Utterance], Field(max_length=10_000, default_factory=list)]
 
     @model_validator(mode="after")
-    def _names_differ(self) -> ConversationStimulus:
+    def _speakers_are_two(self) -> ConversationStimulus:
         if self.names is not None and self.names[0] == self.names[1]:
             raise PydanticCustomError("names", "the two names must differ")
-        return self
-
-    @model_validator(mode="after")
-    def _speakers_are_the_two(self) -> ConversationStimulus:
         strangers = {one.speaker for one in self.history}.difference(self.names or (), ("A", "B"))
         if strangers:
-            told = "is neither A nor B" if self.names is None else "is neither A nor B nor one of the names"
             raise PydanticCustomError(
-                "speakers", "history: the speaker {name} {told}", {"name": repr(min(strangers)[:50]), "told": told}
+                "speakers",
+                "history: the speaker {name} is neither A nor B nor one of the names",
+                {"name": repr(min(strangers)[:50])},
             )
         return self
 
@@ -232,14 +227,8 @@ def as_dict(stimulus: Stimulus) -> dict[str, Any]:
 def sha256(stimulus: Stimulus) -> str:
     """A record's ``stimulus_sha256``: of the file's bytes for a stimulus of one image, otherwise of the canonical JSON
     with each image replaced by its own hash. Reads the images; raises ImageError."""
-    images = stimulus.images()
+    images = stimulus.images_by_field()
     if len(images) == 1:
-        return images[0].sha256
-    if not images:
-        return hashlib.sha256(canonical(stimulus)).hexdigest()
-    row = as_dict(stimulus)
-    for field in ("image", "target_image", "target_mask"):
-        value = getattr(stimulus, field, None)
-        if isinstance(value, Image):
-            row[field] = value.sha256
+        return images["image"].sha256
+    row = as_dict(stimulus) | {field: image.sha256 for field, image in images.items()}
     return hashlib.sha256(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -244,9 +244,9 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
         """Replies to images of one shape."""
-        from transformers import LogitsProcessorList
+        from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
-        from agents.sampling import Finite, Never, Sampler, Warp
+        from agents.sampling import Finite, Sampler, Warp
 
         chosen = self.settings
         distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share what was prepared
@@ -262,7 +262,7 @@ class CaptionAgent(PretrainedAgent[C]):
         finite = Finite(len(rows), normalised=width > 1)
         chain: list[Any] = [finite]
         if self.random:  # all texts are as long as the settings allow
-            chain.append(Never(self._special | self._ends | {self._pad}))
+            chain.append(SuppressTokensLogitsProcessor(self._special | self._ends | {self._pad}))
         chain += self._rules()
         if self._drawn:
             warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)

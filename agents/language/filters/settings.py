@@ -1,4 +1,5 @@
-"""The filters' names, their thresholds, and what is done about a finding."""
+"""The filters' names, their thresholds, and what is done about a finding: the turn is sampled again, the whole
+conversation is, or the finding is only noted."""
 
 from __future__ import annotations
 

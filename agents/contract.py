@@ -99,17 +99,14 @@ Filter = Callable[[Stimulus, Reply], Verdict | None]
 class Agent(ABC, Generic[S]):
     """Base class. A subclass sets the class variables and overrides the verbs that it needs.
 
-    An agent is asked stimuli of its ``tasks``, and in attention prediction those of its ``modes`` only.
-
     ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
     agent has no use for one), or on each of its ``devices`` GPUs. ``batch_size`` is what the runner tries first.
-    ``parallel`` says whether, on the CPU, its operations are large enough to be shared among torch's threads. An agent
-    whose engine batches by itself overrides
-    :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once (``max_in_flight``).
-    ``packages`` are the modules that the agent imports beyond the base install; the ``extra`` of Turinglike installs
-    them. ``family`` is the kind of model by which the papers chose a policy for conversations.
-    ``filters`` judge each reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is
-    how many answers to one stimulus the agent has, if there is a limit.
+    ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
+    batches by itself overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
+    (``max_in_flight``). ``packages`` are the modules that it imports beyond the base install; the ``extra`` of
+    Turinglike installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
+    reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is how many answers to one
+    stimulus the agent has, if there is a limit.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
@@ -139,7 +136,7 @@ class Agent(ABC, Generic[S]):
         return ()
 
     def continuous(self) -> bool:
-        """Whether the agent's engine batches by itself; where an agent has engines of both kinds, its settings say."""
+        """Whether the agent's engine batches by itself."""
         return type(self).respond_one is not Agent.respond_one
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
@@ -158,7 +155,6 @@ class Agent(ABC, Generic[S]):
         return self.missing_packages()
 
     def missing_packages(self) -> str | None:
-        """The sentence about the first of ``packages`` that is not installed, or None."""
         for name in self.packages:
             if not is_installed(name):
                 return f"the package {name} is not installed: pip install 'turinglike[{self.extra}]'"

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import torch
 
 TORCHVISION = "https://download.pytorch.org/models/"
-# Below so many weights, handing an operation to threads costs more than they save. The bound is a choice: models of 0.1
-# million weights were up to 1.5 times as fast on one thread of two, one of 18 million was not.
+# Below so many weights, handing an operation to threads costs more than they save: models of 0.1 million weights were
+# up to 1.5 times as fast on one thread of two, one of 18 million was not.
 WORTH_SHARING = 5_000_000
 
 
@@ -45,10 +45,8 @@ P = TypeVar("P", bound=PretrainedSettings)
 
 
 class PretrainedAgent(Agent[P]):
-    """Implements :meth:`checkpoint`, :meth:`missing` and :meth:`fetch` for one folder of transformers' form.
-
-    ``needs`` are the files that the folder must have, alternatives parted by "|"; ``model_types`` what its
-    config.json may name.
+    """An agent with one folder of transformers' form, which must have the files ``needs`` (alternatives parted by "|")
+    and a config.json that names one of ``model_types``.
 
     ``memory`` and ``device_memory`` are what the class says (for its largest published checkpoint) until the
     checkpoint is on this machine; then they are found from its number of weights, ``working_memory`` beside them.
@@ -166,8 +164,7 @@ F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(Agent[F]):
-    """Implements :meth:`checkpoint`, :meth:`missing`, :meth:`fetch` and :meth:`provenance` for one file of weights:
-    the published one, in a cache, or a local one. With ``random`` weights there is no file."""
+    """An agent with one file of weights: the published one, in a cache, or a local one; with ``random`` weights none."""
 
     licence: ClassVar[str]  # of the published weights
 
@@ -212,7 +209,7 @@ class WeightsFileAgent(Agent[F]):
         if published and not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             self.download(path)
-        if not path.is_file():
+        elif not path.is_file():
             raise UnavailableError(f"{self.settings.checkpoint}: no such file")
         name, revision = self.checkpoint()
         licence = self.licence if published else None
@@ -279,9 +276,9 @@ def dtype_for(precision: str, device: torch.device) -> torch.dtype:
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
     """A model of transformers from a local folder, in evaluation mode on ``device``.
 
-    Raises UnavailableError, with one sentence, if the folder cannot be read, would have to execute code to be read, or
-    lacks weights of the architecture, which transformers itself would draw at random. They are drawn only for a folder
-    that was made for that (see :mod:`agents.random_weights`).
+    Raises UnavailableError if the folder cannot be read, would have to execute code to be read, or lacks weights of the
+    architecture, which transformers itself would draw at random. They are drawn only for a folder that was made for
+    that (see :mod:`agents.random_weights`).
     """
     import pickle
 

@@ -34,8 +34,8 @@ def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
 def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
     """The byte-level BPE alone.
 
-    ``size`` is the number of tokens and ``special`` has the special ones by id. ``reserved`` is a range of ids without
-    use. ``pieces`` are ordinary tokens that stand at their ids. ``begins``: a text begins with ``bos``.
+    ``size`` is the number of tokens; ``special`` has the special ones by id, ``pieces`` ordinary ones. ``reserved`` is
+    a range of ids without use. ``begins``: a text begins with ``bos``.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 

@@ -1,12 +1,10 @@
 """Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
 
-An agent whose setting ``checkpoint`` is "random" is measured before any weights are there. ``agents/random`` has a
-file of JSON for each published checkpoint: how many weights it has, and the files that stand beside its weights. They
-are written to a temporary folder, with a tokenizer that is made (:mod:`agents.random_tokenizer`). The weights are
-drawn where the model runs, in its type; they are the same every time on one kind of device.
-
-What such a model says is noise. Its texts all have the same length, the largest that the settings allow: no token that
-ends or pads a text is ever taken. Nothing is rejected and asked for again.
+``agents/random`` has a file of JSON for each published checkpoint: how many weights it has, and the files that stand
+beside its weights. They are written to a temporary folder, with a tokenizer that is made
+(:mod:`agents.random_tokenizer`). The weights are drawn where the model runs, in its type; they are the same every time
+on one kind of device. All texts have the largest length that the settings allow: no token that ends or pads a text is
+ever taken.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class Architecture:
 
 
 def is_random(checkpoint: str) -> bool:
-    """Whether a setting ``checkpoint`` asks for random weights: "random", or "random:" and a published checkpoint."""
+    """Whether a setting ``checkpoint`` is "random", or "random:" and a published checkpoint."""
     return checkpoint == RANDOM or checkpoint.startswith(f"{RANDOM}:")
 
 
@@ -82,9 +80,9 @@ def names() -> list[str]:
 def architecture(checkpoint: str, kinds: Sequence[str] = ()) -> Architecture:
     """What a setting for random weights asks for. Raises UnavailableError, also if it is none of the ``kinds``."""
     name = published_name(checkpoint)
-    if name in names() and (not kinds or _read(name).kind in kinds):
-        return _read(name)
     fitting = [known for known in names() if not kinds or _read(known).kind in kinds]
+    if name in fitting:
+        return _read(name)
     what = f"no architecture of {name} is known here" if name else f"{checkpoint} does not say of which checkpoint"
     choice = f": --set AGENT.checkpoint={RANDOM}:NAME, with {' or '.join(fitting)}" if fitting else ""
     raise UnavailableError(f"random weights: {what}{choice}")
@@ -122,10 +120,7 @@ def load(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> An
 
 
 def build(make_module: Callable[[], Any], device: torch.device, dtype: torch.dtype) -> Any:
-    """What ``make_module`` makes, with drawn weights, in evaluation mode.
-
-    It is made on ``device`` and in ``dtype``, so that it is in memory once.
-    """
+    """What ``make_module`` makes, with drawn weights, in evaluation mode; on ``device`` and in ``dtype`` at once."""
     import torch
     from transformers.initialization import no_init_weights
 

@@ -1,8 +1,7 @@
 """The filters: pure functions of texts and thresholds, linear in the length of the text.
 
-The first look at one message alone: each says what it found in it, or None. Those that know words (disclosures,
-farewells) know English ones. The last ones compare a message with those before it: they take all messages and return
-findings by the index of the message in which they came true.
+The first look at one message alone: each says what it found in it, or None. Disclosures and farewells are English
+ones. The last ones take all messages and return findings by the index of the message in which they came true.
 """
 
 from __future__ import annotations
@@ -203,8 +202,7 @@ def farewell(text: str) -> str | None:
 
 
 def _lines_after_colon(text: str) -> int:
-    """The most lines in a row that follow one that ends in a colon and have no end of a sentence themselves; lines
-    without a word count for nothing."""
+    """The most lines in a row that follow one that ends in a colon and have no end of a sentence themselves."""
     most = count = 0
     within = False
     for line in text.splitlines():

@@ -19,8 +19,7 @@ NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What one filter found and what the policy asks for. ``turns`` are the indices (from 0, earlier history included)
-    of the messages in which it came true; ``found`` is what it says of the one with the most of it, and of the last of
-    those."""
+    of the messages in which it came true; ``found`` is said of the last of those with the most of it."""
 
     filter: FilterName
     action: Action
@@ -29,11 +28,9 @@ class Judgement:
 
     @property
     def rejected(self) -> bool:
-        """Whether something is to be sampled again."""
         return self.action in ("resample_turn", "resample_conversation")
 
     def verdict(self) -> Verdict:
-        """The same as a filter's verdict on a reply."""
         return Verdict(self.filter, self.rejected, self.found)
 
 

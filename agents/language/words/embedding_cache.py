@@ -1,8 +1,8 @@
 """Embeddings of a whole vocabulary, kept in the user's cache so that they are computed once on a machine.
 
 A file is ``$XDG_CACHE_HOME/turinglike/embeddings/KEY.safetensors`` (``~/.cache`` where the variable is not set), KEY a
-hash of all that the embeddings depend on. It is never needed: what cannot be read or written is computed. It is not
-trusted either: shape, numbers and a few of the vectors, computed anew, must fit.
+hash of all that the embeddings depend on. What cannot be read or written is computed. Nothing is trusted: shape,
+numbers and a few of the vectors, computed anew, must fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the reply of a language model to a cue word is read: which word it gives, and which it may not give.
 
 How the papers read replies is not published. What models do say is taken: a bare word, a sentence, Markdown, the prompt
-once more. The rules for answers are those of every word here (:mod:`agents.language.words.rules`).
+once more.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ F = TypeVar("F", bound=WeightsFileSettings)
 
 
 class WeightsFileAgent(Agent[F]):
-    """An agent with one file of weights: the published one, in a cache, or a local one; with ``random`` weights none."""
+    """An agent with one file of weights: published and in a cache, or local; with ``random`` weights none."""
 
     licence: ClassVar[str]  # of the published weights
 

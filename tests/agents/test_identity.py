@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from agents import catalogue
-from agents.contract import NO_ANSWER, Settings
-from agents.entry import Entry
+from agents.contract import Settings
 from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.language.truncation import TruncationSettings
@@ -45,21 +44,3 @@ def test_a_file_counts_by_what_is_in_it(tmp_path: Path, inside: type[Settings]) 
     assert first == identity("b", "5\n9\n")
     assert first != identity("a", "5\n8\n")
     assert identity("absent", None)["truncation"]["lengths"] == str(tmp_path / "absent")
-
-
-def without_speed(settings: Settings) -> dict[str, Any]:
-    dumped = settings.model_dump(mode="json")
-    for name, field in type(settings).model_fields.items():
-        if field.json_schema_extra == NO_ANSWER:
-            del dumped[name]
-        elif isinstance(value := getattr(settings, name), Settings):
-            dumped[name] = without_speed(value)
-    return dumped
-
-
-@pytest.mark.parametrize("entry", [*catalogue.entries().values()], ids=lambda entry: entry.name)
-def test_otherwise_it_is_all_settings(entry: Entry) -> None:
-    cls = entry.load_class().Settings
-    needed = {name: "x" for name, field in cls.model_fields.items() if field.is_required()}
-    settings = cls.model_validate({**needed, **entry.settings})
-    assert settings.identity() == without_speed(settings)

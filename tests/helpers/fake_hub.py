@@ -1,6 +1,6 @@
 """A local HTTP server that answers the hub's client as the hub does, as far as a download goes.
 
-Model info with licence; the tree of files; ``resolve`` with ETag and X-Repo-Commit, large files behind a redirect to
+Model info with licence; ``resolve`` with ETag and X-Repo-Commit, large files behind a redirect to
 another address; ranges; gated, private and missing models; connections that break off in the middle of a file.
 """
 
@@ -98,9 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         self.hub.asked.append((self.command, path))
         parts = path.strip("/").split("/")
-        if parts[:2] == ["api", "models"] and parts[4:5] == ["tree"]:
-            self._tree("/".join(parts[2:4]), unquote(parts[5]))
-        elif parts[:2] == ["api", "models"]:
+        if parts[:2] == ["api", "models"]:
             self._info("/".join(parts[2:4]), unquote(parts[5]) if len(parts) > 5 else "main")
         elif parts[0] == "content":
             content = next(
@@ -137,12 +135,6 @@ class _Handler(BaseHTTPRequestHandler):
         about = {"id": name, "modelId": name, "sha": commit, "cardData": model.card, "gated": model.gated, "tags": []}
         about["siblings"] = [{"rfilename": file} for file in model.commits[commit]]
         self._send(200, json.dumps(about).encode(), {"Content-Type": "application/json"})
-
-    def _tree(self, name: str, revision: str) -> None:
-        if (model := self._allowed(name)) is None or (commit := self._commit(model, revision)) is None:
-            return
-        found = [_entry(*file) for file in model.commits[commit].items()]
-        self._send(200, json.dumps(found).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, name: str, revision: str, file: str) -> None:
         if (model := self._allowed(name)) is None or (commit := self._commit(model, revision)) is None:
@@ -194,13 +186,6 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
         except ConnectionError:  # the client has gone
             self.close_connection = True
-
-
-def _entry(name: str, content: bytes) -> dict[str, Any]:
-    about: dict[str, Any] = {"type": "file", "path": name, "size": len(content), "oid": _blob(content)}
-    if name.endswith(LARGE):
-        about["lfs"] = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content), "pointerSize": 130}
-    return about
 
 
 def _blob(content: bytes) -> str:

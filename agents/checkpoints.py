@@ -88,14 +88,6 @@ def find(checkpoint: str, revision: str | None = None) -> Path:
     raise NotFetchedError(f"{checkpoint}{at} is not on this machine")
 
 
-def is_local(checkpoint: str) -> bool:
-    """Whether the name is that of a file or folder of this machine rather than of a model of the hub."""
-    try:
-        return local_path(checkpoint) is not None
-    except UnavailableError:
-        return False
-
-
 def identity(checkpoint: str, revision: str | None = None) -> tuple[str, str | None]:
     """(name, resolved revision): the hub's commit, or for local files the hash of what they hold.
 

@@ -100,6 +100,7 @@ class PretrainedAgent(Agent[P]):
             return self.unknown_architecture()
         fetch = f"run `turinglike fetch {self.name}` where there is a network"
         try:
+            is_local = checkpoints.local_path(self.settings.checkpoint) is not None
             found = checkpoints.find(self.settings.checkpoint, self.settings.revision)
         except checkpoints.NotFetchedError as error:
             return f"{error}: {fetch}, or give a local copy with --set {self.name}.checkpoint=PATH"
@@ -108,7 +109,7 @@ class PretrainedAgent(Agent[P]):
         wrong = checkpoints.problem(found, self.needs, self.model_types)
         if wrong is None:
             return None
-        is_whole = checkpoints.is_local(self.settings.checkpoint) or checkpoints.problem(found, self.needs) is None
+        is_whole = is_local or checkpoints.problem(found, self.needs) is None
         return f"{found} {wrong}" if is_whole else f"{found} {wrong}: {fetch}"
 
     def unknown_architecture(self) -> str | None:

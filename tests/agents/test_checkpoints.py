@@ -116,7 +116,6 @@ def test_names_of_nothing(checkpoint: str, says: str, tmp_path: Path, monkeypatc
         checkpoints.find(checkpoint)
     assert str(caught.value) == says
     assert checkpoints.identity(checkpoint, "v1") == (checkpoint, "v1")
-    assert not checkpoints.is_local(checkpoint)
     missing = Tiny(PretrainedSettings.model_construct(checkpoint=checkpoint, revision=None), "tiny").missing()
     how = ": run `turinglike fetch tiny` where there is a network, or give a local copy with --set tiny.checkpoint=PATH"
     assert missing == says + how * says.endswith("is not on this machine")

@@ -98,25 +98,6 @@ def test_code_is_refused_and_not_executed(
     assert not made.exists()
 
 
-def test_what_damaged_files_say(tmp_path: Path) -> None:
-    save_file(TENSORS, tmp_path / "a.safetensors")
-    for name, content in {
-        "cut.safetensors": (tmp_path / "a.safetensors").read_bytes()[:-3],
-        "cut.bin": saved(tmp_path / "a.bin", TENSORS).read_bytes()[:-100],
-        "cut_legacy.bin": saved(tmp_path / "a.bin", TENSORS, legacy=True).read_bytes()[:-20],
-        "text.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 12\n",
-        "empty.bin": b"",
-        "torch.safetensors": (tmp_path / "a.bin").read_bytes(),
-        "safe.bin": (tmp_path / "a.safetensors").read_bytes(),
-    }.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(UnavailableError) as caught:
-            checkpoints.read_weights(tmp_path / name)
-        says = str(caught.value)
-        assert says.startswith((f"{tmp_path / name} cannot be read: ", f"{tmp_path / name} is damaged, or holds code"))
-        assert "\n" not in says
-
-
 @pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
 def test_whatever_is_damaged_is_one_sentence_or_weights(form: str, tmp_path: Path) -> None:
     """Files cut, and with bytes changed, at random places: nothing but an UnavailableError comes out."""
@@ -138,17 +119,16 @@ def test_whatever_is_damaged_is_one_sentence_or_weights(form: str, tmp_path: Pat
         except UnavailableError as error:
             refused.append(str(error))
     assert len(refused) > 75
-    assert not any("\n" in says for says in refused)
+    assert all(says.startswith(f"{path} ") and "\n" not in says for says in refused)
 
 
 @pytest.mark.parametrize(
     ("make", "name"),
     [
         (tiny_captioners.git, "GitForCausalLM"),
-        (tiny_captioners.blip2, "Blip2ForConditionalGeneration"),
         (tiny_captioners.llava_next, "LlavaNextForConditionalGeneration"),
     ],
-    ids=["git", "blip2", "llava"],
+    ids=["git", "llava"],
 )
 def test_a_configuration_does_not_choose_what_computes_attention(
     make: Callable[[Path], Path], name: str, tmp_path: Path

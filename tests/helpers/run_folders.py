@@ -11,6 +11,7 @@ import orjson
 RUN = "0123456789ab"
 DIGEST = "d" * 64
 
+NOT_MODELLED = dict.fromkeys(["raw", "at", "finish", "delay_s"])
 ANSWERS: dict[str, dict[str, Any]] = {
     "color_estimation": {
         "color": "red",
@@ -37,18 +38,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "image_captioning": {"text": "a cat, on a sofa", "tokens": 6, "score": -1.5, "finish": "stop", "flags": []},
     "word_association": {"word": "together", "candidates": ["together", "here"], "skipped": []},
     "conversation": {
-        "messages": [
-            {
-                "turn": 0,
-                "speaker": "Ann",
-                "agent": "a",
-                "text": "Hi!",
-                "raw": None,
-                "at": None,
-                "finish": None,
-                "delay_s": None,
-            }
-        ],
+        "messages": [{"turn": 0, "speaker": "Ann", "agent": "a", "text": "Hi!", **NOT_MODELLED}],
         "ended_early": False,
     },
 }

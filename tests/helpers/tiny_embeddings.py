@@ -31,23 +31,11 @@ def sentence_bert(folder: Path, *, normalised: bool = True, pooling: str = "mean
     from transformers import BertConfig, BertModel, BertTokenizer
 
     torch.manual_seed(3)
-    pieces = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *tiny_captioners.LETTERS,
-        "man",
-        "woman",
-        "dog",
-        "the",
-        "and",
-    ]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = [*special, *tiny_captioners.LETTERS, "man", "woman", "dog", "the", "and"]
     folder.mkdir(parents=True, exist_ok=True)
-    BertTokenizer(vocab={piece: place for place, piece in enumerate(pieces)}, do_lower_case=True).save_pretrained(
-        folder
-    )
+    vocabulary = {piece: place for place, piece in enumerate(pieces)}
+    BertTokenizer(vocab=vocabulary, do_lower_case=True).save_pretrained(folder)
     config = BertConfig(
         vocab_size=len(pieces),
         hidden_size=WIDTH,
@@ -64,12 +52,7 @@ def sentence_bert(folder: Path, *, normalised: bool = True, pooling: str = "mean
     model.save_pretrained(folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalised else [])]
     modules = [
-        {
-            "idx": place,
-            "name": str(place),
-            "path": f"{place}_{kind}" if place else "",
-            "type": f"sentence_transformers.models.{kind}",
-        }
+        {"path": f"{place}_{kind}" if place else "", "type": f"sentence_transformers.models.{kind}"}
         for place, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))

@@ -1,4 +1,4 @@
-"""Tiny GPT-2 and BERT of the real architectures with random weights, saved as their published checkpoints are."""
+"""A tiny BERT of the real architecture with random weights, saved as its published checkpoint is."""
 
 from __future__ import annotations
 
@@ -8,22 +8,7 @@ from pathlib import Path
 import tiny_captioners
 import torch
 
-END = "<|endoftext|>"
 WIDTH = 16
-
-
-def gpt2(folder: Path) -> Path:
-    """Like openai-community/gpt2: a byte-level tokenizer, in which few words are one token."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(2)
-    vocabulary = tiny_captioners.byte_tokenizer(folder, END, bos=END, eos=END, pad=END)
-    end = vocabulary[END]
-    config = GPT2Config(
-        vocab_size=len(vocabulary), n_embd=WIDTH, n_layer=1, n_head=2, bos_token_id=end, eos_token_id=end
-    )
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    return folder
 
 
 def sentence_bert(folder: Path, *, normalised: bool = True, pooling: str = "mean_tokens") -> Path:

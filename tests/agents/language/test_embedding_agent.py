@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_embeddings
+import tiny_language
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, BertModel
@@ -38,7 +39,7 @@ Vector = Callable[[str], np.ndarray]
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_embeddings.gpt2(tmp_path_factory.mktemp("gpt2"))
+    return tiny_language.gpt2(tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(scope="module")

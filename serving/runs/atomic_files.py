@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,29 +20,19 @@ from agents.errors import LockedError, StorageError
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file that takes ``path``'s place, on disk, when the block ends; after an error nothing has changed."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:
-        raise StorageError(f"cannot write to {path.parent}: {error.strerror}") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def sync_folder(path: Path) -> None:
@@ -118,17 +108,14 @@ def lock(folder: Path) -> Iterator[Callable[[], None]]:
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            started = time.strftime("%Y-%m-%d %H:%M:%S")
+            file.write(orjson.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
         except BlockingIOError:
             file.seek(0)
             raise LockedError(f"{folder} is being written by {_holder(file.read())}; wait for it or end it") from None
         except OSError as error:
             raise StorageError(f"{folder} cannot be locked: {error.strerror}") from error
-        try:
-            file.truncate(0)
-            started = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(orjson.dumps({"pid": os.getpid(), "host": socket.gethostname(), "started": started}))
-        except OSError as error:
-            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
 
         def check() -> None:
             try:

@@ -24,17 +24,17 @@ import orjson
 from agents.attention.scanpath import misplaced
 from agents.errors import ImageError, Problem
 from agents.images import Image
-from agents.stimuli import AttentionStimulus, Stimulus
+from agents.stimuli import AttentionStimulus
 from serving.runs.display_text import count
 from serving.runs.positions import Positions, id_key
-from serving.runs.stimulus_set import PICTURE_TASKS, Row, read_rows
+from serving.runs.stimulus_set import Row, read_rows
 
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 
+Inspected = tuple[Row, bytes | None, int]
 OnRow = Callable[[Row, bytes | None, int], None]
 Known = Callable[[int, int], bytes | None]
-_Inspected = tuple[Row, bytes | None, int]
 
 
 @dataclass(slots=True)
@@ -118,24 +118,17 @@ def _find_duplicates(result: CheckResult, where: str, keys: array[int], lines: a
     result.problems = sorted(result.problems, key=lambda problem: problem.line or 0)[:KEPT]
 
 
-def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[_Inspected, None, None]:
+def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspected, None, None]:
     """The rows in their order, with their images looked at in threads; a bounded number of blocks is under way."""
-    threads = min(16, 2 * len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else 4
-    under_way: deque[list[_Inspected] | Future[list[_Inspected]]] = deque()
+    threads = min(16, 2 * (os.cpu_count() or 2))
+    under_way: deque[Future[list[Inspected]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
         while block := list(islice(rows, BLOCK)):
-            if any(row.task in PICTURE_TASKS for row in block):
-                under_way.append(pool.submit(inspector.block, block))
-            else:
-                under_way.append(inspector.block(block))
-            if len(under_way) > 2 * threads or not isinstance(under_way[0], Future):
-                yield from _finished(under_way.popleft())
+            under_way.append(pool.submit(inspector.block, block))
+            if len(under_way) > 2 * threads:
+                yield from under_way.popleft().result()
         while under_way:
-            yield from _finished(under_way.popleft())
-
-
-def _finished(block: list[_Inspected] | Future[list[_Inspected]]) -> list[_Inspected]:
-    return block.result() if isinstance(block, Future) else block
+            yield from under_way.popleft().result()
 
 
 class _Inspector:
@@ -146,16 +139,16 @@ class _Inspector:
         self._hash = hash_images
         self._known = known
 
-    def block(self, rows: list[Row]) -> list[_Inspected]:
+    def block(self, rows: list[Row]) -> list[Inspected]:
         """Each row with the problems of its images, its content digest and its signature."""
         return [self._row(row) for row in rows]
 
-    def _row(self, row: Row) -> _Inspected:
+    def _row(self, row: Row) -> Inspected:
         if row.stimulus is None or row.canonical is None:
             return row, None, 0
-        if row.task not in PICTURE_TASKS:
+        images = row.stimulus.images_by_field()
+        if not images:
             return row, _digest(row.canonical), 0
-        images = _images(row.stimulus)
         # The state of a file is taken before its bytes are read: a file that is changed in between will differ from
         # what was noted, and be read again the next time.
         states = [_state(image) for image in images.values()]
@@ -193,11 +186,6 @@ class _Inspector:
         return (width, height), bytes.fromhex(image.sha256) if read else None
 
 
-def _images(stimulus: Stimulus) -> dict[str, Image]:
-    named = {name: getattr(stimulus, name, None) for name in ("image", "target_image", "target_mask")}
-    return {name: image for name, image in named.items() if image is not None}
-
-
 def _state(image: Image) -> bytes:
     """Name, size, time and inode of the file."""
     try:
@@ -212,15 +200,6 @@ def _digest(*parts: bytes) -> bytes:
     return hashlib.sha256(b"\n".join(parts)).digest()[:16]
 
 
-def describe(result: CheckResult) -> str:
-    """One sentence about a result."""
-    tasks = ", ".join(f"{name} {number:,}" for name, number in sorted(result.tasks.items()))
-    head = f"{count(result.count, 'stimulus', 'stimuli')}{f' ({tasks})' if tasks else ''}"
-    if not result.total_problems:
-        return f"{head}: no problems."
-    return f"{head}: {count(result.total_problems, 'problem')} in {count(result.invalid, 'row')}."
-
-
 def print_report(result: CheckResult, json: bool = False) -> int:
     """Print a result on standard output, for a person or as JSON. Returns the exit code: 0, or 2 with problems."""
     if json:
@@ -231,5 +210,8 @@ def print_report(result: CheckResult, json: bool = False) -> int:
             print(problem)
         if result.total_problems > len(result.problems):
             print(f"… and {count(result.total_problems - len(result.problems), 'more problem')}")
-        print(describe(result))
+        tasks = ", ".join(f"{name} {number:,}" for name, number in sorted(result.tasks.items())) or "no task"
+        found = f"{count(result.total_problems, 'problem')} in {count(result.invalid, 'row')}"
+        said = found if result.total_problems else "no problems"
+        print(f"{count(result.count, 'stimulus', 'stimuli')} ({tasks}): {said}.")
     return 2 if result.total_problems else 0

@@ -19,17 +19,15 @@ that importing twice leaves the same bytes. Either all files are imported or, if
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from agents import __version__
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import lock, replacing, write_json
@@ -38,9 +36,8 @@ from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
 from serving.runs.reader import RunFolder
 from serving.runs.records import validate
-from serving.runs.run_json import check_files
-from serving.runs.schemas import IMPORT, RUN, mismatch
-from serving.timestamps import now
+from serving.runs.run_json import check_files, new_run_json
+from serving.runs.schemas import IMPORT, mismatch
 
 FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
@@ -48,12 +45,7 @@ FILES = {"human": "humans", "published": "published"}
 ENOUGH = 30
 
 
-@dataclass(slots=True)
-class _Imported:
-    """All sources that a folder holds answers of, and all records by kind."""
-
-    sources: list[dict[str, Any]]
-    rows: dict[str, list[dict[str, Any]]]
+Rows = list[dict[str, Any]]
 
 
 def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None = None, name: str | None = None) -> int:
@@ -84,9 +76,9 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
     with lock(out):
         folder = _open_run(out, sources)
         before = _load_about(out / "import.json")
-        imported = _merged(folder, before, sources)
-        rows, copies = imported.rows, _copies(imported.rows["published"])
-        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": imported.sources, "copies": copies}
+        listed, rows = _merged(folder, before, sources)
+        copies = _copies(rows["published"])
+        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": listed, "copies": copies}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -102,36 +94,20 @@ def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None 
 
 def _refuse_other_folders(out: Path) -> None:
     """A folder that holds something else than a run is not written to."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is not a folder")
-    if (
-        out.is_dir()
-        and not (out / "run.json").exists()
-        and {entry.name for entry in out.iterdir()} - {"records", "lock"}
-    ):
+    begun = (out / "run.json").exists() or not out.is_dir()
+    if not begun and {entry.name for entry in out.iterdir()} - {"records", "lock"}:
         raise InputError(f"{out} exists and is not a run folder; give a run folder or a new one")
 
 
 def _open_run(out: Path, sources: Sequence[Source]) -> RunFolder:
     """The run folder; a new one gets a ``run.json`` that says that it holds imports only."""
     if not (out / "run.json").exists():
-        meta = {
-            "schema": RUN,
-            # The same files make the same records in any folder.
-            "run": min(source.sha256 for source in sources)[:12],
-            "created": now(),
-            "turinglike": __version__,
-            "seed": 0,
-            "samples": 0,
-            "imports_only": True,
-            "set": {},
-            "agents": {},
-        }
-        write_json(out / "run.json", meta)
+        run = min(source.sha256 for source in sources)[:12]  # the same files make the same records in any folder
+        write_json(out / "run.json", new_run_json(run, seed=0, samples=0) | {"imports_only": True})
     return RunFolder(out)
 
 
-def _load_about(path: Path) -> list[dict[str, Any]]:
+def _load_about(path: Path) -> Rows:
     """What has been imported before."""
     try:
         about = orjson.loads(path.read_bytes())
@@ -152,11 +128,11 @@ def _identity(entry: dict[str, Any]) -> tuple[Any, ...]:
     return entry["sha256"], entry["task"], entry["name"]
 
 
-def _merged(folder: RunFolder, before: list[dict[str, Any]], sources: Sequence[Source]) -> _Imported:
-    """What has been imported when ``sources`` have taken the place of what came from them before, of the same file or
-    of the same content; samples are counted anew."""
+def _merged(folder: RunFolder, before: Rows, sources: Sequence[Source]) -> tuple[Rows, dict[str, Rows]]:
+    """What ``import.json`` lists, and the records by kind, when ``sources`` have taken the place of what came from
+    them before, of the same file or of the same content; samples are counted anew."""
     listed = list(before)
-    fresh: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    fresh: dict[tuple[Any, ...], Rows] = {}
     for source in sources:
         entry = source.about()
         former = [one for one in listed if one["path"] == entry["path"] or _identity(one) == _identity(entry)]
@@ -169,9 +145,9 @@ def _merged(folder: RunFolder, before: list[dict[str, Any]], sources: Sequence[S
         for row in fresh[_identity(entry)]:
             validate(row, str(source.path))
     known = {_identity(entry) for entry in before}
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, Rows] = {}
     for kind, name in FILES.items():
-        kept: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        kept: dict[tuple[Any, ...], Rows] = {}
         for row in folder.records(name) if name in folder.imports() else ():
             kept.setdefault(_origin(row, known), []).append(row)
         rows[kind] = []
@@ -183,7 +159,7 @@ def _merged(folder: RunFolder, before: list[dict[str, Any]], sources: Sequence[S
             answers_of = (row["task"], row["agent"], row["stimulus"])
             row["sample"] = seen[answers_of]
             seen[answers_of] += 1
-    return _Imported(listed, rows)
+    return listed, rows
 
 
 def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -193,39 +169,38 @@ def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any
     return submitted if submitted in known else (digest, task, None)
 
 
-def _copies(published: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _copies(published: Rows) -> Rows:
     """Pairs of machines that gave the same answers to all stimuli that both were shown, at least :data:`ENOUGH`."""
     answers: dict[tuple[str, str], dict[tuple[str, int], bytes]] = {}
     for row in published:
         said = orjson.dumps(row["raw"])
         answers.setdefault((row["task"], row["agent"]), {})[row["stimulus"], row["sample"]] = said
     found = []
-    machines = sorted(answers)
-    for place, one in enumerate(machines):
-        for other in machines[place + 1 :]:
-            if one[0] != other[0]:
-                continue
-            shared = answers[one].keys() & answers[other].keys()
-            if len(shared) >= ENOUGH and all(answers[one][key] == answers[other][key] for key in shared):
-                found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(shared)})
+    for one, other in combinations(sorted(answers), 2):
+        shared = answers[one].keys() & answers[other].keys()
+        if (
+            one[0] == other[0]
+            and len(shared) >= ENOUGH
+            and all(answers[one][key] == answers[other][key] for key in shared)
+        ):
+            found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(shared)})
     return found
 
 
-def _summarise(out: Path, sources: Sequence[Source], copies: list[dict[str, Any]]) -> None:
-    lines = []
+def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
     for source in sources:
         about = source.about()
-        lines.append(
+        print(
             f"{source.path.name}: {about['task']}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
             f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
             f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
         )
-        lines += [f"  noticed: {what.replace('_', ' ')}: {number:,}" for what, number in about["noticed"].items()]
+        for what, number in about["noticed"].items():
+            print(f"  noticed: {what.replace('_', ' ')}: {number:,}")
     for copy in copies:
         one, other = copy["agents"]
-        lines.append(
+        print(
             f"warning: {copy['task']}: all {copy['answers']:,} shared answers of {one} and {other} are the same; "
             "one is probably a copy of the other and then tells nothing of its own"
         )
-    lines.append(f"imported into {out}")
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    print(f"imported into {out}")

@@ -177,20 +177,15 @@ def without_repeats(path: Path, repeating: Builder) -> Builder:
 def rebuild(folder: Path, root: Path) -> Index:
     """The index of a folder that has lost it, from its rows and the images where they were. Raises InputError."""
     source = folder / "stimuli.jsonl"
-    with source.open("rb") as rows:
-        for number, line in enumerate(rows, start=1):
-            try:
-                readable = isinstance(orjson.loads(line).get("id"), str) and line.endswith(b"\n")
-            except (orjson.JSONDecodeError, AttributeError):
-                readable = False
-            if not readable:
-                raise InputError(
-                    f"{source}:{number} is damaged, and the set that is given is not the one that the run was made "
-                    "from: give that one, or choose another --out"
-                )
     with Path(os.devnull).open("wb") as nowhere:
         builder = Builder(nowhere, None)
-        check_set(source, root=root, hash_images=True, on_row=builder.add)
+        found = check_set(source, root=root, hash_images=True, on_row=builder.add)
+    if builder.skipped:
+        raise InputError(
+            f"{source} is damaged, and the set that is given is not the one that the run was made from: "
+            "give that one, or choose another --out",
+            found.problems,
+        )
     return builder.index()
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, StrictFloat, StrictInt, StrictStr, TypeAd
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, WordAnswer, plain
 from agents.errors import InputError, Problem
-from agents.stimuli import TASKS, Task
+from agents.stimuli import Task
 from serving.runs.display_text import count
 from serving.runs.row_problems import shown, strict_json
 from serving.runs.schemas import RECORD
@@ -129,8 +129,7 @@ class Source:
 def read_source(path: Path, task: str | None = None, name: str | None = None) -> Source:
     """Read one file. ``task`` where the file's name does not say it, ``name`` for a submission.
 
-    Raises InputError, either with every problem (rows of another form), or with one sentence that says of the file
-    what is wrong without naming it: it is missing, no plain file, too large, no JSON, its task is unknown.
+    Raises InputError, either with every problem of its rows, or with one sentence about the file that does not name it.
     """
     data = _read(path)
     which = _task(path, task)
@@ -188,31 +187,22 @@ def _read(path: Path) -> bytes:
     """The file's bytes. A device or a pipe could go on for ever, so it is looked at before it is opened."""
     try:
         about = path.stat()
-        if stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST:
-            return path.read_bytes()
-    except FileNotFoundError:
-        raise InputError("there is no such file") from None
+        if not stat.S_ISREG(about.st_mode):
+            raise InputError("is not a plain file")
+        if about.st_size > LARGEST:
+            raise InputError(f"has {about.st_size / 2**30:,.1f} GiB; at most {LARGEST >> 30} GiB is read")
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from error
-    if stat.S_ISREG(about.st_mode):
-        raise InputError(
-            f"has {about.st_size / 2**30:,.1f} GiB and is no file of the benchmark; at most {LARGEST >> 30} GiB is read"
-        )
-    raise InputError("is a folder; give the files in it" if stat.S_ISDIR(about.st_mode) else "is not a plain file")
 
 
 def _task(path: Path, task: str | None) -> Task:
     """The task that was given, else the one that the file's name stands for."""
-    given = (task if task is not None else path.stem).lower()
-    for known in TASKS:
-        if given == known and known != "conversation":
-            return known
-    if given in SHORT:
-        return SHORT[given]
-    names = ", ".join(SHORT)
-    if task is None:
-        raise InputError(f"its name does not say its task ({names}); give it with --task")
-    raise InputError(f"--task: there is no published format for {task!r}; there are {names}")
+    given = (task or path.stem).lower()
+    known = SHORT | {name: name for name in SHORT.values()}
+    if given not in known:
+        raise InputError(f"{given!r} is no task of the benchmark ({', '.join(SHORT)}); give one with --task")
+    return known[given]
 
 
 def _without_surrogates(value: Any) -> Any:

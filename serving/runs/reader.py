@@ -42,6 +42,10 @@ class Damage:
         self.lines += 1
         self.first = self.first or problem
 
+    def told(self) -> dict[str, Any] | None:
+        """What ``status`` says of it; None without damage."""
+        return None if self.first is None else {"lines": self.lines, "first": str(self.first)}
+
 
 class RunFolder:
     """One run folder. Raises InputError if ``path`` is not one, is damaged, or was made by a newer version.
@@ -75,8 +79,7 @@ class RunFolder:
 
     def stimuli(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """(index from 0, row) for every stimulus of the set. A row that was invalid is what it was in the set."""
-        for index, (_, row) in enumerate(self.located_stimuli()):
-            yield index, row
+        return enumerate(row for _, row in self.located_stimuli())
 
     def has_stimuli(self) -> bool:
         """Whether the folder keeps a set's rows, or should; a folder of imports alone does not."""
@@ -86,8 +89,8 @@ class RunFolder:
         """(place in bytes in ``stimuli.jsonl``, row) for every stimulus of the set. Raises InputError with file and
         line where one is damaged, and if there are fewer than ``run.json`` says.
 
-        Unlike records, these rows are put in place whole before a run starts, so a torn last line is damage too.
-        (There may be more than ``run.json`` says for a moment, while stimuli are added to the run.)
+        These rows are put in place whole, so a torn last line is damage too. (There may be more than ``run.json``
+        says for a moment, while stimuli are added to the run.)
         """
         path = self.path / "stimuli.jsonl"
         if not self.has_stimuli():
@@ -109,8 +112,7 @@ class RunFolder:
         """
         path = self.records_path(name)
         with _open(path) as file:
-            for _, _, record in numbered_records(file, path, damage):
-                yield record
+            yield from (record for _, _, record in numbered_records(file, path, damage))
 
     def latest(self, name: str, damage: Damage | None = None) -> Iterator[dict[str, Any]]:
         """The last record of every key, in file order; otherwise as :meth:`records`.
@@ -136,17 +138,7 @@ class RunFolder:
                         return
 
     def _files(self) -> list[str]:
-        folder = self.path / "records"
-        try:
-            return sorted(
-                entry.name.removesuffix(".jsonl")
-                for entry in os.scandir(folder)
-                if entry.name.endswith(".jsonl") and not entry.name.startswith(".") and entry.is_file()
-            )
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise InputError(f"{folder} cannot be read: {error.strerror}") from error
+        return sorted(path.stem for path in (self.path / "records").glob("[!.]*.jsonl"))
 
 
 def numbered_records(file: BinaryIO, path: Path, damage: Damage | None = None) -> Iterator[NumberedRecord]:
@@ -196,9 +188,7 @@ def _stimulus(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        fault = f"not JSON: {error}"
-    else:
-        fault = "not a JSON object" if not isinstance(row, dict) else "cut off: it has no newline"
-        if isinstance(row, dict) and line.endswith(b"\n"):
-            return row
-    raise InputError(f"damaged: {Problem(str(path), number, None, fault)}")
+        raise InputError(f"damaged: {Problem(str(path), number, None, f'not JSON: {error}')}") from None
+    if not isinstance(row, dict):
+        raise InputError(f"damaged: {Problem(str(path), number, None, 'not a JSON object')}")
+    return row

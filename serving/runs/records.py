@@ -17,6 +17,7 @@ from agents.answers import BY_TASK, TurnAnswer
 from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, Task
 from serving.runs import schemas
+from serving.runs.row_problems import as_problems
 
 Kind = Literal["machine", "human", "published", "control"]
 Status = Literal["ok", "rejected", "failed"]
@@ -158,10 +159,7 @@ def problems(row: Any, where: str = "record", line: int | None = None) -> list[P
     try:
         Record.model_validate(row)
     except ValidationError as error:
-        return [
-            Problem(where, line, ".".join(str(part) for part in item["loc"]) or None, item["msg"])
-            for item in error.errors(include_url=False, include_input=False)
-        ]
+        return as_problems(error, where, line)
     if tuple(row) != KEYS:
         return [Problem(where, line, None, f"the keys are not in the order {', '.join(KEYS)}")]
     return []

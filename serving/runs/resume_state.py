@@ -133,10 +133,10 @@ def _chunks(
                 chunk.lines.append(line)
                 status = record["status"]
                 if status == "failed":
-                    code = record["error"].get("code")
+                    code = record["error"]["code"]
                     if code not in numbers and codes is not None:
                         numbers[code] = min(MOST, FAILED + len(codes))
-                        codes.append(str(code))
+                        codes.append(code)
                     chunk.states.append(numbers.get(code, FAILED))
                 else:
                     chunk.states.append(STATUS[status])

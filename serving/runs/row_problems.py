@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents.errors import printable
+from agents.errors import Problem, printable
 from agents.stimuli import TASKS
 
 Found = tuple[str | None, str]  # field, message
@@ -32,6 +32,14 @@ def field_problems(error: ValidationError) -> list[Found]:
             path, message = path[:2], "must be text, a finite number, true, false or null"
         found[".".join(shown(str(part)) for part in path) or None, shown(message)] = None
     return list(found)
+
+
+def as_problems(error: ValidationError, where: str, line: int | None = None) -> list[Problem]:
+    """pydantic's errors as problems, the place in the value being the field."""
+    return [
+        Problem(where, line, ".".join(map(str, item["loc"])) or None, item["msg"])
+        for item in error.errors(include_url=False, include_input=False)
+    ]
 
 
 class RepeatedKeyError(ValueError):

@@ -16,17 +16,15 @@ from typing import Any
 
 import orjson
 
-import agents
 from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import IdentityError, InputError, Problem
 from agents.tasks import MODES
 from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
+from serving.runs.display_text import count
 from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
-from serving.runs.run_json import read_run_json
-from serving.runs.schemas import RUN
-from serving.timestamps import now
+from serving.runs.run_json import new_run_json, read_run_json
 
 # what a folder may have in which no run has begun yet, or one is just beginning
 OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
@@ -120,22 +118,15 @@ def open_run(
 ) -> Run:
     """Check the set, and make or continue the run folder, which the caller has locked.
 
-    Raises InputError with every problem of the set, IdentityError if the folder was made from something else. The
-    check is left out where the very same text has been checked before.
+    Raises InputError with every problem of the set, IdentityError if the folder was made from something else.
     """
     _remove_leftovers(folder)
     meta, old = _load_meta(folder), None
     if meta is not None:
         _same_seed_and_agents(folder, meta, seed, described)
         old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
-    file_sha256 = _file_sha256(source)
-    if meta is not None and old is not None and _is_checked(meta["set"], old, [file_sha256, task]):
-        _note_agents(folder, meta, described, samples)
-        run = Run(folder, meta, old)
-        run.save()
-        return run
     try:
-        builder, problems = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
+        builder = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
         index = builder.index()
         if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
             old = rebuild(folder, Path(meta["set"].get("root") or source.parent))
@@ -149,39 +140,17 @@ def open_run(
         (folder / "stimuli.new").unlink(missing_ok=True)
     index.save(folder / "stimuli.index", folder / "stimuli.jsonl")
     if meta is None:
-        meta = {
-            "schema": RUN,
-            "run": secrets.token_hex(6),
-            "created": now(),
-            "turinglike": agents.__version__,
-            "seed": 0 if seed is None else seed,
-            "samples": samples,
-            "set": {},
-            "agents": {},
-        }
-    # A set with images is looked at again each time, for the images; so is one with problems.
-    unchanging = not problems and not index.signature.any()
+        meta = new_run_json(secrets.token_hex(6), seed or 0, samples)
     meta["set"] = {
         "source": str(source),
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(index.key),
         "sha256": index.sha256,
-        "file_sha256": [file_sha256, task] if unchanging and file_sha256 else None,
     }
     _note_agents(folder, meta, described, samples)
     run = Run(folder, meta, index, builder.invalid, builder.skipped)
     run.save()
     return run
-
-
-def _is_checked(known: Mapping[str, Any], index: Index, file: list[str | None]) -> bool:
-    """Whether this very file is what the run's rows and index were made from."""
-    return (
-        known.get("file_sha256") is not None
-        and known["file_sha256"] == file
-        and known.get("count") == len(index.key)
-        and known.get("sha256") == index.sha256
-    )
 
 
 def is_ours(name: str) -> bool:
@@ -198,21 +167,18 @@ def _remove_leftovers(folder: Path) -> None:
     (folder / "stimuli.new").unlink(missing_ok=True)
 
 
-def _check_into(
-    path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool
-) -> tuple[Builder, int]:
-    """Check the set and write its rows to ``path``; returns the number of problems, too. Raises InputError for
-    problems that may not be skipped."""
+def _check_into(path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool) -> Builder:
+    """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
     with replacing(path) as rows:
         builder = Builder(rows, old)
         result = check_set(source, task=task, hash_images=True, on_row=builder.add, known=builder.known)
         if result.total_problems and not skip_invalid:
             raise InputError(
-                f"{source}: {result.total_problems} problem{'s' * (result.total_problems > 1)}; nothing was started "
+                f"{source}: {count(result.total_problems, 'problem')}; nothing was started "
                 "(--skip-invalid goes on without them)",
                 result.problems,
             )
-    return (without_repeats(path, builder) if result.duplicates else builder), result.total_problems
+    return without_repeats(path, builder) if result.duplicates else builder
 
 
 def _load_meta(folder: Path) -> dict[str, Any] | None:
@@ -225,10 +191,7 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
                 "choose another --out"
             )
         return None
-    try:
-        meta = read_run_json(folder)
-    except InputError as error:
-        raise InputError(f"{error}; choose another --out") from None
+    meta = read_run_json(folder)
     return None if meta.get("imports_only") else meta  # a folder of imports has no set and no seed yet
 
 
@@ -280,10 +243,3 @@ def _note_agents(folder: Path, meta: dict[str, Any], described: Mapping[str, dic
             begun = meta["agents"][name] = {**about, "samples": samples}
         begun["samples"] = max(samples, begun.get("samples", 1))
     meta["samples"] = max(samples, meta["samples"])
-
-
-def _file_sha256(source: Path) -> str | None:
-    if not source.is_file():
-        return None
-    with source.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

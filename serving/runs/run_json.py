@@ -12,9 +12,12 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents import __version__
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from serving.runs import schemas
+from serving.runs.row_problems import as_problems
+from serving.timestamps import now
 
 # What a run folder holds that is nobody else's to write. The page of the report is not among it.
 FOLDERS = ("records", "turns")
@@ -73,6 +76,20 @@ class RunEntry(_Lenient):
     imports_only: bool = False
 
 
+def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
+    """``run.json`` of a run with this id that has neither a set nor agents yet."""
+    return {
+        "schema": schemas.RUN,
+        "run": run,
+        "created": now(),
+        "turinglike": __version__,
+        "seed": seed,
+        "samples": samples,
+        "set": {},
+        "agents": {},
+    }
+
+
 def check_files(folder: Path, *, links: bool) -> None:
     """Raise InputError, with each, where what a run keeps for itself is not what it must be: plain files and folders,
     records under the name of an agent. ``links`` to such are fine for readers; who writes would write elsewhere.
@@ -123,7 +140,5 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     try:
         RunEntry.model_validate(meta)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"]))
-        raise InputError(f"{path} is damaged: {field}: {first['msg']}") from None
+        raise InputError(f"{path} is damaged", as_problems(error, str(path))) from None
     return dict(meta)

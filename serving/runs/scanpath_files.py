@@ -32,11 +32,11 @@ from serving.runs.display_text import count
 from serving.runs.published_benchmark import read_source
 from serving.runs.reader import IMPORTS, RunFolder
 from serving.runs.records import problems as record_problems
+from serving.runs.row_problems import as_problems
 from serving.runs.stimulus_lookup import Lookup
 
 TASK = "attention_prediction"
 GROUPS = {"humans": "human", "machines": "machine", "published": "published"}
-LISTED = 8  # names that an error lists
 CELLS, CELL_FRAME = 64, (1280, 1024)
 FREE = ""  # the target of free viewing
 UNKNOWN = "human:unknown"
@@ -97,15 +97,14 @@ def read_set(text: str, frame: Size | None = None) -> ReadSet:
         _read_json(path, frame, found)
     if found.problems:
         raise InputError(f"{path} cannot be compared: {count(len(found.problems), 'problem')}", found.problems)
-    everybody = list(dict.fromkeys(one.agent or one.subject for one in found.paths))
-    controls = [one for one in found.paths if one.kind == "control"]
-    if who is None and controls:
-        found.passed_over["paths of controls"] = len(controls)
+    everybody = dict.fromkeys(one.agent or one.subject for one in found.paths)
+    if who is None:
+        found.passed_over["paths of controls"] = sum(one.kind == "control" for one in found.paths)
+        found.passed_over = +found.passed_over
     found.paths = [one for one in found.paths if _is_meant(one, who)]
     if not found.paths:
         reasons = "".join(f"; {number:,} {reason}" for reason, number in found.passed_over.items())
-        more = f" and {len(everybody) - LISTED:,} more" if len(everybody) > LISTED else ""
-        held = f"; it has those of {', '.join(everybody[:LISTED])}{more}" if everybody else ""
+        held = f"; it has those of {', '.join(everybody)}" if everybody else ""
         raise InputError(f"{text} holds no scanpaths{f' of {who!r}' if who else ''}{held}{reasons}")
     kinds = {one.kind for one in found.paths}
     if len(kinds) > 1:
@@ -191,8 +190,8 @@ def _add_record(found: ReadSet, where: str, line: int | None, record: Row, row: 
         return
     try:
         answer = ScanpathAnswer.model_validate(record["answer"])
-    except ValidationError as error:
-        found.problems += _problems(error, where, line, "answer")[:1]
+    except ValidationError:
+        found.problems += record_problems(record, where, line)[:1]
         return
     row, agent = row or {}, record["agent"]
     others = (row.get("benchmark_id"), row.get("image"))
@@ -255,14 +254,7 @@ def _read_json(path: Path, frame: Size | None, found: ReadSet) -> None:
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     except ValidationError as error:
-        found.problems += _problems(error, str(path), None, "")
-
-
-def _problems(error: ValidationError, where: str, line: int | None, prefix: str) -> list[Problem]:
-    return [
-        Problem(where, line, ".".join(filter(None, (prefix, *map(str, one["loc"])))), one["msg"])
-        for one in error.errors()
-    ]
+        found.problems += as_problems(error, str(path))
 
 
 def _add_coco(found: ReadSet, entries: Sequence[CocoPath], path: Path, frame: Size | None) -> None:

@@ -183,10 +183,9 @@ class _Tally:
                 self._rejections(record)
 
     def _failure(self, record: dict[str, Any]) -> None:
-        error = record["error"] or {}
-        message = str(error.get("message"))[:SHOWN]
+        message = str(record["error"].get("message"))[:SHOWN]
         example = {"stimulus": record["stimulus"], "sample": record["sample"], "message": message}
-        entry = self.failures.setdefault(str(error.get("code")), {"count": 0, "example": example})
+        entry = self.failures.setdefault(record["error"]["code"], {"count": 0, "example": example})
         entry["count"] += 1
 
     def _rejections(self, record: dict[str, Any]) -> None:
@@ -231,12 +230,8 @@ class _Tally:
             "last": self.last,
             "failures": _most_frequent_first(self.failures, "code"),
             "rejections": _most_frequent_first(self.rejections, "filter"),
-            "damaged": _damaged(self.damage),
+            "damaged": self.damage.told(),
         }
-
-
-def _damaged(damage: Damage) -> dict[str, Any] | None:
-    return None if damage.first is None else {"lines": damage.lines, "first": str(damage.first)}
 
 
 def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
@@ -246,7 +241,7 @@ def _imported(folder: RunFolder, name: str) -> dict[str, Any]:
     for record in folder.records(name, damage):
         agents[record["agent"]] += 1
         tasks[record["task"]] += 1
-    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": _damaged(damage)}
+    return {"records": agents.total(), "agents": len(agents), "tasks": dict(tasks), "damaged": damage.told()}
 
 
 def _rate(records: int, first: str | None, last: str | None) -> float | None:
@@ -262,18 +257,15 @@ def _most_frequent_first(groups: dict[str, dict[str, Any]], name: str) -> list[d
 
 
 def _said(attempt: dict[str, Any]) -> str:
-    """What a rejected attempt said, as text; of a conversation its last message, with which the attempt ended."""
-    answer, raw = attempt.get("answer"), attempt.get("raw")
-    found = [answer.get(key) for key in ("text", "word", "color")] if isinstance(answer, dict) else []
-    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
-        found += [
-            f"{one.get('speaker')}: {one.get('text')}" for one in answer["messages"][-1:] if isinstance(one, dict)
-        ]
-    found += [raw.get("text") if isinstance(raw, dict) else raw]
-    texts = [value for value in found if isinstance(value, str)]
-    if texts:
-        return next(filter(None, texts), "")
-    return orjson.dumps(answer if answer is not None else raw).decode()
+    """What a rejected attempt said; of a conversation its last message, with which the attempt ended."""
+    said = attempt.get("answer")
+    if isinstance(said, dict) and isinstance(said.get("messages"), list):
+        said = (said["messages"] or [None])[-1]
+    texts = [said.get(key) for key in ("text", "word", "color")] if isinstance(said, dict) else []
+    for text in texts:
+        if isinstance(text, str) and text:
+            return text
+    return orjson.dumps(attempt.get("raw") or said).decode()
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -353,13 +345,12 @@ def _remarks(found: dict[str, Any]) -> Iterator[str]:
 def _state(found: dict[str, Any]) -> str:
     """What a run that is not complete lacks. One that only has failed records is at its end, though not well."""
     agents = found["agents"].values()
-    failed, unanswered = (sum(agent[key] for agent in agents) for key in ("failed", "unanswered"))
-    damaged = sum(item["damaged"]["lines"] for item in [*agents, *found["imports"].values()] if item["damaged"])
-    changed = any(agent["changed"] for agent in agents)
-    if not unanswered and not damaged and not changed:
-        return f"finished: {failed:,} failed, none unanswered (generate --retry-failed answers failed ones again)"
-    lacking = [f"{unanswered:,} unanswered"] if unanswered else []
-    lacking += [f"{failed:,} failed"] if failed else []
-    lacking += [count(damaged, "damaged line")] if damaged else []
-    lacking += ["changed records"] if changed else []
-    return f"not complete: {', '.join(lacking)}"
+    lacking = {key: sum(agent[key] for agent in agents) for key in ("unanswered", "failed")}
+    lacking["damaged"] = sum(
+        item["damaged"]["lines"] for item in [*agents, *found["imports"].values()] if item["damaged"]
+    )
+    lacking["changed"] = sum(agent["changed"] for agent in agents)
+    told = ", ".join(f"{number:,} {what}" for what, number in lacking.items() if number)
+    if told == f"{lacking['failed']:,} failed":
+        return f"finished: {told}, none unanswered (generate --retry-failed answers failed ones again)"
+    return f"not complete: {told}"

@@ -83,8 +83,6 @@ def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | N
     if not str(path):
         raise InputError(f"no set is given; {KINDS}")
     where, path = str(path), Path(path)
-    if task is not None and task not in TASKS:
-        raise InputError(f"--task: there is no task {task!r}; there are {', '.join(TASKS)}")
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -113,13 +111,7 @@ def _folder_rows(path: Path, where: str, task: str | None) -> Iterator[Row]:
         raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        reader = _RowReader(shown, path, task)
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            yield reader.bad(None, None, [(None, "the file's name is not UTF-8")])
-        else:
-            yield reader.from_cells({"id": name, "image": name}, None)
+        yield _RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator[Row]:

@@ -19,6 +19,7 @@ from PIL import Image as PILImage
 
 from agents.images import Image
 from serving.cli import main
+from serving.runs import checking
 from serving.runs.checking import CheckResult, check_set, print_report
 from serving.runs.positions import id_key
 from serving.runs.stimulus_set import Row
@@ -46,18 +47,11 @@ def lines(result: CheckResult) -> list[tuple[int | None, str | None, str]]:
     return [(problem.line, problem.field, problem.message) for problem in result.problems]
 
 
-class Seen:
-    """Collects what ``on_row`` is given."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.contents: list[bytes | None] = []
-        self.signatures: list[int] = []
-
-    def __call__(self, row: Row, content: bytes | None, signature: int) -> None:
-        self.rows.append(row)
-        self.contents.append(content)
-        self.signatures.append(signature)
+def seen(path: Path, **options: Any) -> list[tuple[Row, bytes | None, int]]:
+    """What ``on_row`` is given."""
+    found: list[tuple[Row, bytes | None, int]] = []
+    check_set(path, on_row=lambda *given: found.append(given), **options)
+    return found
 
 
 @pytest.fixture
@@ -74,17 +68,17 @@ def test_every_odd_image_is_found_and_no_good_one(
 ) -> None:
     names = [name for name in bad_images.expected if "\0" not in name]
     rows = [color(f"i{number}", str(bad_images.folder / name)) for number, name in enumerate(names)]
-    seen = Seen()
-    result = check_set(write(tmp_path, rows), deep=deep, hash_images=hash_images, on_row=seen)
+    found: list[tuple[Row, bytes | None, int]] = []
+    result = check_set(
+        write(tmp_path, rows), deep=deep, hash_images=hash_images, on_row=lambda *given: found.append(given)
+    )
     wrong = {problem.line for problem in result.problems}
     expected = [bad_images.expected[name] for name in names]
     codes = [one.error if deep else one.header for one in expected]
     assert wrong == {line for line, code in enumerate(codes, start=1) if code}
     assert all(problem.field == "image" for problem in result.problems)
     assert result.invalid == result.total_problems == len(wrong)
-    for row, content, signature, code, name in zip(
-        seen.rows, seen.contents, seen.signatures, codes, names, strict=True
-    ):
+    for (row, content, signature), code, name in zip(found, codes, names, strict=True):
         assert bool(row.problems) == bool(code), name
         assert (content is not None) == (hash_images and not code)
         assert bool(signature) == (not code)
@@ -112,19 +106,8 @@ def test_each_image_of_a_stimulus_is_named_by_its_field(pictures: Path) -> None:
 
 
 def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path) -> None:
-    rows = [
-        word("a"),
-        word("b"),
-        color("a", "0.png"),
-        "",
-        word("b", ""),
-        "nonsense",
-        word("c"),
-        word("a"),
-        word("../d"),
-    ]
-    path = write(pictures, [*rows, word("../d")])
-    result = check_set(path)
+    rows = [word("a"), word("b"), color("a", "0.png"), "", word("b", ""), "nonsense", word("c"), word("a")]
+    result = check_set(write(pictures, [*rows, word("../d"), word("../d")]))
     duplicates = [item for item in lines(result) if item[2].startswith("a duplicate")]
     assert duplicates == [
         (3, "id", "a duplicate: it stands at line 1 already"),
@@ -137,7 +120,7 @@ def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path)
     assert result.total_problems == 7
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ids=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40))
 def test_duplicates_by_the_rule_written_out(tmp_path: Path, ids: list[str]) -> None:
     result = check_set(write(tmp_path, [word(id) for id in ids]))
@@ -147,19 +130,11 @@ def test_duplicates_by_the_rule_written_out(tmp_path: Path, ids: list[str]) -> N
 
 
 def test_rows_come_in_file_order_whatever_they_show(pictures: Path) -> None:
-    rows = []
-    for number in range(500):
-        kind = number * 7919 % 11
-        if kind < 4 or 200 < number < 300:
-            rows.append(word(f"i{number}"))
-        elif kind < 6:
-            rows.append(color(f"i{number}", "missing.png"))
-        else:
-            rows.append(color(f"i{number}", f"{number % 3}.png"))
-    seen = Seen()
-    check_set(write(pictures, rows), on_row=seen, hash_images=True)
-    assert [row.id for row in seen.rows] == [row["id"] for row in rows]
-    for row, content, signature in zip(seen.rows, seen.contents, seen.signatures, strict=True):
+    shown = ["0.png", "missing.png", "1.png"]
+    rows = [color(f"i{at}", shown[at % 3]) if at * 7919 % 11 < 6 else word(f"i{at}") for at in range(500)]
+    found = seen(write(pictures, rows), hash_images=True)
+    assert [row.id for row, _, _ in found] == [row["id"] for row in rows]
+    for row, content, signature in found:
         if row.task == "word_association":
             assert content == hashlib.sha256(row.canonical).digest()[:16]
             assert signature == 0
@@ -173,16 +148,14 @@ def test_no_thread_is_left_behind(pictures: Path) -> None:
         raise RuntimeError("enough")
 
     before = threading.active_count()
-    with pytest.raises(RuntimeError, match="enough") as caught:
+    with pytest.raises(RuntimeError, match="enough"):
         check_set(path, on_row=fail)
-    assert caught.value.__traceback__ is not None
     assert threading.active_count() == before
 
 
 def digests(path: Path, **options: Any) -> tuple[list[bytes | None], list[int]]:
-    seen = Seen()
-    check_set(path, on_row=seen, hash_images=True, **options)
-    return seen.contents, seen.signatures
+    found = seen(path, hash_images=True, **options)
+    return [content for _, content, _ in found], [signature for _, _, signature in found]
 
 
 def test_content_depends_on_the_row_and_the_bytes_and_on_nothing_else(pictures: Path) -> None:
@@ -270,11 +243,14 @@ def test_a_files_name_forges_no_line_of_the_report(pictures: Path, capsys: pytes
     assert len(said.splitlines()) == 1
 
 
-def test_more_problems_than_are_kept_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = check_set(write(tmp_path, [word("a", "") for _ in range(10_001)]))
-    assert (len(result.problems), result.total_problems, result.invalid) == (10_000, 20_001, 10_001)
+def test_more_problems_than_are_kept_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "KEPT", 100)
+    result = check_set(write(tmp_path, [word("a", "") for _ in range(101)]))
+    assert (len(result.problems), result.total_problems, result.invalid) == (100, 201, 101)
     print_report(result)
-    assert capsys.readouterr().out.splitlines()[-2] == "… and 10,001 more problems"
+    assert capsys.readouterr().out.splitlines()[-2] == "… and 101 more problems"
 
 
 def test_the_report_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,26 +258,15 @@ def test_the_report_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert print_report(check_set(path), json=True) == 2
     report = orjson.loads(capsys.readouterr().out)
     assert report.pop("seconds") >= 0
-    assert report == {
-        "count": 2,
-        "tasks": {"word_association": 2},
-        "invalid": 1,
-        "duplicates": 0,
-        "total_problems": 1,
-        "problems": [
-            {"where": str(path), "line": 2, "field": "cue", "message": "String should have at least 1 character"}
-        ],
-    }
-    print_report(check_set(write(tmp_path, [word("a")])), json=True)
-    assert orjson.loads(capsys.readouterr().out)["problems"] == []
+    problem = {"where": str(path), "line": 2, "field": "cue", "message": "String should have at least 1 character"}
+    counts = {"count": 2, "tasks": {"word_association": 2}, "invalid": 1, "duplicates": 0, "total_problems": 1}
+    assert report == {**counts, "problems": [problem]}
 
 
 @pytest.mark.parametrize(
     ("target", "field"),
     [
         ({"target_box": [40, 0, 5, 5]}, "target_box"),
-        ({"target_box": [0, 30, 5, 5]}, "target_box"),
-        ({"target_box": [-5, 0, 5, 5]}, "target_box"),
         ({"target_box": [39, 29, 5, 5]}, None),
         ({"target_box": [40, 0, 5, 5], "target_present": False}, None),
         ({"target_mask": "small.png"}, "target_mask"),

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import random
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,8 @@ from serving.runs.status import print_status
 
 
 def _human(response: Any, subject: str = "", **more: Any) -> dict[str, Any]:
-    return {
-        "response": response,
-        "groundtruth": "human",
-        "human_groundtruth": subject,
-        "machine_groundtruth": "",
-        **more,
-    }
+    row = {"response": response, "groundtruth": "human", "human_groundtruth": subject, "machine_groundtruth": ""}
+    return {**row, **more}
 
 
 def _machine(response: Any, name: str) -> dict[str, Any]:
@@ -97,11 +91,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     assert raw["published:git", "0001.jpg"] == "a [ unused0 ] plate"
     assert raw["published:google", "565.jpg"] == "none"
     out_text = capsys.readouterr().out
-    for words in (
-        "points off the frame: 2",
-        "colors that are none of the eleven: 1",
-        "captions with special tokens: 1",
-    ):
+    for words in ("points off the frame: 2", "none of the eleven: 1", "captions with special tokens: 1"):
         assert words in out_text
     assert print_status(out) == 0
     about = orjson.loads((out / "import.json").read_bytes())
@@ -114,7 +104,7 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     assert meta["agents"] == {}
 
 
-@pytest.mark.parametrize(("rows", "flagged"), [(150, True), (30, True), (29, False)])
+@pytest.mark.parametrize(("rows", "flagged"), [(30, True), (29, False)])
 def test_a_copy_is_flagged_from_thirty_answers_on(tmp_path: Path, rows: int, flagged: bool) -> None:
     """The published word answers of davinci are GPT-2's: 150 of 150."""
     words = {
@@ -176,7 +166,7 @@ def test_a_task_given_wrongly_can_be_put_right(tmp_path: Path) -> None:
     path, out = _write(tmp_path / "answers.json", {"a": [_human("red")]}), tmp_path / "out"
     with pytest.raises(InputError) as caught:
         import_files([path], out)
-    assert "does not say its task" in caught.value.problems[0].message
+    assert "is no task of the benchmark" in caught.value.problems[0].message
     import_files([path], out, task="word")
     import_files([path], out, task="color_estimation")
     assert [row["task"] for row in _rows(out, "humans")] == ["color_estimation"]
@@ -219,75 +209,38 @@ def test_into_a_run(files: dict[str, Path], tmp_path: Path) -> None:
 
 
 BAD = {
-    "not json": "{",
     "not utf-8": b'{"a": "\xff"}',
-    "a list": [],
-    "empty": {},
-    "nothing in it": {"a": [], "b": []},
-    "a number": {"a": [_human(3)]},
-    "null": {"a": [_human(None)]},
-    "no response": {"a": [{"groundtruth": "human"}]},
-    "neither human nor machine": {"a": [{"response": "red", "groundtruth": "robot"}]},
-    "no ground truth": {"a": [{"response": "red"}]},
-    "subject of a wrong type": {"a": [{**_human("red"), "human_groundtruth": ["05"]}]},
-    "row of a wrong type": {"a": [_human("red"), "blue"]},
-    "mixed": {"a": [_human("red")], "b": "blue"},
-    "empty id": {" ": [_human("red")]},
-    "not a number": '{"a": [{"response": NaN, "groundtruth": "human"}]}',
-    "a key twice": '{"a": [{"response": "x", "groundtruth": "human"}], "a": []}',
-    "deep": "[" * 100_000,
+    "a list": b"[]",
+    "nothing in it": b'{"a": [], "b": []}',
+    "empty id": json.dumps({" ": [_human("red")]}).encode(),
+    "not a number": b'{"a": [{"response": NaN, "groundtruth": "human"}]}',
+    "a key twice": b'{"a": [{"response": "x", "groundtruth": "human"}], "a": []}',
+    "deep": b"[" * 100_000,
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_refused_whole(files: dict[str, Path], tmp_path: Path, name: str) -> None:
-    content = BAD[name]
-    path = tmp_path / "bad" / "color.json"
-    if isinstance(content, str | bytes):
-        path.parent.mkdir()
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    else:
-        _write(path, content)
+    path = tmp_path / "color.json"
+    path.write_bytes(BAD[name])
     with pytest.raises(InputError, match="nothing was imported") as caught:
-        import_files([files["word"], path], tmp_path / "out", name="x" if name == "a number" else None)
-    assert caught.value.problems
-    assert all(problem.where == str(path) for problem in caught.value.problems)
+        import_files([files["word"], path], tmp_path / "out")
+    assert [problem.where for problem in caught.value.problems] == [str(path)]
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "[[1, 2]]",
-        [1, 2],
-        [[1, 2, 3]],
-        [[1]],
-        [["1", 2]],
-        [[True, 1]],
-        [[None, 1]],
-        [[2**70, 1]],
-        {"x": 1},
-    ],
-)
-def test_scanpaths_that_are_none(tmp_path: Path, response: Any) -> None:
-    path = _write(tmp_path / "fv.json", {"img001": [_human([[1, 2]]), _human(response)]})
-    with pytest.raises(InputError) as caught:
-        import_files([path], tmp_path / "out")
-    assert [problem.field for problem in caught.value.problems] == ["img001[1].response"]
-
-
 def test_every_problem_at_once(tmp_path: Path) -> None:
-    one = _write(tmp_path / "color.json", {"a": [_human(1), _human("red"), _human(2)], "b": [{}]})
-    two = _write(tmp_path / "fv.json", {"c": [_human("x")]})
+    rows = [_human(1), _human("red"), _human(None), {**_human("red"), "human_groundtruth": ["05"]}, "blue"]
+    one = _write(
+        tmp_path / "color.json", {"a": rows, "b": [{}], "c": [{**_human("x"), "groundtruth": "robot"}], "d": "x"}
+    )
+    paths = ["[[1, 2]]", [[1, 2, 3]], [["1", 2]], [[True, 1]], [[2**70, 1]], [[1, 2]]]
+    two = _write(tmp_path / "fv.json", {"e": [_human(path) for path in paths]})
     with pytest.raises(InputError) as caught:
         import_files([one, two, tmp_path / "word.json"], tmp_path / "out")
     assert [problem.field for problem in caught.value.problems] == [
-        "a[0].response",
-        "a[2].response",
-        "b[0].response",
-        "b[0].groundtruth",
-        "c[0].response",
-        None,
+        *("a[0].response", "a[2].response", "a[3].human_groundtruth", "a[4]", "b[0].response", "b[0].groundtruth"),
+        *("c[0].groundtruth", "d", *(f"e[{number}].response" for number in range(5)), None),
     ]
 
 
@@ -309,8 +262,6 @@ def test_wrong_usage(files: dict[str, Path], tmp_path: Path) -> None:
         {"paths": [files["color"]], "name": "x"},
         {"paths": [files["color"]], "name": "Bad Name"},
         {"paths": [files["color"]], "task": "conversation"},
-        {"paths": [files["color"]], "task": "smell"},
-        {"paths": [tmp_path]},
         {"paths": [tmp_path / "none.json"], "task": "word"},
     ):
         with pytest.raises(InputError):
@@ -327,23 +278,13 @@ def _said(path: Path, out: Path, capsys: pytest.CaptureFixture[str], *more: str)
 def test_what_is_said_of_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, last = tmp_path / "out", "turinglike: nothing was imported: 1 problem"
     os.mkfifo(tmp_path / "fifo.json")
-    for path in (Path("/dev/zero"), tmp_path / "fifo.json"):
+    for path in (Path("/dev/zero"), tmp_path / "fifo.json", tmp_path):
         assert _said(path, out, capsys) == [f"{path}: is not a plain file", last]
-    assert _said(tmp_path, out, capsys) == [f"{tmp_path}: is a folder; give the files in it", last]
-    for name in ("word.json", "answers.json"):
-        assert _said(tmp_path / name, out, capsys) == [f"{tmp_path / name}: there is no such file", last]
-    path = _write(tmp_path / "answers.json", {"a": "red"})
-    names = "(caption, word, color, object, fv)"
-    assert _said(path, out, capsys) == [f"{path}: its name does not say its task {names}; give it with --task", last]
-    said = "is a submission and does not say whose answers it holds; give the machine with --name"
-    assert _said(path, out, capsys, "--task", "color_estimation") == [f"{path}: {said}", last]
-    path.write_text("{")
-    line, _ = _said(path, out, capsys, "--task", "color_estimation")
-    assert line.startswith(f"{path}: is not JSON in UTF-8: ")
-    with (tmp_path / "word.json").open("wb") as file:
+    path = tmp_path / "word.json"
+    assert _said(path, out, capsys) == [f"{path}: cannot be read: No such file or directory", last]
+    with path.open("wb") as file:
         file.truncate((1 << 30) + 1)  # a hole: nothing is on disk
-    line, _ = _said(tmp_path / "word.json", out, capsys)
-    assert line.endswith("word.json: has 1.0 GiB and is no file of the benchmark; at most 1 GiB is read")
+    assert _said(path, out, capsys) == [f"{path}: has 1.0 GiB; at most 1 GiB is read", last]
     assert not out.exists()
 
 
@@ -354,8 +295,6 @@ def test_another_folder_is_not_written_to(files: dict[str, Path], tmp_path: Path
     with pytest.raises(InputError, match="is not a run folder"):
         import_files([files["color"]], other)
     assert [path.name for path in other.iterdir()] == ["precious.jpg"]
-    with pytest.raises(InputError, match="is not a folder"):
-        import_files([files["color"]], other / "precious.jpg")
 
 
 def test_damage_in_what_was_there_is_not_overwritten(files: dict[str, Path], tmp_path: Path) -> None:
@@ -371,7 +310,7 @@ def test_damage_in_what_was_there_is_not_overwritten(files: dict[str, Path], tmp
             import_files([files["word"]], out)
 
 
-@pytest.mark.parametrize("moment", [1, 2, 4, 7])
+@pytest.mark.parametrize("moment", [1, 4])
 def test_a_disk_that_fills_up(
     files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
@@ -403,23 +342,12 @@ def test_a_disk_that_fills_up(
         assert found.read_bytes() == expected.read_bytes().replace(RunFolder(wanted).meta["run"].encode(), run)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.dictionaries(
-        st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda text: text.strip()),
-        st.lists(
-            st.tuples(
-                st.text(st.characters(codec="utf-8"), max_size=10),
-                st.sampled_from(["human", "machine"]),
-                st.sampled_from(["", " ", "05", "x"]),
-            ),
-            min_size=1,
-            max_size=6,
-        ),
-        min_size=1,
-        max_size=4,
-    )
-)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=10)
+GIVEN = st.tuples(TEXTS, st.sampled_from(["human", "machine"]), st.sampled_from(["", " ", "05", "x"]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.dictionaries(TEXTS.filter(str.strip), st.lists(GIVEN, min_size=1, max_size=6), min_size=1, max_size=4))
 def test_nothing_is_lost_and_samples_count_in_file_order(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, list[tuple[str, str, str]]]
 ) -> None:
@@ -441,16 +369,3 @@ def test_nothing_is_lost_and_samples_count_in_file_order(
             found = _rows(folder / "out", file)
             assert [(row["stimulus"], row["agent"], row["sample"], row["raw"]) for row in found] == wanted
             assert list(RunFolder(folder / "out").latest(file)) == found
-
-
-def test_many_sources_in_any_order(tmp_path: Path) -> None:
-    draw = random.Random(3)
-    paths = [
-        _write(tmp_path / str(number) / f"{task}.json", {"a": [_human(f"w{number}"), _machine("m", "gpt2")]})
-        for number, task in enumerate(["word", "color", "word", "caption", "word"])
-    ]
-    import_files(paths, tmp_path / "out")
-    before = _bytes(tmp_path / "out")
-    for _ in range(5):
-        import_files(draw.sample(paths, 3), tmp_path / "out")
-        assert _bytes(tmp_path / "out") == before

@@ -49,7 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs") / "run", [], {"mmcq": []})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(RECORDS, st.data())
 def test_the_last_record_of_a_key_counts_wherever_the_file_is_cut(place: Path, rows: Any, data: st.DataObject) -> None:
     rows = [{**row, "raw": number} for number, row in enumerate(rows)]
@@ -69,7 +69,7 @@ def test_the_last_record_of_a_key_counts_wherever_the_file_is_cut(place: Path, r
     assert list(folder.latest("mmcq")) == _naive(rows[:complete])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(RECORDS.filter(bool), st.binary(max_size=30))
 def test_a_last_line_of_rubbish_is_ignored_with_or_without_a_newline(place: Path, rows: Any, rubbish: bytes) -> None:
     path = place / "records" / "mmcq.jsonl"
@@ -84,28 +84,18 @@ def test_a_last_line_of_rubbish_is_ignored_with_or_without_a_newline(place: Path
 
 DAMAGED = [
     b"\n",
-    b"not json\n",
     b"\xff\xfe\n",
-    b"[]\n",
-    b"3\n",
     b"null\n",
-    b"{}\n",
     b"\0" * 50 + b"\n",
-    line(record())[:-30] + b"\n",
     line(record())[:40] + line(record()),
     line({**record(), "extra": 1}),
     line({key: value for key, value in record().items() if key != "created"}),
     line({**record(), "schema": "turinglike.record/2"}),
-    line({**record(), "sample": "0"}),
     line({**record(), "sample": 0.0}),
-    line({**record(), "sample": -1}),
     line({**record(), "sample": 2**63}),
-    line({**record(), "stimulus": 3}),
     line({**record(), "stimulus": None}),
     line({**record(), "status": "done"}),
     line({**record(), "answer": "red"}),
-    line({**record(), "attempts": [{}]}),
-    line({**record(), "attempts": [{"verdicts": [3]}]}),
     line({**record(), "attempts": [{"verdicts": [{"filter": [], "rejected": True, "found": ""}]}]}),
     line({**record(), "attempts": None}),
 ]
@@ -126,28 +116,20 @@ def test_damage_in_the_middle_is_named_or_counted(tmp_path: Path, bad: bytes) ->
         assert damage.first == caught.value.problems[0]
 
 
-def test_line_numbers_are_of_the_file_where_lines_are_passed_over(tmp_path: Path) -> None:
-    same = record("s1")
-    folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": [same, same, same, b"{]\n", same]}))
-    with pytest.raises(InputError, match=r"mmcq\.jsonl:4"):
-        list(folder.latest("mmcq"))
-
-
 def test_a_file_that_grows_while_it_is_read_counts_as_it_was(tmp_path: Path) -> None:
-    rows = [record(f"s{number}") for number in range(5000)]
+    rows = [record(f"s{number}") for number in range(500)]
     folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": rows}))
     for read in (folder.records, folder.latest):
         reading = read("mmcq")
         found = [next(reading)]
         with folder.records_path("mmcq").open("ab") as file:
             file.write(line(record("late", raw="x" * 100)) + b'{"half')
-        found += reading
-        assert found == rows
+        assert [*found, *reading] == rows
         folder.records_path("mmcq").write_bytes(b"".join(map(line, rows)))
 
 
 def test_a_file_that_is_rewritten_while_it_is_read_stays_the_old_one(tmp_path: Path) -> None:
-    rows = [record(f"s{number % 4000}", raw=number) for number in range(5000)]
+    rows = [record(f"s{number % 400}", raw=number) for number in range(500)]
     folder = RunFolder(write_run(tmp_path / "run", [], {"mmcq": rows}))
     reading = folder.latest("mmcq")
     found = [next(reading)]
@@ -189,10 +171,7 @@ BAD_STIMULI = {
     "empty": (b"", 1, "the set has 3"),
     "cut at a line": (GOOD, 2, "the set has 3"),
     "cut in a line": (GOOD + line(stimulus("c"))[:-5], 3, "not JSON"),
-    "without its newline": (GOOD + line(stimulus("c"))[:-1], 3, "no newline"),
-    "garbage": (b"\x00\xff garbage\n", 1, "not JSON"),
     "no object": (GOOD + b"[1]\n", 3, "not a JSON object"),
-    "garbage at the end": (GOOD + line(stimulus("c")) + b"{]\n", 4, "not JSON"),
 }
 
 
@@ -211,7 +190,7 @@ def test_damaged_stimuli_are_named_by_every_reader(tmp_path: Path, name: str) ->
     assert not (run / "report.html").exists()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=st.lists(st.tuples(NAMES, st.sampled_from(["color_estimation", "word_association"]), st.none() | NAMES)))
 def test_lookup_is_a_dict(place: Path, rows: list[tuple[str, str, str | None]]) -> None:
     stimuli = [
@@ -230,13 +209,6 @@ def test_lookup_is_a_dict(place: Path, rows: list[tuple[str, str, str | None]]) 
                     assert lookup.get(task, name) == wanted.get((task, name))
 
 
-def test_lookup_without_a_set(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "run", [], {}, set={})
-    (path / "stimuli.jsonl").unlink()
-    with Lookup(RunFolder(path)) as lookup:
-        assert lookup.get("color_estimation", "a") is None
-
-
 META = {"schema": "turinglike.run/1", "run": "0123456789ab", "seed": 0, "samples": 1, "set": {}, "agents": {}}
 ENTRY = agent_entry("color_estimation")
 
@@ -245,29 +217,31 @@ ENTRY = agent_entry("color_estimation")
     ("content", "reason"),
     [
         (b"", "damaged"),
-        (b"{", "damaged"),
         (b"[]", "does not say"),
-        (b"{}", "does not say"),
         (orjson.dumps({**META, "schema": "turinglike.run/2"}), "newer version"),
-        (orjson.dumps({**META, "schema": "other/1"}), "does not say"),
         (orjson.dumps({**META, "schema": 1}), "does not say"),
-        (orjson.dumps({**META, "agents": []}), "damaged: agents"),
-        (orjson.dumps({**META, "agents": {"a": 1}}), r"damaged: agents\.a"),
-        (orjson.dumps({**META, "agents": {"a": {**ENTRY, "task": [3]}}}), r"damaged: agents\.a\.task\.0: .*string"),
-        (orjson.dumps({**META, "agents": {"a": {**ENTRY, "samples": "2"}}}), r"agents\.a\.samples: .*integer"),
-        (orjson.dumps({**META, "agents": {"a": {**ENTRY, "digest": None}}}), r"agents\.a\.digest"),
-        (orjson.dumps({**META, "samples": -1}), "damaged: samples"),
-        (orjson.dumps({**META, "samples": True}), "damaged: samples"),
-        (orjson.dumps({**META, "seed": "a"}), "damaged: seed"),
-        (orjson.dumps({**META, "set": {"count": "x"}}), r"damaged: set\.count"),
-        (orjson.dumps({**META, "set": {"root": 3}}), r"damaged: set\.root"),
-        (orjson.dumps({"schema": "turinglike.run/1", "agents": {}}), "run: Field required"),
     ],
 )
 def test_a_folder_that_is_not_a_run(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(InputError, match=reason):
         RunFolder(tmp_path)
+
+
+def test_every_field_of_run_json_that_is_wrong_is_named(tmp_path: Path) -> None:
+    agents = {"a": 1, "b": {**ENTRY, "task": [3], "samples": "2", "digest": None}}
+    wrong = {"agents": agents, "samples": True, "seed": "a", "set": {"count": "x", "root": 3}}
+    (tmp_path / "run.json").write_bytes(orjson.dumps({**META, **wrong}))
+    with pytest.raises(InputError, match="damaged") as caught:
+        RunFolder(tmp_path)
+    agent = ["agents.a", "agents.b.digest", "agents.b.samples", "agents.b.task.0"]
+    assert sorted(str(one.field) for one in caught.value.problems) == [
+        *agent,
+        "samples",
+        "seed",
+        "set.count",
+        "set.root",
+    ]
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,37 +64,33 @@ def _with(path: str, value: Any, base: dict[str, Any]) -> dict[str, Any]:
 
 
 BAD = {
-    "schema": _with("schema", "turinglike.record/2", record()),
-    "run": _with("run", "xyz", record()),
-    "task": _with("task", "naming", record()),
-    "empty stimulus": _with("stimulus", "", record()),
-    "sha256": _with("stimulus_sha256", "abc", record()),
-    "kind": _with("kind", "robot", record()),
-    "negative sample": _with("sample", -1, record()),
-    "sample as text": _with("sample", "0", record()),
-    "sample as bool": _with("sample", True, record()),
-    "seed too large": _with("seed", 2**53, record()),
-    "status": _with("status", "done", record()),
-    "ok without an answer": _with("answer", None, record()),
-    "ok with an error": _with("error", {"code": "a", "message": "b"}, record()),
-    "failed without an error": _with("error", None, failed("s1")),
-    "answer of another task": _with("answer", ANSWERS["word_association"], record()),
+    "schema": record(schema="turinglike.record/2"),
+    "run": record(run="xyz"),
+    "task": {**record(), "task": "naming"},
+    "empty stimulus": record(""),
+    "sha256": record(stimulus_sha256="abc"),
+    "kind": record(kind="robot"),
+    "negative sample": record(sample=-1),
+    "sample as bool": record(sample=True),
+    "seed too large": record(seed=2**53),
+    "status": record(status="done"),
+    "ok without an answer": record(answer=None),
+    "ok with an error": record(error={"code": "a", "message": "b"}),
+    "failed without an error": {**failed("s1"), "error": None},
+    "answer of another task": record(answer=ANSWERS["word_association"]),
     "answer with a key too many": _with("answer.mood", "gay", record()),
     "answer with a wrong type": _with("answer.color", 3, record()),
     "answer with a wrong nested type": _with("answer.palette.0.population", "12", record()),
-    "nested answer without a key": _with("answer.palette.0", {"rgb": [1, 2, 3]}, record()),
     "nested answer without a default": _with(
         "answer.messages.0", {"turn": 0, "speaker": "A", "agent": "a", "text": "Hi"}, record(task="conversation")
     ),
-    "number as text": _with("answer.tokens", "6", record(task="image_captioning")),
-    "attempts": _with("attempts", None, record()),
-    "attempt": _with("attempts", [{"attempt": 0}], record()),
-    "provenance": _with("provenance", None, record()),
-    "timing": _with("timing", {"waiting": 1.0}, record()),
+    "attempts": record(attempts=None),
+    "attempt": record(attempts=[{"attempt": 0}]),
+    "provenance": record(provenance=None),
     "negative timing": _with("timing.waiting", -1.0, record()),
     "worker": _with("worker.batch_size", 0, record()),
-    "created": _with("created", "2025-01-01 00:00:00", record()),
-    "machine without a time": _with("created", None, record()),
+    "created": record(created="2025-01-01 00:00:00"),
+    "machine without a time": record(created=None),
     "unknown key": {**record(), "mood": "gay"},
     "not an object": [1],
 }
@@ -106,8 +100,6 @@ BAD = {
 def test_a_record_in_order_is_accepted(name: str, schema: jsonschema.Draft202012Validator) -> None:
     assert records.problems(GOOD[name]) == []
     schema.validate(GOOD[name])
-    again = orjson.loads(orjson.dumps(GOOD[name]))
-    assert records.problems(again) == []
 
 
 # What a JSON Schema does not say: that a machine's record has a time.
@@ -122,15 +114,12 @@ def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Valid
         assert not schema.is_valid(BAD[name])
 
 
-@pytest.mark.parametrize("key", records.KEYS)
-def test_no_key_may_lack(key: str, schema: jsonschema.Draft202012Validator) -> None:
-    row = {name: value for name, value in record().items() if name != key}
-    assert records.problems(row)
-    assert not schema.is_valid(row)
-
-
 @pytest.mark.parametrize("task", TASKS)
-def test_no_key_of_an_answer_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
+def test_no_key_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
+    for key in records.KEYS:
+        row = {name: value for name, value in record(task=task).items() if name != key}
+        assert records.problems(row)
+        assert not schema.is_valid(row)
     for key in ANSWERS[task]:
         answer = {name: value for name, value in ANSWERS[task].items() if name != key}
         row = record(task=task, answer=answer)
@@ -141,11 +130,6 @@ def test_no_key_of_an_answer_may_lack(task: str, schema: jsonschema.Draft202012V
 def test_the_keys_have_an_order() -> None:
     row = dict(reversed(record().items()))
     assert "order" in str(records.problems(row)[0])
-
-
-def test_not_a_number_is_not_json() -> None:
-    row = record(task="image_captioning", answer={**ANSWERS["image_captioning"], "score": float("nan")})
-    assert records.problems(row)
 
 
 def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Validator) -> None:
@@ -159,14 +143,11 @@ def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Val
     schema.validate(row)
 
 
-def test_the_schemas_in_docs_are_up_to_date() -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "make_schemas.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_an_old_schema_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_schemas_in_docs_are_up_to_date_and_old_ones_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))
+    assert script["main"](["--check"]) == 0
     script["main"].__globals__["DOCS"] = tmp_path
     assert script["main"](["--check"]) == 1
     assert "record.schema.json is out of date" in capsys.readouterr().err

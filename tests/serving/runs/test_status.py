@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_folders import agent_entry, attempt, failed, record, stimulus, write_run
 
-from serving.runs.status import print_status, status
+from serving.runs.status import STATUSES, print_status, status
 
 COLOR, CAPTION = "color_estimation", "image_captioning"
 
@@ -46,36 +44,17 @@ def test_everything_that_can_happen(tmp_path: Path) -> None:
     assert found["run"] == "0123456789ab"
     assert found["seed"] == 3
     blip = found["agents"]["blip"]
-    assert {key: blip[key] for key in ("ok", "rejected", "failed", "unanswered", "expected", "outside")} == {
-        "ok": 2,
-        "rejected": 1,
-        "failed": 1,
-        "unanswered": 1,
-        "expected": 5,
-        "outside": 0,
-    }
+    counts = ("ok", "rejected", "failed", "unanswered", "expected", "outside")
+    assert [blip[key] for key in counts] == [2, 1, 1, 1, 5, 0]
     # Attempts made: one for v (a note is no rejection), three for w, two for x, one for y.
     assert blip["attempts_per_answer"] == 7 / 4
-    assert blip["failures"] == [
-        {
-            "code": "bad_image",
-            "count": 1,
-            "example": {"stimulus": "y", "sample": 0, "message": "cannot be decoded"},
-        }
-    ]
+    example = {"stimulus": "y", "sample": 0, "message": "cannot be decoded"}
+    assert blip["failures"] == [{"code": "bad_image", "count": 1, "example": example}]
+    words = {"stimulus": "w", "text": "two words", "found": "2 words"}
+    starts = {"stimulus": "x", "text": "there is", "found": "2 words"}
     assert blip["rejections"] == [
-        {
-            "filter": "min_words",
-            "count": 3,
-            "answers": 2,
-            "example": {"stimulus": "w", "text": "two words", "found": "2 words"},
-        },
-        {
-            "filter": "starts",
-            "count": 1,
-            "answers": 1,
-            "example": {"stimulus": "x", "text": "there is", "found": "2 words"},
-        },
+        {"filter": "min_words", "count": 3, "answers": 2, "example": words},
+        {"filter": "starts", "count": 1, "answers": 1, "example": starts},
     ]
     assert (blip["first"], blip["last"]) == ("2025-01-01T00:00:00.000Z", "2025-01-01T00:00:04.000Z")
     assert blip["rate"] == 3 / 4
@@ -101,7 +80,7 @@ def test_stimuli_that_no_agent_answers_are_named(tmp_path: Path, capsys: pytest.
     assert f"{CAPTION}: 2 stimuli, no agent answers them" in lines
 
 
-@pytest.mark.parametrize(("last", "rate"), [("00.900", None), ("01.999", None), ("02.000", 0.5), ("04.000", 0.25)])
+@pytest.mark.parametrize(("last", "rate"), [("01.999", None), ("02.000", 0.5)])
 def test_a_rate_needs_two_seconds(tmp_path: Path, last: str, rate: float | None) -> None:
     rows = [record("a"), record("b", created=f"2025-01-01T00:00:{last}Z")]
     agent = status(write_run(tmp_path / "run", [stimulus("a"), stimulus("b")], {"mmcq": rows}))["agents"]["mmcq"]
@@ -126,10 +105,10 @@ def test_what_a_person_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("answer", "raw", "shown"),
     [
-        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bob: Bye."),
-        ({"word": "", "candidates": []}, {"text": "I'm sorry", "tokens": 3}, "I'm sorry"),
-        ({"text": ""}, {"text": ""}, ""),
+        ({"messages": [{"speaker": "Ann", "text": "Hi!"}, {"speaker": "Bob", "text": "Bye."}]}, None, "Bye."),
+        ({"word": "", "candidates": []}, "I'm sorry", '"I\'m sorry"'),
         ({"labels": ["cat"]}, None, '{"labels":["cat"]}'),
+        ({"messages": 3, "text": 4}, None, '{"messages":3,"text":4}'),
     ],
 )
 def test_the_first_rejected_text_is_what_was_said(tmp_path: Path, answer: Any, raw: Any, shown: str) -> None:
@@ -204,7 +183,7 @@ def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixtur
     with (path / "records" / "published.jsonl").open("ab") as file:
         file.write(b"{}\n{}\n")
     assert print_status(path) == 1
-    assert capsys.readouterr().out.endswith("not complete: 2 damaged lines\n")
+    assert capsys.readouterr().out.endswith("not complete: 2 damaged\n")
 
 
 def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
@@ -220,27 +199,10 @@ def test_an_agent_that_run_json_does_not_know(tmp_path: Path) -> None:
     assert found["agents"]["mmcq"]["task"] == [COLOR]
 
 
-def test_a_small_run_is_counted_and_exported_without_what_is_heavy(tmp_path: Path) -> None:
-    path = write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a"), record("a")]})
-    code = (
-        "import sys\nfrom serving.cli import main\n"
-        f"main(['status', {str(path)!r}])\n"
-        f"main(['export', {str(path)!r}, '--format', 'csv', '--out', {str(tmp_path / 'out.csv')!r}])\n"
-        "print(sorted({'pyarrow', 'torch', 'ray', 'transformers', 'cv2'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
-        st.tuples(
-            st.sampled_from("abcdef"),
-            st.integers(0, 2),
-            st.sampled_from(["ok", "failed", "rejected"]),
-            st.integers(0, 3),
-        ),
+        st.tuples(st.sampled_from("abcdef"), st.integers(0, 2), st.sampled_from(STATUSES), st.integers(0, 3)),
         max_size=25,
     )
 )
@@ -261,7 +223,7 @@ def test_counts_against_a_dict(tmp_path_factory: pytest.TempPathFactory, lines: 
     tries = sum(rejected if state == "rejected" and rejected else rejected + 1 for state, rejected in last.values())
     found = status(path)
     agent = found["agents"]["mmcq"]
-    assert [agent[state] for state in ("ok", "rejected", "failed")] == [states[s] for s in ("ok", "rejected", "failed")]
+    assert [agent[state] for state in STATUSES] == [states[state] for state in STATUSES]
     assert agent["unanswered"] == 8 - len(within)
     assert agent["outside"] == len(last) - len(within)
     assert agent["attempts_per_answer"] == (round(tries / len(last), 4) if last else None)

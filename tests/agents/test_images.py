@@ -336,8 +336,7 @@ def test_strips_are_counted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
         image.header()
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_strips_have_no_more_bytes_than_their_file(place: int) -> None:
+def test_strips_have_no_more_bytes_than_their_file() -> None:
     """Empty blocks of deflate decode to nothing, at any length; here each strip has the same ones."""
     rows, empty = 200, b"\0\0\0\xff\xff" * 20_000
     data = b"\x78\x01" + empty + zlib.compress(bytes(8))[2:]
@@ -346,11 +345,9 @@ def test_strips_have_no_more_bytes_than_their_file(place: int) -> None:
     entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags]
     entries.insert(5, struct.pack("<HHII", 273, 4, rows, first + len(data)))
     entries.append(struct.pack("<HHII", 279, 4, rows, first + len(data) + 4 * rows))
-    shared = [first] * rows
-    sizes = [len(data)] * rows if not place else [len(data)] + [0] * (rows - 1)
     head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)
-    whole = head.ljust(first, b"\0") + data + struct.pack(f"<{2 * rows}I", *shared, *sizes)
-    with pytest.raises(ImageError, match="cannot be decoded" if place else "more bytes than the file"):
+    whole = head.ljust(first, b"\0") + data + struct.pack(f"<{2 * rows}I", *[first] * rows, *[len(data)] * rows)
+    with pytest.raises(ImageError, match="more bytes than the file"):
         Image("x.tif", data=whole).decode()
 
 

@@ -84,7 +84,6 @@ VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
         128256,
         {"<|begin_of_text|>": 128000, "<|end_of_text|>": 128001, "<|start_header_id|>": 128006, "<|eot_id|>": 128009},
     ),
-    "Qwen/Qwen2.5-7B-Instruct": (152064, 151665, {"<|endoftext|>": 151643, "<|im_end|>": 151645}),
 }
 TEXT = "The technology of sports and fashion is changing, and politics too. Tell me more, please: why do you say that?"
 

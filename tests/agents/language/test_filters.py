@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.contract import Verdict
 from agents.language.filters import messages as of_message
 from agents.language.filters.messages import farewell, repeated_block, repeated_sentence, same_message
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
@@ -85,13 +86,7 @@ def test_sentences_hold_every_word_once(text: str) -> None:
 
 
 def test_repeated_sentence_at_its_thresholds() -> None:
-    texts = [
-        "I like it a lot. Absolutely.",
-        "Absolutely! Why?",
-        "well, I LIKE it. a lot",
-        "i like it, a lot!!",
-        "Absolutely.",
-    ]
+    texts = ["I like it a lot. Absolutely.", "Absolutely! Why?", "well, I LIKE it", "i like it, a lot!!", "Absolutely."]
     assert list(repeated_sentence(texts, 2, 4)) == [3]
     assert repeated_sentence(texts, 2, 4)[3].text == "“i like it, a lot!!” in 2 messages"
     assert repeated_sentence(texts, 3, 4) == {}
@@ -110,11 +105,6 @@ def test_repeated_block_says_which_messages() -> None:
     assert list(repeated_block(texts, 3)) == [7]
     assert repeated_block(texts, 4) == {}
     assert repeated_block(texts, 1)[5].text == "message 6 as message 2"
-
-
-def test_a_block_does_not_overlap_what_it_repeats() -> None:
-    assert list(repeated_block(["a"] * 5, 2)) == [3, 4]
-    assert repeated_block(["a", "a", "a"], 2) == {}
 
 
 SMALL = st.lists(st.sampled_from(["a", "b", "c"]), max_size=14)
@@ -185,12 +175,8 @@ def test_lengths_at_their_thresholds() -> None:
     ("text", "times", "found"),
     [
         ("no no no", 3, "“no” 3 times in a row"),
-        ("no no no", 4, None),
         ("I am, i AM, I am. So", 3, "“i am” 3 times in a row"),
-        ("a b c a b c a b x", 3, None),
         ("a b c a b c a b c", 3, "“a b c” 3 times in a row"),
-        ("x no no no no no y", 4, "“no” 5 times in a row"),
-        (" ".join([*"abcdefghijklmnopqrst"] * 2), 2, "“a b c d e f g h i j k l m n o p q r s t” 2 times in a row"),
         (" ".join([*"abcdefghijklmnopqrstu"] * 2), 2, None),
         ("哈哈哈哈", 4, "“哈” 4 times in a row"),
     ],
@@ -415,29 +401,15 @@ def test_judge_turn_asks_every_filter(name: str) -> None:
     [judgement] = [each for each in found if each.filter == name]
     assert (judgement.action, judgement.rejected, judgement.turns) == ("resample_turn", True, (len(history),))
     assert {each.filter for each in found} - {name} <= ({"too_short"} if name == "empty" else set())
-    verdict = judgement.verdict()
-    assert (verdict.filter, verdict.rejected, verdict.found) == (name, True, judgement.found)
+    assert judgement.verdict() == Verdict(name, True, judgement.found)
     off = Policy.model_validate({name: "off"})
     silent = judge_turn(history, "A", text, off, FilterSettings(prompt_echo=7), prompt=prompt, total=24)
     assert name not in {each.filter for each in silent}
 
 
-def test_a_flag_rejects_nothing_and_the_length_must_be_known_for_an_early_exit() -> None:
-    [judgement] = judge_turn([], "A", "bye", MEASURE, total=24)
-    assert not judgement.rejected
-    assert not judgement.verdict().rejected
-    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=2) == []
-
-
-def test_names_of_the_prompt_are_labels_before_anybody_has_spoken() -> None:
-    assert [each.filter for each in judge_turn([], "Bob", "hi. Alice: hi", MEASURE, names=["Alice"])] == [
-        "other_speaker"
-    ]
-    assert judge_turn([], "Bob", "hi. Alice: hi", MEASURE) == []
-
-
 def test_missing_messages_are_an_early_exit() -> None:
     said = [("A", "hi"), ("B", "what is up?"), ("A", "bye")]
+    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=2) == []
     assert judge_conversation(said, COMPLETION) == judge_conversation(said, COMPLETION, total=3) == []
     [judgement] = judge_conversation(said, COMPLETION, total=5)
     assert (judgement.found, judgement.turns) == ("“bye”, 2 messages before the end; 3 of 5 messages", (2,))

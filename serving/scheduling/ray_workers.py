@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ class RemoteWorker:
         raise AgentStoppedError(f"agent {self.spec.entry.name} {why}")
 
     async def _start(self, timeout: float) -> dict[str, Any]:
-        self._actor = await asyncio.to_thread(self._create)
+        await _in_thread(self._create)
         async with asyncio.timeout(timeout):
             about = await self._await(self._actor.describe.remote(self.probe))
         self.host, self.shares_disk, gpus = about["host"], about["shares_disk"], about["gpus"]
@@ -94,22 +94,19 @@ class RemoteWorker:
             provenance: dict[str, Any] = await self._await(self._actor.load.remote())
             return provenance
 
-    def _create(self) -> Any:
+    def _create(self) -> None:
         import ray
 
-        return (
-            ray.remote(WorkerActor)
-            .options(
-                num_cpus=0,
-                num_gpus=self.gpu_share,
-                memory=self.memory,
-                max_restarts=0,
-                max_task_retries=0,
-                max_concurrency=1000,
-                scheduling_strategy="SPREAD",
-            )
-            .remote(self.spec)
+        options = ray.remote(WorkerActor).options(
+            num_cpus=0,
+            num_gpus=self.gpu_share,
+            memory=self.memory,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=1000,
+            scheduling_strategy="SPREAD",
         )
+        self._actor = options.remote(self.spec)
 
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
@@ -122,7 +119,7 @@ class RemoteWorker:
             return actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
 
         # Images are copied to Ray's store, which may have no room for a while.
-        ref = await asyncio.to_thread(send) if any(files for _, files, *_ in batch) else send()
+        ref = await _in_thread(send) if any(files for _, files, *_ in batch) else send()
         try:
             async with asyncio.timeout(timeout):
                 reply: BatchReply = await self._await(ref)
@@ -175,6 +172,16 @@ class RemoteWorker:
             if ray.is_initialized():
                 with contextlib.suppress(ValueError):  # the actor is of a connection that has ended
                     ray.kill(actor, no_restart=True)
+
+
+async def _in_thread(function: Callable[[], Any]) -> Any:
+    """What a call of Ray returns. A cancellation waits for its end: Ray aborts a process that leaves it meanwhile."""
+    calling = asyncio.create_task(asyncio.to_thread(function))
+    try:
+        return await asyncio.shield(calling)
+    except asyncio.CancelledError:
+        await asyncio.wait({calling})
+        raise
 
 
 def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import platform
 import re
@@ -42,8 +43,7 @@ class Device:
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 ASK_NAME = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
 TYPES = {"cpu": ("float32",), "cuda": ("bfloat16", "float16", "float32")}  # of agents
-SIDES = (512, 1024, 2048, 4096, 8192)
-REPEATS = 3
+SIDES = {"cpu": 2048, "cuda": 8192}  # of the matrices by which a device's limit is measured
 
 
 def host() -> Host:
@@ -90,24 +90,22 @@ def gpu_name() -> str | None:
 
 def limits(kind: str, seconds: float) -> dict[str, float]:
     """The most operations per second of products of square matrices (two for each multiplication), by type, each
-    measured for about ``seconds``. Without torch none is known."""
+    measured for ``seconds``. Without torch none is known."""
     if importlib.util.find_spec("torch") is None:
         return {}
     import torch
 
     found: dict[str, float] = {}
+    side = SIDES[kind]
     for precision in TYPES[kind]:
-        until = time.perf_counter() + seconds
-        for side in SIDES:
-            left = torch.full((side, side), 0.5, device=kind, dtype=getattr(torch, precision))
-            torch.mm(left, left)  # the first one chooses its kernel
-            for _ in range(REPEATS):
-                began = time.perf_counter()
-                torch.mm(left, left)[0, 0].item()  # which waits for a GPU
-                took = time.perf_counter() - began
-                found[precision] = max(found.get(precision, 0.0), 2 * side**3 / took)
-            if time.perf_counter() + 8 * took * REPEATS > until:  # the next one is eight times the work
-                break
+        matrix = torch.full((side, side), 0.5, device=kind, dtype=getattr(torch, precision))
+        torch.mm(matrix, matrix)  # the first one chooses its kernel
+        fastest, until = math.inf, time.perf_counter() + seconds
+        while fastest == math.inf or time.perf_counter() < until:
+            began = time.perf_counter()
+            torch.mm(matrix, matrix)[0, 0].item()  # which waits for a GPU
+            fastest = min(fastest, time.perf_counter() - began)
+        found[precision] = 2 * side**3 / fastest
     return found
 
 

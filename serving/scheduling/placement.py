@@ -64,52 +64,39 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
     smallest = min((node.gpu_memory for node in nodes if node.gpu_count), default=0)
     gpus = [[smallest] * node.gpu_count for node in nodes]
     replicas = [need for need in needs for _ in range(need.replicas)]
-    return all(
-        _place(need, memory, gpus, smallest)
-        for need in sorted(replicas, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
-    )
+    replicas.sort(key=lambda need: (-need.devices, -need.device_memory, -need.memory))
+    return all(_place(need, memory, gpus, smallest) for need in replicas)
 
 
 def _place(need: Need, memory: list[int], gpus: list[list[int]], size: int) -> bool:
     for index, free in enumerate(memory):
         if free < need.memory:
             continue
-        if not need.device_memory:
-            memory[index] -= need.memory
-            return True
         if need.devices > 1:
-            whole = [device for device, room in enumerate(gpus[index]) if room == size >= need.device_memory]
-            if len(whole) < need.devices:
-                continue
-            for device in whole[: need.devices]:
-                gpus[index][device] = 0
+            found = [device for device, room in enumerate(gpus[index]) if room == size >= need.device_memory]
+        else:
+            found = [device for device, room in enumerate(gpus[index]) if room >= need.device_memory]
+        wanted = need.devices if need.device_memory else 0
+        if len(found) >= wanted:
+            for device in found[:wanted]:
+                gpus[index][device] -= size if need.devices > 1 else need.device_memory
             memory[index] -= need.memory
             return True
-        for device, room in enumerate(gpus[index]):
-            if room >= need.device_memory:
-                gpus[index][device] -= need.device_memory
-                memory[index] -= need.memory
-                return True
     return False
 
 
 def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     """Why ``needs`` cannot fit, with the sizes, in one sentence."""
     wanted = ", ".join(
-        f"{need.agent} needs {need.replicas} x {need.memory / GIB:.1f} GiB"
-        + (f" and {_times(need.devices)}{need.device_memory / GIB:.1f} GiB of GPU memory" if need.device_memory else "")
-        for need in needs
+        f"{one.agent} needs {one.replicas} x {_sizes(one.memory, one.devices, one.device_memory)}" for one in needs
     )
-    there = ", ".join(
-        f"{node.memory / GIB:.1f} GiB"
-        + (f" and {node.gpu_count} x {node.gpu_memory / GIB:.1f} GiB of GPU memory" if node.gpu_count else "")
-        for node in nodes
-    )
+    there = ", ".join(_sizes(node.memory, node.gpu_count, node.gpu_memory) for node in nodes)
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
 
 
-def _times(devices: int) -> str:
-    return f"{devices} x " if devices > 1 else ""
+def _sizes(memory: int, gpus: int, gpu_memory: int) -> str:
+    on_gpus = f" and {gpus} x {gpu_memory / GIB:.1f} GiB of GPU memory" if gpus and gpu_memory else ""
+    return f"{memory / GIB:.1f} GiB{on_gpus}"
 
 
 def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:

@@ -235,18 +235,10 @@ class BareAgent:
             return error
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """How long it took until the agent was loaded, and until its first answer."""
-
-    bare: BareAgent
-    load_s: float
-    first_answer_s: float
-
-
 @contextmanager
-def loaded(setup: Setup) -> Iterator[Loaded]:
-    """The agent, loaded in this process and asked once. Raises UnavailableError, and whatever the agent raises."""
+def loaded(setup: Setup) -> Iterator[tuple[BareAgent, float, float]]:
+    """The agent, loaded in this process and asked once, and the seconds until it was loaded, and until its first
+    answer. Raises UnavailableError, and whatever the agent raises."""
     began = time.perf_counter()
     agent = setup.agent()
     worker_process.begin(continuous=agent.continuous())
@@ -265,12 +257,12 @@ def loaded(setup: Setup) -> Iterator[Loaded]:
     worker_process.freeze()
     bare = BareAgent(agent, setup.shown(), threads)
     bare.ask(bare.shown[:1])
-    yield Loaded(bare, load_s, time.perf_counter() - began)
+    yield bare, load_s, time.perf_counter() - began
     bare.close()
 
 
 def measure_once(send: Callable[[object], None], setup: Setup, size: int) -> None:
     """Sends the stimuli per second at one size; for a process of its own. Raises as :func:`loaded` does."""
-    with loaded(setup) as ready:
-        tally = ready.bare.measure(size, setup.seconds)
+    with loaded(setup) as (bare, _, _):
+        tally = bare.measure(size, setup.seconds)
         send(tally.answered / tally.seconds)

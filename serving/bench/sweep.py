@@ -84,9 +84,7 @@ def measure_sizes(
 ) -> None:  # fmt: skip
     """Measure one size after the other; sends ``one`` each time that there is more in it. Raises what the agent raises
     while it is loaded or first asked."""
-    with loaded(setup) as ready:
-        bare = ready.bare
-        one.load_s, one.first_answer_s = ready.load_s, ready.first_answer_s
+    with loaded(setup) as (bare, one.load_s, one.first_answer_s):
         one.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in doubling(bare) if sizes is None else sizes:
             one.stopped = _measure(setup, bare, size, one, limits)

@@ -11,8 +11,6 @@ from rich.table import Table
 from agents.contract import GIB, MIB
 from serving.bench.results import BenchResult, EndToEnd, Measured, Peer, Size
 
-SWING = 1.1  # of the bare agent before and after: beyond it, both are told beside the ratio
-INSTANT = 50e-6  # seconds of an answer beside which those that a record takes are not small
 Figure = Callable[[Size], str]
 COLUMNS: tuple[tuple[str, Figure], ...] = (
     ("stimuli/s", lambda size: rate(size.stimuli_s)),
@@ -82,19 +80,13 @@ def _notes(one: Measured) -> Iterator[str]:
     if (found := one.differing) is not None:
         yield f"{found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
     yield from map(whole, one.end_to_end)
-    if one.end_to_end and best.stimuli_s * INSTANT > 1:
-        each = _seconds(1 / best.stimuli_s)
-        yield f"(an answer takes {each}: the ratio says what reading a stimulus and writing a record cost)"
     yield from map(beside, one.peers)
 
 
 def whole(one: EndToEnd) -> str:
     """What so many workers reached, in words."""
-    swing = ""
-    if max(one.bare) > SWING * min(one.bare):
-        swing = f", which did {rate(one.bare[0])} before and {rate(one.bare[-1])} after"
     workers = f"{one.replicas} worker{'s' * (one.replicas > 1)}"
-    return f"end to end, {workers}: {rate(one.stimuli_s)} stimuli/s, {one.ratio:.2f} of the bare agent{swing}"
+    return f"end to end, {workers}: {rate(one.stimuli_s)} stimuli/s, {one.ratio:.2f} of the bare agent"
 
 
 def beside(peer: Peer) -> str:

@@ -56,7 +56,7 @@ def test_a_warm_up_is_left_out(ends: list[float], seconds: float, began: float, 
     assert not window.over or window.ended == last
 
 
-@pytest.mark.parametrize("seconds", [0.0, 2.95, 3.05, 6.5])
+@pytest.mark.parametrize("seconds", [0.0, 3.05])
 def test_what_ends_in_pairs_is_counted_in_pairs(seconds: float) -> None:
     window = ended([3.0 * pair + late for pair in range(1, 9) for late in (0.0, 0.1)], seconds, together=2)
     assert window.rate() == pytest.approx(2 / 3.0)
@@ -68,7 +68,7 @@ def test_too_few_rounds_have_no_rate() -> None:
 
 
 @pytest.mark.parametrize("name", ["null", "null-one"])
-@pytest.mark.parametrize("size", [1, 2, 5, 17])
+@pytest.mark.parametrize("size", [1, 17])
 def test_answers_come_in_the_order_of_the_stimuli(name: str, size: int, words: Path) -> None:
     shown = stimuli.read(words)[:size]
     agent = catalogue.get("null").make()
@@ -85,7 +85,7 @@ def test_a_stimulus_that_cannot_be_prepared_fails_alone(words: Path) -> None:
     assert [isinstance(reply, AnswerError) for reply in found] == [number % 4 == 0 for number in range(9)]
 
 
-@pytest.mark.parametrize(("name", "size"), [("null", 1), ("null", 4), ("null-one", 4)])
+@pytest.mark.parametrize(("name", "size"), [("null", 4), ("null-one", 4)])
 def test_a_rate_is_that_of_the_agent(name: str, size: int, words: Path) -> None:
     delay = 0.01
     with bare(name, words, delay_s=delay) as one:
@@ -111,7 +111,7 @@ def test_tokens_are_counted_where_an_agent_tells() -> None:
     assert (tally.tokens, tally.answered, tally.failed, tally.failure) == (12, 3, 1, "no_word: no")
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 20, 100, 101])
+@pytest.mark.parametrize("count", [1, 2, 101])
 def test_percentiles_are_the_nearest_ranks(count: int) -> None:
     tally = Tally(Window(1.0, 0.0), latencies=[float(value) for value in reversed(range(1, count + 1))])
     for share in (0.5, 0.95):

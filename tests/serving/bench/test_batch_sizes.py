@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 
 from agents import catalogue
@@ -87,8 +88,10 @@ def test_a_size_brings_the_device_memory_that_it_took() -> None:
     assert agent.device_memory == 1100
 
 
-@pytest.mark.usefixtures("ray_address")
-def test_generate_uses_the_best_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generate_uses_the_best_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_process.without_ray(monkeypatch)
     keep("null", 3)
     source, out = tmp_path / "set.jsonl", tmp_path / "run"
     rows = [{"id": f"w{number}", "task": "word_association", "cue": f"cue{number}"} for number in range(12)]

@@ -43,7 +43,7 @@ def plain(name: str, task: Task, settings: dict[str, Any], folder: Path, tokens_
     return sent
 
 
-@pytest.mark.parametrize("name", ["git-large-coco", "blip-large", "blip2-opt-2.7b", "llava-v1.6-mistral-7b"])
+@pytest.mark.parametrize("name", ["git-large-coco", "llava-v1.6-mistral-7b"])
 def test_the_plain_loop_captions(name: str, tmp_path: Path) -> None:
     [rate] = plain(name, "image_captioning", tiny_vision.make(tmp_path / "made", catalogue.get(name)), tmp_path)
     assert rate > 0
@@ -56,12 +56,7 @@ def test_the_plain_loop_detects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        ("gpt2-completion", tiny_language.gpt2),
-        ("llama-3.1-8b", tiny_language.llama),
-        ("blenderbot-400m", tiny_language.blenderbot),
-    ],
+    ("name", "make"), [("gpt2-completion", tiny_language.gpt2), ("blenderbot-400m", tiny_language.blenderbot)]
 )
 def test_the_plain_loop_writes(name: str, make: Any, tmp_path: Path) -> None:
     [rate] = plain(name, "conversation", {"checkpoint": str(make(tmp_path / "made"))}, tmp_path)
@@ -82,8 +77,8 @@ def test_ray_datas_actor_gives_an_answer_for_each_row(tmp_path: Path) -> None:
     assert len(found["at"]) == 3
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 1024, 9000])
-@pytest.mark.parametrize("rate", [0.01, 3.0, 500.0, 90_000.0])
+@pytest.mark.parametrize("size", [1, 7, 9000])
+@pytest.mark.parametrize("rate", [0.01, 90_000.0])
 @pytest.mark.parametrize("seconds", [0.1, 5.0])
 def test_ray_data_is_given_whole_batches(size: int, rate: float, seconds: float) -> None:
     blocks, count = peers.plan(size, seconds, rate)

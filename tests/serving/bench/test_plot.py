@@ -37,11 +37,10 @@ def result(*agents: Measured, host: str = "node") -> BenchResult:
     "shown",
     [
         result(agent("one", size(1, 10.0, 1000), size(2, 15.0, 2000))),
-        result(agent("no-operations", size(1, 10.0))),
         result(),
         result(*(agent(f"agent-{n}", size(1, 1.0 + n, 10**n), size(3, 2.0 + n)) for n in range(13))),
     ],
-    ids=["one", "no-operations", "nothing", "many"],
+    ids=["one", "nothing", "many"],
 )
 def test_a_picture_is_written_whatever_is_missing(shown: BenchResult) -> None:
     drawn = io.BytesIO()
@@ -75,18 +74,12 @@ def test_the_table_has_what_there_is() -> None:
     shown.packed = Packed(("one", "two"), {"one": 5.0, "two": 6.0}, {"one": 10.0, "two": 6.0})
     shown.failed = [Failed("three", "bare", "the weights have gone")]
     lines = printed(shown).splitlines()
-    assert next(line for line in lines if "batch" in line).split() == [
-        "batch",
-        "stimuli/s",
-        "p50",
-        "p95",
-        "busy",
-        "host",
-    ]
+    head = next(line for line in lines if "batch" in line)
+    assert head.split() == ["batch", "stimuli/s", "p50", "p95", "busy", "host"]
     assert any(line.split()[:2] == ["4*", "20"] for line in lines)
     for sentence in (
         "  batch size 8: out of memory",
-        "  end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent, which did 90 before and 110 after",
+        "  end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent",
         "  end to end, 2 workers: 99 stimuli/s, 0.99 of the bare agent",
         "  ray-data, batch 4: 25 stimuli/s; we 50, 2 times that",
         "  one: 5 and 10 stimuli/s (0.5)",
@@ -94,7 +87,6 @@ def test_the_table_has_what_there_is() -> None:
         "ended before everything was measured",
     ):
         assert sentence in lines, sentence
-    assert "takes 1 µs" in printed(result(replace(one, best=size(4, 1e6))))
 
 
 def test_ratios_are_new_over_old() -> None:

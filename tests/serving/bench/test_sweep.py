@@ -54,19 +54,19 @@ def test_answers_that_depend_on_the_batch_are_counted(words: Path) -> None:
     assert found.differing.share == 0.25
 
 
-def test_a_process_that_the_system_kills_has_had_too_little_memory(words: Path) -> None:
-    found = swept(setup("killed", words), 1, 2, 4)
-    assert [size.batch_size for size in found.sizes] == [1, 2]
+@pytest.mark.parametrize(
+    ("agent", "measured", "says"),
+    [
+        ("killed", [1, 2], "SIGKILL"),  # as the system does
+        ("hungry", [1], "batch size 2: out of memory"),
+    ],
+)
+def test_too_little_memory_ends_the_sweep(agent: str, measured: list[int], says: str, words: Path) -> None:
+    found = swept(setup(agent, words), 1, 2, 4)
+    assert [size.batch_size for size in found.sizes] == measured
     assert found.stopped is not None
     assert found.stopped.why == "out_of_memory"
-    assert "SIGKILL" in found.stopped.message
-
-
-def test_memory_that_is_not_there_is_an_error_of_the_agent_alone(words: Path) -> None:
-    found = swept(setup("hungry", words), 1, 2)
-    assert [size.batch_size for size in found.sizes] == [1]
-    assert found.stopped is not None
-    assert (found.stopped.batch_size, found.stopped.why) == (2, "out_of_memory")
+    assert says in found.stopped.message
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,6 @@ def test_the_best_is_the_smallest_that_is_nearly_as_fast() -> None:
     quick = [size(1, 99, 0.01), size(2, 100, 0.02), size(4, 99, 0.04)]
     assert best(quick).batch_size == 4
     assert best([*quick, size(8, 98, 0.08), size(16, 99, 0.16)]).batch_size == 8
-    assert best([*quick, size(8, 91, 0.08), size(16, 92, 0.16)]).batch_size == 8
-    assert best([*quick, size(8, 89, 0.08)]).batch_size == 4
     assert best([*quick, size(8, 91, 0.045), size(16, 89, 0.08)]).batch_size == 8
     assert best(quick, 0.0).batch_size == 1
 

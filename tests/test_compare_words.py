@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import compare_words
 import pytest
 import run_folders
 
@@ -15,13 +15,6 @@ from agents.errors import InputError
 from agents.stimuli import WordStimulus, parse_row
 
 ROOT = Path(__file__).parent.parent
-SCRIPT = ROOT / "scripts" / "compare_words.py"
-spec = importlib.util.spec_from_file_location("compare_words", SCRIPT)
-assert spec is not None
-assert spec.loader is not None
-compare_words = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(compare_words)
-
 LINES = (ROOT / "examples" / "words.jsonl").read_text(encoding="utf-8").splitlines()
 STIMULI = [parse_row(line) for line in LINES]
 PUBLISHED = json.loads((ROOT / "examples" / "words_published.json").read_text(encoding="utf-8"))
@@ -55,16 +48,9 @@ def test_prompts_are_as_they_were_printed() -> None:
 
 
 def test_the_known_answers_are_four_columns() -> None:
-    assert all(
-        list(said) == ["word2vec", "gpt2", "gpt3-embedding", "gpt3-curie"] for said in PUBLISHED["answers"].values()
-    )
-    assert PUBLISHED["answers"]["puppy"] == {
-        "word2vec": "kitten",
-        "gpt2": "dog",
-        "gpt3-embedding": "kitten",
-        "gpt3-curie": "dog",
-    }
-    assert PUBLISHED["answers"]["come"]["gpt3-curie"] == "approach"
+    columns = ["word2vec", "gpt2", "gpt3-embedding", "gpt3-curie"]
+    assert all(list(said) == columns for said in PUBLISHED["answers"].values())
+    assert list(PUBLISHED["answers"]["puppy"].values()) == ["kitten", "dog", "kitten", "dog"]
 
 
 SAID = {
@@ -83,24 +69,16 @@ PEOPLE = {"foot": ["shoe", "leg"], "take": ["give"], "puppy": ["dog", "dog"], "k
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    run = tmp_path / "run"
-    (run / "records").mkdir(parents=True)
     rows, records = [], []
     for version, said in SAID.items():
         for cue, word in said.items():
             row: dict[str, Any] = {"id": f"{version}/{cue}", "task": "word_association", "cue": cue.capitalize()}
             rows.append(row | ({"version": "prompted", "examples": [["a", "b"]]} if version == "prompted" else {}))
             answer = {"word": word, "candidates": None, "skipped": []}
-            records.append(run_folders.record(row["id"], "word_association", "w", answer=answer))
-            records.append(
-                run_folders.record(row["id"], "word_association", "w", answer=answer | {"word": "?"}, sample=1)
-            )
+            for sample, given in enumerate((answer, answer | {"word": "?"})):
+                records.append(run_folders.record(row["id"], "word_association", "w", answer=given, sample=sample))
     agents = {"w": run_folders.agent_entry("word_association")}
-    meta = {"schema": "turinglike.run/1", "run": run_folders.RUN, "seed": 0, "samples": 1, "set": {"root": "."}}
-    meta["agents"] = agents
-    (run / "run.json").write_text(json.dumps(meta))
-    (run / "stimuli.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (run / "records" / "w.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    run = run_folders.write_run(tmp_path / "run", rows, {"w": records}, agents)
     (tmp_path / "published.json").write_text(json.dumps({"answers": KNOWN}))
     (tmp_path / "people.json").write_text(json.dumps({"associations": PEOPLE}))
     return {"run": run, "published": tmp_path / "published.json", "people": tmp_path / "people.json"}

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
+import make_wordnet
 import pytest
 
 from agents.language.words import wordnet
-
-SCRIPT = Path(__file__).parent.parent / "scripts" / "make_wordnet.py"
-sys.path.append(str(SCRIPT.parent))  # the scripts share a module
-spec = importlib.util.spec_from_file_location("make_wordnet", SCRIPT)
-assert spec is not None
-assert spec.loader is not None
-make_wordnet = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make_wordnet)
 
 LICENCE = "  1 This software and database is being provided to you\n"
 FILES = {

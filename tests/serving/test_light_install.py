@@ -2,80 +2,65 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 import run_folders
 from PIL import Image
 
 HEAVY = ("torch", "ray", "transformers", "cv2", "pyarrow", "wordfreq", "safetensors", "fastapi", "openai", "pandas")
 WITHOUT = """
-import sys
+import contextlib, io, json, sys
 
 from importlib.machinery import PathFinder
 
 class Light(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return None if name.partition(".")[0] in {absent} else super().find_spec(name, path, target)
+        return None if name.partition(".")[0] in HEAVY else super().find_spec(name, path, target)
 
+HEAVY, commands = json.loads(sys.argv[1])
 sys.meta_path = [Light if finder is PathFinder else finder for finder in sys.meta_path]
 from serving.cli import main
-sys.exit(main({arguments}))
+found = []
+for command in commands:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(command.split())
+    found.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(found))
 """
+WORKS = {
+    "agents": "mmcq",
+    "agents git-base-coco": "no: the package torch is not installed: pip install 'turinglike[vision]'",
+    "check set.jsonl": "1 stimulus (color_estimation 1): no problems.",
+    "status run": "mmcq",
+    "report run": "report.html",
+    "export run --format csv --out answers.csv": "",
+    "export run --format turingtest --out answers": "",
+}
+NEEDS = {
+    "generate set.jsonl --agents mmcq --out other": "vision",
+    "generate set.jsonl --agents eliza --out other": "run",
+    "serve --agents eliza": "serve",
+    "export run --format parquet --out answers.parquet": "parquet",
+}
 
 
-def call(arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    program = WITHOUT.format(absent=set(HEAVY), arguments=list(arguments))
-    return subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False, timeout=120
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of one colour stimulus, and a run over it."""
-    folder = tmp_path_factory.mktemp("light")
-    (folder / "images").mkdir()
-    Image.new("RGB", (8, 6), "red").save(folder / "images" / "s1", "PNG")
-    (folder / "set.jsonl").write_bytes(run_folders.line(run_folders.stimulus("s1")))
-    (folder / "published.json").write_text('{"s1": {"A": ["red"]}}')
-    run_folders.write_run(folder / "run", [run_folders.stimulus("s1")], {"mmcq": [run_folders.record()]})
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("agents", "mmcq"),
-        ("agents git-base-coco", "no: the package torch is not installed: pip install 'turinglike[vision]'"),
-        ("check set.jsonl", "1 stimulus (color_estimation 1): no problems."),
-        ("status run", "mmcq"),
-        ("report run", "report.html"),
-        ("export run --format csv --out answers.csv", ""),
-        ("export run --format turingtest --out answers", ""),
-    ],
-)
-def test_commands_without_agents(command: str, says: str, folder: Path) -> None:
-    done = call(command.split(), folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert says in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("command", "extra"),
-    [
-        ("generate set.jsonl --agents mmcq --out other", "vision"),
-        ("generate set.jsonl --agents eliza --out other", "run"),
-        ("serve --agents eliza", "serve"),
-        ("export run --format parquet --out answers.parquet", "parquet"),
-    ],
-)
-def test_what_needs_more_says_what_to_install(command: str, extra: str, folder: Path) -> None:
-    done = call(command.split(), folder)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert f"pip install 'turinglike[{extra}]'" in done.stderr
+def test_what_works_without_extras_and_what_says_which_to_install(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (8, 6), "red").save(tmp_path / "images" / "s1", "PNG")
+    (tmp_path / "set.jsonl").write_bytes(run_folders.line(run_folders.stimulus("s1")))
+    run_folders.write_run(tmp_path / "run", [run_folders.stimulus("s1")], {"mmcq": [run_folders.record()]})
+    call = [sys.executable, "-c", WITHOUT, json.dumps([HEAVY, [*WORKS, *NEEDS]])]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
+    found = dict(zip([*WORKS, *NEEDS], json.loads(done.stdout), strict=True))
+    for command, says in WORKS.items():
+        code, out, err = found[command]
+        assert (code, err) == (0, ""), command
+        assert says in out
+    for command, extra in NEEDS.items():
+        code, _, err = found[command]
+        assert (code, err.count("\n")) == (2, 1), command
+        assert f"pip install 'turinglike[{extra}]'" in err

@@ -194,7 +194,8 @@ def model_files(path: Path) -> list[Path]:
     def is_read(file: Path) -> bool:
         hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
         of_model = file.suffix in FILES or any(fnmatch.fnmatchcase(file.name, one) for one in TEXTS)
-        return of_model and not hidden and file.is_file()
+        about_it = file.name.startswith(("README", "LICENSE", "NOTICE"))
+        return of_model and not about_it and not hidden and file.is_file()
 
     files = [file for file in sorted(path.rglob("*")) if is_read(file)]
     if any((path / name).exists() for name in ("model.safetensors", "model.safetensors.index.json")):

@@ -194,7 +194,4 @@ class Agent(ABC, Generic[S]):
 
 def is_installed(module: str) -> bool:
     """Whether the top-level ``module`` could be imported, without importing it."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ImportError:
-        return False
+    return importlib.util.find_spec(module) is not None

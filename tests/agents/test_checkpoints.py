@@ -183,7 +183,7 @@ def test_the_identity_of_a_folder_is_what_it_holds(tmp_path: Path) -> None:
 def test_what_no_agent_reads_is_no_part_of_the_identity(tmp_path: Path) -> None:
     folder = model(tmp_path / "one")
     before = revision(folder)
-    names = "RANDOM_WEIGHTS README.md LICENSE .gitattributes .git/HEAD .cache/huggingface/x tf_model.h5 modeling_x.py"
+    names = "RANDOM_WEIGHTS README.txt LICENSE .gitattributes .git/HEAD .cache/huggingface/x tf_model.h5 modeling_x.py"
     for name in [*names.split(), "sub/.DS_Store", "pytorch_model.bin"]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x")

@@ -13,8 +13,6 @@ import bad_images as corpus
 import orjson
 import pytest
 from bad_images import BadImages
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image as PILImage
 
 from agents.images import Image
@@ -118,15 +116,6 @@ def test_duplicates_are_found_over_the_whole_set_with_both_lines(pictures: Path)
     assert result.duplicates == 3
     assert result.invalid == 6
     assert result.total_problems == 7
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ids=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40))
-def test_duplicates_by_the_rule_written_out(tmp_path: Path, ids: list[str]) -> None:
-    result = check_set(write(tmp_path, [word(id) for id in ids]))
-    expected = [(at + 1, ids.index(id) + 1) for at, id in enumerate(ids) if id in ids[:at]]
-    assert [(line, int(message.split(" ")[-2])) for line, _, message in lines(result)] == expected
-    assert result.duplicates == result.invalid == len(expected)
 
 
 def test_rows_come_in_file_order_whatever_they_show(pictures: Path) -> None:

@@ -7,33 +7,24 @@ from PIL import Image as PILImage
 from run_folders import agent_entry, record, write_run
 
 from serving.cli import main
-from serving.runs.eligibility import is_asked, kind_of, named
+from serving.runs.eligibility import is_asked, kind_of
 from serving.runs.status import status
+
+GAZE = "attention_prediction"
 
 
 @pytest.mark.parametrize(
     ("about", "row", "expected"),
     [
-        ({"task": ["attention_prediction"]}, {"task": "attention_prediction"}, True),
-        ({"task": ["attention_prediction"]}, {"task": "attention_prediction", "mode": "search"}, True),
-        ({"task": ["attention_prediction"], "modes": ["search"]}, {"task": "attention_prediction"}, False),
-        (
-            {"task": ["attention_prediction"], "modes": ["search"]},
-            {"task": "attention_prediction", "mode": "search"},
-            True,
-        ),
+        ({"task": [GAZE]}, {"task": GAZE, "mode": "search"}, True),
+        ({"task": [GAZE], "modes": ["search"]}, {"task": GAZE}, False),
+        ({"task": [GAZE], "modes": ["search"]}, {"task": GAZE, "mode": "search"}, True),
         ({"task": ["conversation"], "modes": ["search"]}, {"task": "conversation", "mode": "free"}, True),
-        ({"task": ["conversation"]}, {"task": "attention_prediction"}, False),
-        ({}, {"task": "attention_prediction"}, False),
+        ({"task": ["conversation"]}, {"task": GAZE}, False),
     ],
 )
 def test_is_asked(about, row, expected):
     assert is_asked(about, kind_of(row)) is expected
-
-
-def test_kinds_are_named():
-    rows = [{"task": "conversation"}, {"task": "attention_prediction", "mode": "search"}]
-    assert named(map(kind_of, rows)) == "attention_prediction (search), conversation"
 
 
 @pytest.fixture

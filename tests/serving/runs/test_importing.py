@@ -11,8 +11,6 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from run_folders import record, stimulus, write_run
 
 import serving.runs.atomic_files
@@ -340,32 +338,3 @@ def test_a_disk_that_fills_up(
     for name in ("humans", "published"):
         found, expected = (folder / "records" / f"{name}.jsonl" for folder in (out, wanted))
         assert found.read_bytes() == expected.read_bytes().replace(RunFolder(wanted).meta["run"].encode(), run)
-
-
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=10)
-GIVEN = st.tuples(TEXTS, st.sampled_from(["human", "machine"]), st.sampled_from(["", " ", "05", "x"]))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.dictionaries(TEXTS.filter(str.strip), st.lists(GIVEN, min_size=1, max_size=6), min_size=1, max_size=4))
-def test_nothing_is_lost_and_samples_count_in_file_order(
-    tmp_path_factory: pytest.TempPathFactory, content: dict[str, list[tuple[str, str, str]]]
-) -> None:
-    folder = tmp_path_factory.mktemp("import")
-    rows = {
-        name: [_human(text, who) if kind == "human" else _machine(text, who) for text, kind, who in answers]
-        for name, answers in content.items()
-    }
-    import_files([_write(folder / "word.json", rows)], folder / "out")
-    for kind, file in (("human", "humans"), ("machine", "published")):
-        wanted, seen = [], {}
-        for name, answers in content.items():
-            for text, which, who in answers:
-                if which == kind:
-                    agent = f"{'human' if kind == 'human' else 'published'}:{who if who.strip() else 'unknown'}"
-                    seen[agent, name] = seen.get((agent, name), -1) + 1
-                    wanted.append((name, agent, seen[agent, name], text))
-        if wanted:
-            found = _rows(folder / "out", file)
-            assert [(row["stimulus"], row["agent"], row["sample"], row["raw"]) for row in found] == wanted
-            assert list(RunFolder(folder / "out").latest(file)) == found

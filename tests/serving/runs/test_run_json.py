@@ -27,8 +27,7 @@ def call(command: str, run: Path, tmp_path: Path) -> int:
 
 
 @pytest.mark.parametrize("target", ["file", "hard", "folder", "nothing"])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("command", ["generate", "import"])
+@pytest.mark.parametrize(("command", "name"), [*(("generate", name) for name in NAMES), ("import", "records")])
 def test_nothing_is_written_through_links(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, target: str
 ) -> None:
@@ -66,8 +65,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("command", ["status", "report"])
+@pytest.mark.parametrize(("command", "name"), [*(("status", name) for name in NAMES), ("report", "records")])
 def test_what_is_no_file_is_not_opened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, make: Callable[[Path], None]
 ) -> None:

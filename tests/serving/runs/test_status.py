@@ -155,19 +155,6 @@ def test_damage_is_counted_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "mmcq: 2 damaged lines; " in capsys.readouterr().out
 
 
-def test_samples_and_answered_by_all(tmp_path: Path) -> None:
-    stimuli = [stimulus(name) for name in "abc"]
-    one = [record(name, agent="one", sample=sample) for name in "abc" for sample in range(2)]
-    two = [record("a", agent="two", sample=0), record("a", agent="two", sample=1), record("b", agent="two", sample=0)]
-    two += [failed("b", agent="two", sample=1), record("c", agent="two", sample=5), record("z", agent="two")]
-    agents = {name: agent_entry(COLOR, samples=2) for name in ("one", "two")}
-    found = status(write_run(tmp_path / "run", stimuli, {"one": one, "two": two}, agents, samples=2))
-    assert found["answered_by_all"][COLOR]["stimuli"] == 1
-    assert found["agents"]["two"]["expected"] == 6
-    assert found["agents"]["two"]["unanswered"] == 2
-    assert found["agents"]["two"]["outside"] == 2
-
-
 def test_imports_alone_are_complete(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     humans = [record("a", agent=f"human:{number}", kind="human", created=None) for number in range(3)]
     path = write_run(tmp_path / "run", [], {"humans": humans}, {}, set={}, seed=0, samples=0)

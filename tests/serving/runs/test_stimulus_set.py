@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.errors import InputError
-from agents.stimuli import TASKS, canonical, parse_row
+from agents.stimuli import canonical, parse_row
 from serving.runs import stimulus_set
 from serving.runs.image_folder import image_names
 from serving.runs.stimulus_set import Row, read_rows
@@ -104,21 +105,13 @@ def test_bom_crlf_blank_lines_and_a_last_line_without_end(tmp_path: Path, name: 
 
 
 def test_a_task_fills_in_where_there_is_none(tmp_path: Path) -> None:
-    path = jsonl(
-        tmp_path,
-        '{"id":"a","cue":"x"}',
-        '{ "cue" : "\\"task\\"", "id" : "b" }',
-        "{}",
-        '{"id":"d","cue":"task"}',
-        '{"id":"e","cue":"x","meta":{"task":"mine"}}',
-    )
+    path = jsonl(tmp_path, '{"id":"a","cue":"x"}', "{}", '{"id":"e","cue":"x","meta":{"task":"mine"}}')
     rows = list(read_rows(path, "word_association"))
-    assert [row.task for row in rows] == ["word_association"] * 5
-    assert [said(row) for row in rows] == [[], [], ["id: Field required", "cue: Field required"], [], []]
-    (tmp_path / "set.csv").write_text("id,cue\na,x\n")
-    assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
-    (tmp_path / "set.csv").write_text("id,task,cue\na,,x\n")
-    assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
+    assert [row.task for row in rows] == ["word_association"] * 3
+    assert [said(row) for row in rows] == [[], ["id: Field required", "cue: Field required"], []]
+    for text in ("id,cue\na,x\n", "id,task,cue\na,,x\n"):
+        (tmp_path / "set.csv").write_text(text)
+        assert only(tmp_path / "set.csv", task="word_association").canonical == rows[0].canonical
 
 
 def test_a_task_is_no_choice_among_the_rows(tmp_path: Path) -> None:
@@ -144,7 +137,7 @@ def test_a_task_is_no_choice_among_the_rows(tmp_path: Path) -> None:
 CASES: list[tuple[Any, list[str]]] = [  # a line, and how each of its problems begins
     ('{"id":"a","task":"word_association","cue":"x"', ["None: Invalid JSON: EOF while parsing an object at column 45"]),
     ("[1]", ["None: Input should be an object"]),
-    (b'{"id":"\xff"}', ["None: Invalid JSON: invalid unicode code point at column 8"]),
+    (b'{"id":"\xff"}', ["None: Invalid JSON: invalid unicode code point"]),
     ('{"id":' + "[" * 100_000, ["None: Invalid JSON: recursion limit exceeded"]),
     ({**WORD, "frequency": float("nan")}, ["frequency: Input should be a finite number"]),
     (
@@ -303,7 +296,7 @@ def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_the_images_in_it(tmp_path: Path) -> None:
-    names = ["b.jpg", "a.PNG", "a/x.jpeg", "a-b.webp", "z/y/x.tiff", "z/y.gif", "heif.HEIC", "é.bmp"]
+    names = ["b.jpg", "a.PNG", "a/x.jpeg", "a-b.webp", "a0/x.png", "z/y/x.tiff", "z/y.gif", "heif.HEIC", "é.bmp"]
     for name in [*names, "notes.txt", ".hidden.jpg", "z/.thumbs/t.jpg", "jpg", "Thumbs.db"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
@@ -345,69 +338,6 @@ def test_names_that_cannot_be_ids(tmp_path: Path) -> None:
     assert all(row.where.encode() for row in rows)
 
 
-@given(st.lists(st.lists(st.sampled_from(["a", "b", "a.png", "-", "a-", "0"]), min_size=1, max_size=4), max_size=8))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_folder_order_is_that_of_the_whole_names(
-    tmp_path_factory: pytest.TempPathFactory, paths: list[list[str]]
-) -> None:
-    folder = tmp_path_factory.mktemp("order")
-    names = {"/".join([*parts, "x.png"]) for parts in paths}
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-    assert list(image_names(folder)) == sorted(names)
-
-
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from([*TASKS, "search", "prompted", "A", "1.png", "../x"]),
-)
-FIELDS = sorted({name for row in ROWS for name in row} | {"history", "opener", "personas", "cuee", "window"})
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def read_all(path: Path, task: str | None = None) -> list[Row]:
-    try:
-        rows = list(read_rows(path, task))
-    except InputError:
-        return []
-    for row in rows:
-        assert (row.stimulus is None) == bool(row.problems)
-        assert (row.canonical is None) == bool(row.problems)
-        if row.raw:
-            assert isinstance(orjson.loads(row.raw), dict)
-        if row.stimulus is not None:
-            assert row.id == row.stimulus.id
-            assert parse_row(row.canonical, root=path.parent) == row.stimulus
-        for problem in row.problems:
-            assert problem.message
-            assert str(problem).isprintable()
-    return rows
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(row=st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=8), task=st.sampled_from([*TASKS, None]))
-def test_any_object_is_a_row_or_has_problems(tmp_path: Path, row: dict[str, Any], task: str | None) -> None:
-    (tmp_path / "any.jsonl").write_text(json.dumps(row))
-    [found] = read_all(tmp_path / "any.jsonl", task)
-    text = json.dumps(row)
-    if "NaN" not in text and "Infinity" not in text:
-        try:
-            parse_row(json.dumps({"task": task, **row} if task else row), root=tmp_path)
-            good = True
-        except ValueError:
-            good = False
-        assert good == (not found.problems)
-
-
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.binary(max_size=300)
@@ -421,27 +351,9 @@ def test_any_object_is_a_row_or_has_problems(tmp_path: Path, row: dict[str, Any]
 )
 def test_any_bytes_are_rows_problems_or_an_input_error(tmp_path: Path, content: bytes, name: str) -> None:
     (tmp_path / name).write_bytes(content)
-    read_all(tmp_path / name)
-
-
-WORDS = st.fixed_dictionaries(
-    {
-        "id": st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True),
-        "cue": st.text("ab ,\"'\n;é", min_size=1, max_size=9).filter(str.strip),
-    },
-    optional={
-        "frequency": st.floats(-1e9, 1e9),
-        "word_class": st.text('ab,"', min_size=1, max_size=5),
-        "meta": st.dictionaries(st.text("ab", max_size=2), st.none() | st.booleans() | st.text(max_size=8), max_size=3),
-    },
-)
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(WORDS, min_size=1, max_size=5))
-def test_csv_and_jsonl_agree_on_any_words(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    rows = [{**row, "task": "word_association"} for row in rows]
-    (tmp_path / "any.csv").write_text(as_csv(rows), newline="", encoding="utf-8")
-    assert [row.canonical for row in read_rows(tmp_path / "any.csv")] == [
-        row.canonical for row in read_rows(jsonl(tmp_path, *rows))
-    ]
+    with contextlib.suppress(InputError):
+        for row in read_rows(tmp_path / name):
+            assert (row.stimulus is None) == (row.canonical is None) == bool(row.problems)
+            assert all(problem.message and str(problem).isprintable() for problem in row.problems)
+            assert row.stimulus is None or parse_row(row.canonical, root=tmp_path) == row.stimulus
+            assert not row.raw or isinstance(orjson.loads(row.raw), dict)

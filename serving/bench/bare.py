@@ -1,8 +1,5 @@
-"""The bare agent: no scheduler, no Ray, no records; what a good plain program around it would be.
-
-Threads prepare the next stimuli beside the batch that is answered, in one process. Of an agent whose engine batches by
-itself, so many calls are kept under way.
-"""
+"""The bare agent, without scheduler, Ray or records: one process, in which threads prepare the next stimuli beside the
+batch that is answered. Of an agent whose engine batches by itself, so many calls are kept under way."""
 
 from __future__ import annotations
 
@@ -53,7 +50,6 @@ class Window:
     _ends: int = 0
 
     def add(self, at: float) -> None:
-        """Note the end of a batch (or call)."""
         self._ends += 1
         took, rounds = at - self.began, self._ends // self.together
         if self._ends % self.together:
@@ -89,11 +85,9 @@ class Tally:
 
     @property
     def seconds(self) -> float:
-        """How long the window was."""
         return self.window.ended - self.window.began
 
     def note(self, reply: Reply | Exception) -> None:
-        """Count a reply."""
         if isinstance(reply, Exception):
             self.failed += 1
             self.failure = self.failure or f"{getattr(reply, 'code', type(reply).__name__)}: {reply}"
@@ -126,11 +120,9 @@ class Setup:
     seconds: float
 
     def agent(self) -> Agent[Any]:
-        """The agent, not yet opened."""
         return self.entry.make(self.settings)
 
     def shown(self) -> list[Stimulus]:
-        """The stimuli, which are to be shown again and again."""
         return stimuli.read(self.source)
 
 

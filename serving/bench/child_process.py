@@ -1,8 +1,5 @@
-"""A process of its own for each thing that is measured: a fresh interpreter, and what it does to itself stays there.
-
-So loading is measured from the beginning, one agent's memory is not another's, and a process that the system ends for
-want of memory, or whose GPU is in no state to go on, ends that one measurement alone.
-"""
+"""A fresh interpreter for each thing that is measured: loading is measured from the beginning, one agent's memory is
+not another's, and a process that the system ends for want of memory ends that one measurement alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The same agents behind all of ``turinglike generate``: check, scheduler, Ray workers, filters, records on disk.
 
-Each measurement is one call of ``generate`` over a large set, in a process of its own, and is ended once its records
-show enough of the steady state. The rate is that of the records, by the time in each: starting Ray, loading, the first
-batches and the end of the set are left out. Of agents that converse one turn is asked for each stimulus.
+Each measurement is one call of ``generate`` over a large set, ended once its records show enough of the steady state.
+The rate is that of the records, by the time in each. Of agents that converse one turn is asked for each stimulus.
 """
 
 from __future__ import annotations
@@ -41,11 +40,8 @@ LOOK = 0.5  # seconds between two looks at the records
 
 @dataclass(frozen=True, kw_only=True)
 class BestEntry(Entry):
-    """The catalogue's line of an agent, which is made as it was measured: one task, its best batch size.
-
-    Filters look at its answers, but nothing is asked twice: the bare agent, which nobody filters, does not do that work
-    either.
-    """
+    """The catalogue's line of an agent, which is made as it was measured: one task, its best batch size, and nothing
+    asked twice, as nobody filters the bare agent's answers."""
 
     measured: Measured
 

@@ -1,16 +1,8 @@
 """Other programs that do the same, beside an agent: as many stimuli per second as they answer, and how ours compares.
 
 Each runs in a process of its own with the same weights and the same stimuli, on the same device, through its documented
-interface, and only where it is installed:
-
-- ``transformers``: the plain loop of its documentation for captioners, DETR and models that write: the checkpoint's own
-  processor, then ``generate`` or the model. Nothing is prepared beside the device meanwhile;
-- ``vllm``: the offline engine, ``LLM.generate`` with one list, for agents whose engine is vLLM;
-- ``ray-data``: ``map_batches`` over the same agent in one actor, answers written as JSON lines, without attempts or
-  records that survive a crash. It is held against ``generate`` with one worker, rather than against the bare agent.
-
-Texts are as long as the agent's were on average, so that neither does less. What is told to a model that writes is the
-agent's instructions and the history as plain text.
+interface, and only where it is installed. Texts are as long as the agent's were on average, so that neither does less.
+docs/bench.md says which peer does what.
 """
 
 from __future__ import annotations
@@ -81,7 +73,7 @@ def tokens(one: Measured) -> int | None:
 
 
 def prompt(agent: Agent[Any], stimulus: Stimulus, tokenizer: Any) -> str:
-    """What a model that writes is told about a stimulus, as text."""
+    """What a model that writes is told of a stimulus: the agent's instructions and the history as plain text."""
     if isinstance(stimulus, ConversationStimulus):
         told = agent.instructions(stimulus, draw_for(agent, stimulus))
         text = "\n".join([*([told] if told else []), *(f"{one.speaker}: {one.text}" for one in stimulus.history)])

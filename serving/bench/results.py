@@ -1,7 +1,7 @@
 """What ``turinglike bench`` found: the JSON object ``turinglike.bench/2``, as dataclasses that are filled on the way.
 
-Rates are per second of wall time, times are seconds, memory is bytes; shares lie between 0 and 1 (a share of a measured
-limit can be a little above). null stands for what there is not, or what could not be measured here.
+docs/bench.md says what each key means. Rates are per second of wall time, times are seconds, memory is bytes, shares
+lie between 0 and 1; null stands for what there is not, or what could not be measured here.
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 class Size:
     """One batch size in the steady state; of an agent whose engine batches by itself, so many calls at once.
 
-    ``p50_s`` and ``p95_s`` are of one batch: to prepare it and to answer it. ``busy`` is the share of the time spent in
-    ``respond``, which is not known of calls. ``flops`` are counted in one batch; ``flop_share`` is what they come to
-    per second, of the device's limit for the type ``precision``. ``stimuli`` were answered in ``seconds``, and
-    ``failed`` more were not.
+    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not; ``flops`` are counted in one batch.
     """
 
     batch_size: int
@@ -71,8 +68,7 @@ class Differing:
 
 @dataclass(frozen=True)
 class EndToEnd:
-    """The whole of ``generate`` with so many workers. ``ratio`` is to the bare agent at the same batch size,
-    ``bare_stimuli_s``: the mean of what it did right before and right after (``bare``)."""
+    """The whole of ``generate`` with so many workers, and what the bare agent did right before and right after."""
 
     replicas: int
     batch_size: int
@@ -84,8 +80,7 @@ class EndToEnd:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another program that does the same. ``our_stimuli_s`` is the bare agent's at that batch size, measured right
-    after; beside Ray Data it is that of ``generate`` with one worker. ``ratio`` is ours to the peer's."""
+    """Another program that does the same, and our rate at that batch size."""
 
     name: str
     batch_size: int
@@ -96,12 +91,7 @@ class Peer:
 
 @dataclass
 class Measured:
-    """One agent, asked stimuli of one task (and mode).
-
-    ``digest`` is of the settings and the checkpoint, as in records; ``settings`` are all of them. ``device`` is "cpu"
-    or "cuda:0". ``load_s`` is for opening and loading, ``first_answer_s`` for that and the first answer. ``best`` is
-    the batch size to use (see :func:`serving.bench.sweep.best`); it is there as soon as one was measured.
-    """
+    """One agent, asked stimuli of one task (and mode). ``best`` is there as soon as one size was measured."""
 
     agent: str
     task: Task
@@ -121,7 +111,6 @@ class Measured:
     peers: list[Peer] = field(default_factory=list)
 
     def at(self, batch_size: int) -> Size | None:
-        """What was measured at a batch size."""
         return next((one for one in self.sizes if one.batch_size == batch_size), None)
 
     def at_best(self) -> Size:
@@ -141,7 +130,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Failed:
-    """What could not be measured (``part``) of an agent (or several, or the device), and why, in one sentence."""
+    """The ``part`` that could not be measured of an agent, several or the device, and why."""
 
     agent: str
     part: Part

@@ -1,8 +1,7 @@
 """Stimuli to measure with, made here: the same on every machine, and nothing has to be at hand.
 
-Pictures are JPEG files of four sizes with structure at several scales, as photographs have (so that decoding, resizing
-and saliency have their usual work), and things with edges on them; search has a target that is cut from its picture.
-Cues are frequent English words. Of a conversation with two to ten messages one more turn is asked.
+Pictures have structure at several scales and things with edges on them, so that decoding, resizing and saliency have
+their usual work. Of a conversation with two to ten messages one more turn is asked.
 """
 
 from __future__ import annotations

@@ -67,9 +67,7 @@ def measure(
 
 def best(sizes: Sequence[Size], long: float = LONG) -> Size:
     """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
-    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput: the bare
-    agent is as fast with small ones, a scheduler is not, and loses more by them.
-    """
+    none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
     highest = max(one.stimuli_s for one in sizes)
     for share in (NEARLY, ABOUT):
         good = [one for one in sorted(sizes, key=lambda one: one.batch_size) if one.stimuli_s >= share * highest]

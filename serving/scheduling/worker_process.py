@@ -1,5 +1,5 @@
-"""What a process that hosts an agent is told before it loads anything: how its threads share the interpreter's lock,
-the cores and the memory. Workers and the bare agents that ``turinglike bench`` measures are told the same."""
+"""How the threads of a process that hosts an agent (a worker, or a bare agent of the bench) share the interpreter's
+lock, the cores and the memory."""
 
 from __future__ import annotations
 

@@ -238,17 +238,6 @@ def test_nothing_tells_whose_a_clip_is(tmp_path: Path) -> None:
     assert (out / same[0]["clip"]).read_bytes() == (out / same[1]["clip"]).read_bytes()
 
 
-def test_the_order_follows_the_seed_alone(tmp_path: Path) -> None:
-    orders = []
-    for number, seed in enumerate((3, 3, 4)):
-        out = tmp_path / f"clips{number}"
-        export(_run(tmp_path, seed=seed), "judges", out)
-        orders.append([(row["agent"], row["stimulus"], row["sample"], row["sha256"]) for row in read_key(out)])
-    assert orders[0] == orders[1]
-    assert orders[0] != orders[2]
-    assert sorted(orders[0]) == sorted(orders[2])
-
-
 def test_how_clips_look_can_be_chosen(tmp_path: Path) -> None:
     out = tmp_path / "clips"
     options = ["--ring-radius", "100", "--gap", "grey", "--shown", "2", "--max-side", "160", "--sample", "0"]
@@ -269,13 +258,6 @@ def test_wrong_looks(tmp_path: Path, wrong: dict[str, Any]) -> None:
     [name] = wrong
     with pytest.raises(InputError, match=f"--{name.replace('_', '-')} "):
         export(_run(tmp_path), "judges", tmp_path / "clips", **wrong)
-
-
-def test_looks_are_for_clips_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = _run(tmp_path)
-    assert main(["export", str(run), "--format", "csv", "--out", str(tmp_path / "out"), "--gap", "black"]) == 2
-    assert "for the format judges, not for csv" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_all_pictures_that_are_not_as_they_were_are_named(tmp_path: Path) -> None:
@@ -325,21 +307,6 @@ def test_a_box_that_lies_partly_outside_is_cut_to_the_picture(tmp_path: Path) ->
     target = frames(tmp_path / "clips" / "clip-0001.gif")[0]
     rows_, columns = np.nonzero((target != 128).any(axis=2))
     assert (columns.max() - columns.min() + 1, rows_.max() - rows_.min() + 1) == (20, 30)
-
-
-def test_controls_and_rejected_only_when_asked(tmp_path: Path) -> None:
-    _stimuli(tmp_path)
-    answer = {"answer": gaze([[1, 1]]), "stimulus_sha256": None}
-    records = {
-        "gbvs": [record("free", GAZE, "gbvs", status="rejected", **answer)],
-        "catch": [record("free", GAZE, "catch", kind="control", **answer)],
-    }
-    agents = {"gbvs": agent_entry(GAZE), "catch": agent_entry(GAZE, kind="control")}
-    run = write_run(tmp_path / "run", _stimuli(tmp_path)[:1], records, agents)
-    with pytest.raises(InputError, match="no scanpaths to export; 1 rejected left out"):
-        export(run, "judges", tmp_path / "clips")
-    export(run, "judges", tmp_path / "clips", include_control=True, include_rejected=True)
-    assert {row["agent"] for row in read_key(tmp_path / "clips")} == {"gbvs", "catch"}
 
 
 @pytest.mark.parametrize("answer", [gaze([[1, 1]], (0, 240)), gaze([[1]]), {"fixations": [[1, 1]]}])

@@ -213,16 +213,6 @@ def test_the_papers_lengths_and_what_is_left_out_are_told(tmp_path: Path, capsys
     assert "judged.key.csv; keep it and" in told
 
 
-def test_rejected_and_control_only_when_asked(tmp_path: Path) -> None:
-    out = tmp_path / "judged"
-    options = ["--include-rejected", "--include-control", "--step", "5", "--longest", "5"]
-    assert main(["export", str(mixed(tmp_path)), "--format", "conversations", "--out", str(out), *options]) == 0
-    found = [(row["agent"], row["stimulus"], row["kind"]) for row in read_key(out)]
-    assert ("catch~catch", "s/one", "control") in found
-    assert ("dialogpt~dialogpt", "s/two", "machine") in found
-    assert len(found) == 6
-
-
 def test_nothing_tells_whose_a_conversation_is(tmp_path: Path) -> None:
     out = tmp_path / "judged"
     export(mixed(tmp_path), "conversations", out)
@@ -243,20 +233,6 @@ def test_nothing_tells_whose_a_conversation_is(tmp_path: Path) -> None:
 
     assert [entry[0] for entry in order] == [1, 2, 3, 4]
     assert order == sorted(order, key=place)
-
-
-def test_the_order_follows_the_seed_alone(tmp_path: Path) -> None:
-    """Two runs, and one run twice."""
-    orders = []
-    for number, seed in enumerate((3, 3, 4)):
-        out = tmp_path / f"judged{number}"
-        export(mixed(tmp_path, seed=seed), "conversations", out)
-        orders.append([tuple(row.values())[3:] for row in read_key(out)])
-    files = [{path.name: path.read_bytes() for path in (tmp_path / f"judged{k}").iterdir()} for k in (0, 1)]
-    assert files[0] == files[1]
-    assert orders[0] == orders[1]
-    assert orders[0] != orders[2]
-    assert sorted(orders[0]) == sorted(orders[2])
 
 
 def test_a_is_who_speaks_first_whatever_the_pair(tmp_path: Path) -> None:
@@ -381,13 +357,6 @@ def test_any_text_comes_back(messages: list[tuple[str, str]]) -> None:
 def test_wrong_lengths(tmp_path: Path, wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match=r"--(step|longest) |longer than the longest"):
         export(mixed(tmp_path), "conversations", tmp_path / "judged", **wrong)
-
-
-def test_lengths_are_for_conversations_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = mixed(tmp_path)
-    assert main(["export", str(folder), "--format", "csv", "--out", str(tmp_path / "out"), "--step", "3"]) == 2
-    assert "--step is for the format conversations, not for csv" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_folders import ANSWERS, agent_entry, attempt, failed, line, record, stimulus, write_run
+from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
 from agents.errors import InputError
 from agents.stimuli import TASKS
@@ -368,19 +368,6 @@ def test_two_stimuli_of_one_id_are_refused(tmp_path: Path) -> None:
     assert "'come'" in str(caught.value.problems[0])
 
 
-def test_controls_only_when_asked(tmp_path: Path) -> None:
-    run = write_run(
-        tmp_path / "run",
-        [stimulus("c1")],
-        {"mmcq": [record("c1")], "catch": [record("c1", agent="catch", kind="control")]},
-        {"mmcq": agent_entry(COLOR), "catch": agent_entry(COLOR, kind="control")},
-    )
-    export(run, "turingtest", tmp_path / "a")
-    assert not (tmp_path / "a" / "catch").exists()
-    export(run, "turingtest", tmp_path / "b", include_control=True)
-    assert (tmp_path / "b" / "catch" / "color.json").exists()
-
-
 def test_an_answer_that_is_none_is_named(tmp_path: Path) -> None:
     run = _benchmark(tmp_path, g1=record("g1", GAZE, "all", answer={"fixations": [[1]], "frame": [0, 0]}))
     with pytest.raises(InputError, match=r"g1.*not an answer to attention_prediction"):
@@ -422,13 +409,3 @@ def test_the_command_offers_every_format_and_its_options() -> None:
 def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--ring-radius is for the format judges, not for csv"):
         export(_mixed(tmp_path), "csv", tmp_path / "out", ring_radius=3)
-
-
-def test_imports_alone_are_exported(tmp_path: Path) -> None:
-    source = tmp_path / "color.json"
-    source.write_bytes(line({"1.jpg": [{"response": "red", "groundtruth": "human", "human_groundtruth": "05"}]}))
-    import_files([source], tmp_path / "run")
-    export(tmp_path / "run", "csv", tmp_path / "out.csv")
-    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
-        [row] = csv.DictReader(file)
-    assert (row["agent"], row["answer.color"], row["created"]) == ("human:05", "red", "")

@@ -101,14 +101,6 @@ def test_coco_search18(tmp_path: Path) -> None:
     assert about["left_out"] == {"failed": 1}
 
 
-def test_coco_search18_names_images_that_share_a_file_name_by_their_path(tmp_path: Path) -> None:
-    stimuli = [stimulus("g1", GAZE, image="a/1.jpg"), stimulus("g2", GAZE, image="b/1.jpg")]
-    rows = [record(name, GAZE, "gbvs") for name in ("g1", "g2")]
-    run = write_run(tmp_path / "run", stimuli, {"gbvs": rows}, {"gbvs": agent_entry(GAZE)})
-    export(run, "coco-search18", tmp_path / "out")
-    assert [item["name"] for item in read_coco(tmp_path / "out")] == ["a/1.jpg", "b/1.jpg"]
-
-
 @pytest.mark.parametrize(
     ("fixations", "lands"),
     [
@@ -348,14 +340,6 @@ def test_what_is_no_scanpath_is_named(tmp_path: Path, answer: dict[str, Any]) ->
     with pytest.raises(InputError, match="a, stimulus 'g': answer: not a scanpath"):
         export(run, "pysaliency", tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "run"]
-
-
-def test_only_paths_without_fixations_are_nothing(tmp_path: Path) -> None:
-    rows = [record("g", GAZE, "a", answer=gaze([]))]
-    run = write_run(tmp_path / "run", [stimulus("g", GAZE)], {"a": rows}, {"a": agent_entry(GAZE)})
-    with pytest.raises(InputError, match="nothing to export; 1 without fixations left out"):
-        export(run, "pysaliency", tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_two_images_of_one_file_name_keep_their_folders_whatever_is_sought_in_them(tmp_path: Path) -> None:

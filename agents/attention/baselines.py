@@ -39,12 +39,12 @@ class _Drawn(Agent[P]):
         return scanpath.plan(stimulus, (width, height), self.settings)
 
     def respond(self, batch: Sequence[Plan], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        paths = Paths(batch)
+        paths = Paths(batch, self.selection)
         noises = [random.Random(draw.seed) for draw in draws]
         while going := paths.going():
             for index in going:
                 paths.fixations[index].append(self.pixel(batch[index].frame, noises[index]))
-        return [scanpath.reply(path, self.selection) for path in paths.results()]
+        return [scanpath.reply(path) for path in paths.results()]
 
 
 class RandomAgent(_Drawn["RandomAgent.Settings"]):

@@ -182,10 +182,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
                 paths.choose(going)
                 shown = paths.going()
             self.model.begin(pictures[:0], self.model.bias)
-        way = "drawn from the density" if drawn else f"maximum, {inhibition} inhibition"
-        return [
-            scanpath.reply(path, way, assumed) for path, (_, _, assumed) in zip(paths.results(), items, strict=True)
-        ]
+        return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths.results(), items, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
         from importlib import metadata

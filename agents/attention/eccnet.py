@@ -10,10 +10,9 @@ from pydantic import ConfigDict, Field, model_validator
 from agents.attention import scanpath
 from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.fixations import Plan
-from agents.attention.models.vgg import Preprocessing, normalise
+from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
-from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-    Pixels = NDArray[np.uint8]
-    Prepared = tuple[Pixels, Pixels, Plan]  # image and target, resized, and what the frame asks for
+    # Image and target, resized, uint8 [1, 3, height, width], and what the frame asks for.
+    Prepared = tuple[torch.Tensor, torch.Tensor, Plan]
 
 Slope = Annotated[float, Field(ge=0, le=10)]
 Scale = Annotated[float, Field(gt=0, le=1000)]
@@ -93,18 +92,15 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     batch_size = 1  # a view is work enough for a device, and paths differ in length
 
     def load(self, device: str) -> None:
-        import numpy as np
-
         from agents.attention.models.eccnet import EccNet
 
         super().load(device)
-        black = self.preprocessed(np.zeros((1, 1, 3), np.uint8)).flatten()
-        self.net = EccNet(self.features, self.settings.pooling(), self.settings.view, black)
+        given = self.settings
+        self.net = EccNet(self.features, given.pooling(), given.view, given.preprocessing)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
-        if stimulus.target_image is None:
-            raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
+        target = scanpath.target_pixels(stimulus, self.name)
         pixels = stimulus.image.decode()
         height, width, _ = pixels.shape
         plan = scanpath.plan(stimulus, (width, height), self.settings)
@@ -113,32 +109,27 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
             long_side if side == longest else -(-side * long_side // (32 * longest)) * 32 for side in (height, width)
         )
         side = self.settings.target_side
-        target = stimulus.target_image.decode()
         return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         from agents.attention.models.eccnet import search
 
-        inhibition, radius = self.settings.inhibition, self.settings.radius
-        replies = []
-        for image, target, plan in batch:
-            path = search(self.net, self.preprocessed(image), self.preprocessed(target), plan, inhibition, radius)
-            replies.append(scanpath.reply(path, f"maximum, {inhibition} inhibition"))
-        return replies
+        given = self.settings
+        return [
+            scanpath.reply(
+                search(self.net, image.to(self.device), target.to(self.device), plan, given.inhibition, given.radius)
+            )
+            for image, target, plan in batch
+        ]
 
-    def _resized(self, pixels: Pixels, columns: int, rows: int) -> Pixels:
+    def _resized(self, pixels: NDArray[np.uint8], columns: int, rows: int) -> torch.Tensor:
         import numpy as np
+        import torch
         from PIL import Image as PILImage
 
         way = PILImage.Resampling[self.settings.resampling.upper()]
-        return np.asarray(PILImage.fromarray(pixels).resize((columns, rows), way))
-
-    def preprocessed(self, pixels: Pixels) -> torch.Tensor:
-        """Pixels [height, width, 3] as VGG16 takes them, [1, 3, height, width]."""
-        import torch
-
-        planes = torch.tensor(pixels, device=self.device).permute(2, 0, 1)[None]
-        return normalise(planes, self.settings.preprocessing)
+        resized = np.array(PILImage.fromarray(pixels).resize((columns, rows), way))
+        return torch.from_numpy(resized).permute(2, 0, 1)[None]
 
     def close(self) -> None:
         super().close()

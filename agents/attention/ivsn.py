@@ -12,7 +12,6 @@ from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent, VGGSettings
 from agents.contract import MIB, Draw, Reply
-from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Stimulus
 from agents.tasks import Mode
 
@@ -76,9 +75,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         assert isinstance(stimulus, AttentionStimulus)
         target = None
         if self.method.bottom_up is None:
-            if stimulus.target_image is None:
-                raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
-            target = similarity.target_image(stimulus.target_image.decode(), self.method)
+            target = similarity.target_image(scanpath.target_pixels(stimulus, self.name), self.method)
         search = similarity.search_image(stimulus.image.decode(), self.method)
         return search, target, scanpath.plan(stimulus, search.frame, self.settings)
 
@@ -91,13 +88,12 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         if not batch:
             return []
         search, targets, plans = zip(*batch, strict=True)
-        inhibition = self.settings.inhibition
         with torch.inference_mode():
             parts = similarity.responses(self.features, search, targets, self.method)
 
             def answer(indices: list[int]) -> list[Reply | Exception]:
                 maps = similarity.paste([parts[index] for index in indices], search[indices[0]].frame, self.method)
-                paths = scanpaths(maps, [plans[index] for index in indices], inhibition)
-                return [scanpath.reply(path, f"maximum, {inhibition} inhibition") for path in paths]
+                paths = scanpaths(maps, [plans[index] for index in indices], self.settings.inhibition)
+                return [scanpath.reply(path) for path in paths]
 
             return scanpath.reply_by_size([item.frame for item in search], answer, PIXELS_AT_ONCE)

@@ -12,7 +12,6 @@ from agents.attention.models import saccade_prior
 from agents.attention.models.fixations import Plan
 from agents.attention.vgg import VGGAgent
 from agents.contract import Draw, Reply
-from agents.errors import AnswerError
 from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 
@@ -82,9 +81,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         memory = self._memory(stimulus)
         if stimulus.mode == "free":
             return Seen(squares(pixels, self.settings.sizes)), plan, memory
-        if stimulus.target_image is None:
-            raise AnswerError("no_target_image", f"{self.name} looks for a picture: give it as target_image")
-        target = similarity.target_image(stimulus.target_image.decode(), self.method)
+        target = similarity.target_image(scanpath.target_pixels(stimulus, self.name), self.method)
         return Seen(search=similarity.search_image(pixels, self.method), target=target), plan, memory
 
     def _memory(self, stimulus: AttentionStimulus) -> Memory:
@@ -108,8 +105,4 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         with torch.inference_mode():
             maps = return_fixations.maps(self.features, [seen for seen, _, _ in batch], self.method, given.border)
             paths = return_fixations.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
-        replies = [scanpath.reply(path, "maximum, fading inhibition") for path in paths]
-        for reply, plan in zip(replies, plans, strict=True):
-            if isinstance(reply, Reply) and plan.target is None:  # the window inhibits nothing, and finds nothing
-                reply.answer = reply.answer.model_copy(update={"window": None})
-        return replies
+        return [scanpath.reply(path) for path in paths]

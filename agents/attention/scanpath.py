@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents.attention.models.fixations import Box, Pixel, Plan, Scanpath
+from agents.answers import ScanpathAnswer
+from agents.attention.models.fixations import Box, Pixel, Plan
 from agents.contract import Reply, Settings
 from agents.errors import AnswerError
 from agents.stimuli import AttentionStimulus, Pixels
@@ -88,6 +89,13 @@ def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_
     return stimulus.target_box if mask is None else mask
 
 
+def target_pixels(stimulus: AttentionStimulus, name: str) -> NDArray[np.uint8]:
+    """The target's picture, for the agent ``name``. Raises AnswerError ``no_target_image``, ImageError."""
+    if stimulus.target_image is None:
+        raise AnswerError("no_target_image", f"{name} looks for a picture: give it as target_image")
+    return stimulus.target_image.decode()
+
+
 def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> tuple[str, str] | None:
     """The field of a target that lies outside the frame, and why, or None; by sizes (width, height) alone."""
     if stimulus.target_present is False:
@@ -103,9 +111,8 @@ def misplaced(stimulus: AttentionStimulus, frame: Pixel, mask: Pixel | None) -> 
     return None
 
 
-def reply(path: Scanpath | AnswerError, selection: str, raw: Any = None) -> Reply | Exception:
-    """The reply of a path; ``selection`` names the way in which fixations were chosen."""
-    return path if isinstance(path, AnswerError) else Reply(path.answer(selection), raw)
+def reply(path: ScanpathAnswer | AnswerError, raw: Any = None) -> Reply | Exception:
+    return path if isinstance(path, AnswerError) else Reply(path, raw)
 
 
 def reply_by_size(

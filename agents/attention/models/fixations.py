@@ -50,44 +50,16 @@ class Plan:
         return box_left < right and left < box_left + width and box_top < bottom and top < box_top + height
 
 
-@dataclass(frozen=True, slots=True)
-class Scanpath:
-    """The fixations of one path, (x, y) in pixels of ``frame``, the forced one first.
-
-    ``found_at`` is the index in ``fixations`` of the one that found the target; ``found`` is None in free viewing and
-    where the position of the target is not known.
-    """
-
-    fixations: list[Pixel]
-    frame: Pixel
-    window: int
-    stop: Stop
-    found: bool | None
-    found_at: int | None
-
-    def answer(self, selection: str = "maximum") -> ScanpathAnswer:
-        """The answer that stands in a record; ``selection`` names the way in which fixations were chosen."""
-        return ScanpathAnswer(
-            fixations=[[x, y] for x, y in self.fixations],
-            frame=list(self.frame),
-            window=self.window,
-            stop=self.stop,
-            found=self.found,
-            found_at=self.found_at,
-            forced_first=True,
-            selection=selection,
-        )
-
-
 class Paths:
     """The fixations of several plans so far, and why each path has ended. A subclass chooses the next ones.
 
-    ``fixations`` holds a list for each plan, which begins with the forced one; ``stops`` are None while a path goes on;
-    ``errors`` holds what ended a path without a result, by the plan's index.
+    ``selection`` is the answers' name for how fixations are chosen. ``fixations`` holds a list for each plan, which
+    begins with the forced one; ``stops`` are None while a path goes on; ``errors`` holds what ended a path without an
+    answer, by the plan's index.
     """
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self.plans = plans
+    def __init__(self, plans: Sequence[Plan], selection: str) -> None:
+        self.plans, self.selection = plans, selection
         self.fixations = [[(plan.frame[0] // 2, plan.frame[1] // 2)] for plan in plans]
         self.stops: list[Stop | None] = [None] * len(plans)
         self.errors: dict[int, AnswerError] = {}
@@ -106,15 +78,22 @@ class Paths:
                 going.append(index)
         return going
 
-    def results(self) -> list[Scanpath | AnswerError]:
-        """One scanpath, or what was wrong with its map, for each plan; once all paths have ended."""
-        return [self.errors.get(index) or self._scanpath(index) for index in range(len(self.plans))]
+    def results(self) -> list[ScanpathAnswer | AnswerError]:
+        """The answer to each plan, or what was wrong with its map; once all paths have ended."""
+        return [self.errors.get(index) or self.answer(index) for index in range(len(self.plans))]
 
-    def _scanpath(self, index: int) -> Scanpath:
+    def answer(self, index: int) -> ScanpathAnswer:
         plan, path, stop = self.plans[index], self.fixations[index], self.stops[index] or "exhausted"
         found = stop == "target"
-        return Scanpath(
-            path, plan.frame, plan.window, stop, found if plan.searching else None, len(path) - 1 if found else None
+        return ScanpathAnswer(
+            fixations=[[x, y] for x, y in path],
+            frame=list(plan.frame),
+            window=plan.window,
+            stop=stop,
+            found=found if plan.searching else None,
+            found_at=len(path) - 1 if found else None,
+            forced_first=True,
+            selection=self.selection,
         )
 
 

@@ -27,12 +27,13 @@ behind the Gabor filters aside (about 1e-16), an image's map is the same to the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import lru_cache, reduce
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from agents.attention.models.resizing import area_weights, cubic_weights
 
@@ -48,7 +49,6 @@ NORMALISATION_SIGMA = 0.06
 POWER = 1.5
 MAP_BORDER = 4
 BLUR_SIGMA = 0.02  # of the grid's longer side
-STRIP = 2**17  # values of a strip of an image that is halved: they fit in a cache
 GABOR_RADIUS = 13  # ceil(sqrt(10) times the longer standard deviation, 4): also the border that is attenuated
 
 # Linear sRGB to CIE XYZ (IEC 61966-2-1), and XYZ to the cones L, M and S, with L + M = Y.
@@ -62,12 +62,7 @@ def saliency(images: Tensor, normalisation: Normalisation = "power", weights: We
     ``images`` is uint8, [batch, height, width, 3] in sRGB, or [batch, height, width] in grey (the same as three equal
     channels, at less cost). ``weights`` are those of colour, intensity and orientation.
     """
-    if images.dtype != torch.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)):
-        raise ValueError(f"images must be uint8 [batch, height, width] or [..., 3], not {images.dtype} {images.shape}")
-    if 0 in images.shape[1:]:
-        raise ValueError(f"images must have pixels: {list(images.shape)}")
-    height, width = images.shape[1:3]
-    return _to_frame(_master(images, normalisation, weights), height, width)
+    return _to_frame(_master(images, normalisation, weights), *images.shape[1:3])
 
 
 def _master(images: Tensor, normalisation: Normalisation, weights: Weights) -> Tensor:
@@ -110,7 +105,6 @@ def features(images: Tensor) -> tuple[Tensor, list[int]]:
     return torch.cat(maps, 1), channels
 
 
-@lru_cache(maxsize=8)
 def _opponent(device: torch.device) -> Tensor:
     """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range over all colours.
 
@@ -133,77 +127,32 @@ def _pyramid(images: Tensor) -> list[Tensor]:
     """
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
-    wanted = [k for k in LEVELS if k <= deepest] or [deepest]
-    planes = _planes(images) if deepest == 0 else _halve(images, 1, _planes)
-    found = []
-    for level in range(min(deepest, 1), deepest + 1):
-        if level > 1:
-            planes = _halve(planes, 2, lambda part: part)
-        if level in wanted:
-            found.append(planes)
-    return found
+    if deepest == 0:
+        return [torch.cat(list(_planes(images)), 1)]
+    # One plane after the other: all of a photograph's at full size would take much memory.
+    levels = {1: torch.cat([_halve(plane) for plane in _planes(images)], 1)}
+    for level in range(2, deepest + 1):
+        levels[level] = _halve(levels[level - 1])
+    return [levels[k] for k in LEVELS if k in levels] or [levels[deepest]]
 
 
-def _planes(images: Tensor) -> Tensor:
-    return torch.cat([_light(images), _intensity(images)], 1)
+def _planes(images: Tensor) -> Iterator[Tensor]:
+    """Linear light (IEC 61966-2-1) of each channel, and intensity, max(R, G, B) of the stored values; each
+    [batch, 1, height, width] from 0 to 1."""
+    code = torch.arange(256, dtype=torch.float64, device=images.device) / 255
+    linear = torch.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    channels = [images] if images.ndim == 3 else images.unbind(3)
+    for channel in channels:
+        yield linear.index_select(0, channel.reshape(-1).int()).view(channel.shape)[:, None]
+    yield reduce(torch.maximum, channels)[:, None].double() / 255
 
 
-def _light(images: Tensor) -> Tensor:
-    """Linear light [batch, 3 or 1, height, width] from 0 to 1 (IEC 61966-2-1)."""
-    table = _linear_table(images.device)
-    planes = images[:, None] if images.ndim == 3 else images.movedim(3, 1)
-    return table.index_select(0, planes.reshape(-1).int()).view(planes.shape)
-
-
-@lru_cache(maxsize=8)
-def _linear_table(device: torch.device) -> Tensor:
-    code = torch.arange(256, dtype=torch.float64) / 255
-    return torch.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4).to(device)
-
-
-def _intensity(images: Tensor) -> Tensor:
-    """max(R, G, B) of the stored (not linearised) values [batch, 1, height, width], from 0 to 1."""
-    largest = (
-        images if images.ndim == 3 else torch.maximum(torch.maximum(images[..., 0], images[..., 1]), images[..., 2])
-    )
-    return largest[:, None].double() / 255
-
-
-def _halve(source: Tensor, side: int, planes_of: Callable[[Tensor], Tensor]) -> Tensor:
-    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both.
-
-    ``side`` is that of the rows in ``source``. It is worked on in strips, which fit in a cache, and ``planes_of`` makes
-    planes [batch, planes, rows, columns] of each: an image's planes never exist as a whole at full size.
-    """
-    height = source.shape[side]
-    rows = height // 2
-    strip = max(1, STRIP // (source.numel() // height))
-    result: Tensor | None = None
-    for start in range(0, rows, strip):
-        end = min(start + strip, rows)
-        index = torch.arange(2 * start - 2, 2 * end + 3, device=source.device).clamp(0, height - 1)
-        part = _halve_columns(_decimate_rows(planes_of(source.index_select(side, index)), end - start))
-        if result is None:
-            result = part.new_empty((*part.shape[:2], rows, part.shape[3]))
-        result[:, :, start:end] = part
-    assert result is not None
-    return result
-
-
-def _decimate_rows(planes: Tensor, rows: int) -> Tensor:
-    """Row k of the result is the kernel over the rows 2 k to 2 k + 5 of ``planes``."""
-    tap = [planes[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)]
-    return _binomial(*tap)
-
-
-def _halve_columns(planes: Tensor) -> Tensor:
-    """As :func:`_decimate_rows`, along the other side; even and odd columns are parted first so that sums run over
-    neighbours in memory."""
-    columns = planes.shape[3] // 2
-    padded = torch.nn.functional.pad(planes, (2, 4, 0, 0), mode="replicate")
-    even, odd = padded[..., 0::2].contiguous(), padded[..., 1::2].contiguous()
-    tap = [part[..., k : k + columns] for k in range(3) for part in (even, odd)]
-    return _binomial(*tap)
+def _halve(planes: Tensor) -> Tensor:
+    """The next pyramid level: half of each side, rounded down; kernel [1 5 10 10 5 1] / 32 along both."""
+    rows, columns = planes.shape[2] // 2, planes.shape[3] // 2
+    padded = functional.pad(planes, (2, 3, 2, 3), mode="replicate")
+    halved = _binomial(*(padded[:, :, k : k + 2 * rows - 1 : 2] for k in range(6)))
+    return _binomial(*(halved[..., k : k + 2 * columns - 1 : 2] for k in range(6)))
 
 
 def _binomial(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
@@ -218,8 +167,8 @@ def orientations(intensity: Tensor) -> Tensor:
     height, width = intensity.shape[1:]
     radius = GABOR_RADIUS
     kernels = _gabors(intensity.device)
-    padded = torch.nn.functional.pad(intensity[:, None], (radius,) * 4, mode="replicate")[:, 0]
-    size = _smooth(height + 2 * radius), _smooth(width + 2 * radius)
+    padded = functional.pad(intensity[:, None], (radius,) * 4, mode="replicate")[:, 0]
+    size = padded.shape[1:]
     spectrum = torch.fft.rfft2(padded, s=size)
     ramp = _ramp(height, radius, intensity.device)[:, None] * _ramp(width, radius, intensity.device)
     energies = []
@@ -250,30 +199,16 @@ def _gabors(device: torch.device) -> Tensor:
     return torch.stack(pairs).view(4, 2, *kernel.shape).to(device)
 
 
-def _smooth(size: int) -> int:
-    """The smallest number from ``size`` on without a prime factor above 5: a fast transform length."""
-    while True:
-        rest = size
-        for factor in (2, 3, 5):
-            while rest % factor == 0:
-                rest //= factor
-        if rest == 1:
-            return size
-        size += 1
-
-
 # --- the two walks ----------------------------------------------------------------------------------------------------
 
 
 def activation(maps: Tensor) -> Tensor:
     """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
-    flat = maps.flatten(1)
-    total = torch.empty_like(flat)
-    for part, pairs in _portions(flat):
-        values = flat[part]
-        torch.sub(values[:, :, None], values[:, None, :], out=pairs).abs_().mul_(nearness)
-        torch.sum(pairs, 2, out=total[part])
+    pairs = torch.empty_like(nearness)  # of one chain at a time, which fit in the caches of a CPU
+    total = maps.flatten(1).clone()
+    for values in total:
+        values.copy_(torch.sub(values[:, None], values, out=pairs).abs_().mul_(nearness).sum(1))
     return _shares(total).view_as(maps)
 
 
@@ -281,27 +216,15 @@ def concentration(maps: Tensor) -> Tensor:
     """The equilibrium of the second walk (graph normalisation) on each map [chains, rows, columns] of values from 0:
     its weight from j to i, j = i included, is nearness times A_i."""
     nearness = _nearness(*maps.shape[1:], NORMALISATION_SIGMA, maps.device)
-    flat = maps.flatten(1)
-    near = torch.empty_like(flat)
-    for part, pairs in _portions(flat):
-        torch.mul(flat[part][:, None, :], nearness, out=pairs)
-        torch.sum(pairs, 2, out=near[part])
-    return _shares(flat * near).view_as(maps)
+    total = maps.flatten(1).clone()
+    for values in total:
+        values.mul_((values * nearness).sum(1))
+    return _shares(total).view_as(maps)
 
 
 def _shares(total: Tensor) -> Tensor:
     whole = total.sum(1, keepdim=True)
     return total / torch.where(whole > 0, whole, 1.0)
-
-
-def _portions(flat: Tensor) -> list[tuple[slice, Tensor]]:
-    """Slices of chains [chains, nodes] and a buffer for the pairs of each slice: one chain at a time on a CPU, whose
-    caches hold one; as many as fit in 256 MB elsewhere, where a launch costs more than memory."""
-    chains, nodes = flat.shape
-    many = 1 if flat.device.type == "cpu" else max(1, 2**28 // (nodes * nodes * flat.element_size()))
-    buffer = torch.empty((min(many, chains), nodes, nodes), dtype=flat.dtype, device=flat.device)
-    starts = range(0, chains, many)
-    return [(slice(start, min(start + many, chains)), buffer[: min(many, chains - start)]) for start in starts]
 
 
 @lru_cache(maxsize=8)

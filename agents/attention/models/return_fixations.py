@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from torch import Tensor, nn
 
+from agents.answers import ScanpathAnswer
 from agents.attention.models import similarity, vgg
-from agents.attention.models.fixations import Paths, Pixel, Plan, Scanpath, cell_centre
+from agents.attention.models.fixations import Paths, Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import STEPS
 from agents.attention.models.resizing import cubic_weights
 from agents.attention.models.saccade_prior import GRID
@@ -67,18 +68,13 @@ class Weights:
 
 def scanpaths(
     maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
-) -> list[Scanpath | AnswerError]:
+) -> list[ScanpathAnswer | AnswerError]:
     """One scanpath for each map of a batch, on the device of the maps.
 
     ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``prior`` is
     [128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its place.
     Nothing depends on what else is in the batch.
     """
-    if maps.shape != (len(plans), GRID, GRID) or len(memories) != len(plans) or prior.shape != (2 * GRID, 2 * GRID):
-        raise ValueError(
-            f"maps must be [batch, {GRID}, {GRID}] with a plan and a memory each, and the prior twice as wide: "
-            f"{list(maps.shape)}, {len(plans)} plans, {len(memories)} memories, {list(prior.shape)}"
-        )
     finite = maps.isfinite().flatten(1).all(1)
     levels = (maps.double() * STEPS).round_() / STEPS
     paths = _ReturningPaths(levels, plans, memories, prior, weights)
@@ -100,7 +96,7 @@ class _ReturningPaths(Paths):
     def __init__(
         self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
     ) -> None:
-        super().__init__(plans)
+        super().__init__(plans, "maximum, fading inhibition")
         self.fixations = [[_pixel(START, plan.frame)] for plan in plans]
         self.weights = weights
         self.prior = prior.to(maps) * weights.prior
@@ -126,6 +122,11 @@ class _ReturningPaths(Paths):
         cells = self.cell.tolist()
         for index in going:
             self.fixations[index].append(_pixel(cells[index], self.plans[index].frame))
+
+    def answer(self, index: int) -> ScanpathAnswer:
+        """Without a target there is no window: it inhibits nothing, and finds nothing."""
+        answer = super().answer(index)
+        return answer if self.plans[index].target is not None else answer.model_copy(update={"window": None})
 
     def _gaussian(self, offset: Tensor) -> Tensor:
         return torch.exp(-((offset / (GRID - 1) / self.spread) ** 2) / 2)

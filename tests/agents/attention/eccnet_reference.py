@@ -14,9 +14,9 @@ from safetensors.numpy import load_file
 BLOCKS = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))  # torchvision's numbers of the convolutions
 
 
-def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2, stride=2):
+def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2):
     """The window of one output of a pool: walk outwards, ring after ring, until one holds it."""
-    outputs = math.ceil(side / stride)
+    outputs = math.ceil(side / 2)
     distance = math.hypot(row - outputs // 2, column - outputs // 2)
     radius, width = round(fovea * deg2px / 2), round(quantum * deg2px / 2)
     if distance < radius or radius > outputs / 2:
@@ -27,22 +27,22 @@ def window_at(row, column, side, slope, deg2px, fovea=4, quantum=1, smallest=2, 
             return smallest + round(slope * (2 * radius - fovea * deg2px))
 
 
-def span(index, window, side, stride):
+def span(index, window, side):
     """The cells from first to end that one output averages along one direction."""
-    padding = max((math.ceil(side / stride) - 1) * stride + window - side, 0)
-    first = index * stride - padding // 2
+    padding = max((math.ceil(side / 2) - 1) * 2 + window - side, 0)
+    first = index * 2 - padding // 2
     return max(first, 0), min(first + window, side)
 
 
-def pooled(features, slope, deg2px, fovea=4, quantum=1, smallest=2, stride=2):
+def pooled(features, slope, deg2px, fovea=4, quantum=1, smallest=2):
     """A square map [channels, side, side], pooled cell by cell."""
     side = features.shape[-1]
-    outputs = math.ceil(side / stride)
+    outputs = math.ceil(side / 2)
     found = np.empty((len(features), outputs, outputs))
     for row in range(outputs):
         for column in range(outputs):
-            window = window_at(row, column, side, slope, deg2px, fovea, quantum, smallest, stride)
-            (top, bottom), (left, right) = (span(index, window, side, stride) for index in (row, column))
+            window = window_at(row, column, side, slope, deg2px, fovea, quantum, smallest)
+            (top, bottom), (left, right) = (span(index, window, side) for index in (row, column))
             found[:, row, column] = features[:, top:bottom, left:right].mean(axis=(1, 2), dtype=np.float64)
     return found
 
@@ -89,13 +89,7 @@ class EccNet:
     def view(self, image, x, y):
         """What is seen around a pixel, black outside the image."""
         half = self.settings.radius + self.settings.margin
-        seen = np.zeros((2 * half, 2 * half, 3))
-        for row in range(2 * half):
-            for column in range(2 * half):
-                at = row + y - half, column + x - half
-                if 0 <= at[0] < image.shape[0] and 0 <= at[1] < image.shape[1]:
-                    seen[row, column] = image[at]
-        return seen
+        return np.pad(image, ((half, half), (half, half), (0, 0)))[y : y + 2 * half, x : x + 2 * half]
 
     def map(self, image, kernels, x, y):
         """The map of the view around a pixel, a cell for 16 x 16 pixels."""
@@ -113,7 +107,7 @@ class EccNet:
             total = total + blurred(total, [0.25, 0.5, 0.25]) - blurred(total, [one / sum(wide) for one in wide])
         return total
 
-    def path(self, image, target, frame, window, maximum, inhibition="square", target_box=None):
+    def path(self, image, target, frame, window, maximum, inhibition="square"):
         """The fixations in pixels of the frame, and why there are no more."""
         kernels, chosen = self.kernels(target), self.settings
         return walk(
@@ -124,7 +118,6 @@ class EccNet:
             maximum,
             chosen.radius,
             inhibition,
-            target_box,
         )
 
 

@@ -3,40 +3,28 @@
 import math
 from statistics import NormalDist
 
+import gaze_cases
 import numpy as np
 import pytest
+from gaze_cases import answers, files, loaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image as PILImage
 
-from agents import catalogue
-from agents.answers import plain
+from agents.attention.baselines import CenterAgent, RandomAgent
 from agents.attention.models.fixations import Plan
 from agents.contract import Draw
-from agents.stimuli import AttentionStimulus
 
 NAMES = ["center", "random"]
 MANY = 10_000  # draws, one path long
 
 
 def agent(name, **chosen):
-    made = catalogue.get(name).make(chosen)
-    made.open()
-    made.load("cpu")
-    return made
+    return loaded({"center": CenterAgent, "random": RandomAgent}[name], name, **chosen)
 
 
 def stimulus(folder, width, height, **fields):
-    path = folder / f"{width}x{height}.png"
-    PILImage.new("RGB", (width, height), (90, 120, 30)).save(path)
-    return AttentionStimulus.model_validate(
-        {"id": path.stem, "task": "attention_prediction", "image": str(path), **fields}
-    )
-
-
-def paths(made, stimuli, seeds):
-    prepared = [made.prepare(item) for item in stimuli]
-    return [plain(reply.answer) for reply in made.respond(prepared, [Draw(seed=seed) for seed in seeds])]
+    [path] = files(folder, [(height, width)])
+    return gaze_cases.stimulus(path, **fields)
 
 
 def distance(values, curve):
@@ -50,7 +38,7 @@ def distance(values, curve):
 @pytest.mark.parametrize(("width", "height"), [(640, 480), (300, 900)])
 def test_random_is_uniform(tmp_path, width, height):
     item = stimulus(tmp_path, width, height, max_fixations=MANY)
-    [answer] = paths(agent("random"), [item], [3])
+    [answer] = answers(agent("random"), [item], [3])
     drawn = np.array(answer["fixations"][1:])
     limit = 1.95 / math.sqrt(len(drawn))  # exceeded by one sample in a thousand
     assert distance(drawn[:, 0], lambda place: place / width) < limit
@@ -63,7 +51,7 @@ def test_random_is_uniform(tmp_path, width, height):
 @pytest.mark.parametrize("chosen", [{}, {"variance": 0.01}, {"variance": 4.0, "ratio": 2.0}])
 def test_center_is_a_normal_distribution_cut_off_at_the_frame(tmp_path, width, height, chosen):
     item = stimulus(tmp_path, width, height, max_fixations=MANY)
-    [answer] = paths(agent("center", **chosen), [item], [4])
+    [answer] = answers(agent("center", **chosen), [item], [4])
     drawn = np.array(answer["fixations"][1:])
     across = math.sqrt(chosen.get("variance", 0.23)) * width / 2
     down = math.sqrt(chosen.get("variance", 0.23) * chosen.get("ratio", 0.45)) * width / 2
@@ -79,20 +67,19 @@ def test_center_is_a_normal_distribution_cut_off_at_the_frame(tmp_path, width, h
 
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_depend_on_the_seed_alone(tmp_path, name):
-    made = agent(name)
-    items = [stimulus(tmp_path, *size) for size in ((64, 48), (33, 200), (64, 48))]
-    together = paths(made, items, [1, 2, 3])
-    assert together == [paths(made, [item], [seed])[0] for item, seed in zip(items, [1, 2, 3], strict=True)]
-    assert together[0]["fixations"] != together[2]["fixations"]
-    assert together[0]["fixations"][0] == [32, 24]
-    assert all(len(answer["fixations"]) == 15 and answer["stop"] == "maximum" for answer in together)
+    made, item = agent(name), stimulus(tmp_path, 64, 48)
+    first, second, third = answers(made, [item] * 3, [1, 2, 1])
+    assert first == third == answers(made, [item], [1])[0]
+    assert first["fixations"][0] == [32, 24]
+    assert first["fixations"] != second["fixations"]
+    assert (len(first["fixations"]), first["stop"]) == (15, "maximum")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_search_ends_at_the_target(tmp_path, name):
     item = stimulus(tmp_path, 400, 300, mode="search", target_box=(180, 100, 60, 40), window=20)
     made, found = agent(name), 0
-    for answer in paths(made, [item] * 40, range(40)):
+    for answer in answers(made, [item] * 40, range(40)):
         task = Plan((400, 300), 20, 65, (180, 100, 60, 40), True)
         hits = [task.finds(*point) for point in answer["fixations"]]
         assert not any(hits[:-1])

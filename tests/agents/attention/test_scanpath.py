@@ -1,12 +1,9 @@
 """What a stimulus asks of a scanpath: windows, largest numbers of fixations, targets."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from PIL import Image as PILImage
-from pydantic import ValidationError
 
 from agents.attention import scanpath
 from agents.attention.models.inhibition import scanpaths
@@ -23,18 +20,14 @@ def stimulus(**fields):
     ("fields", "frame", "chosen", "window", "maximum"),
     [
         ({}, (1280, 1024), {}, 200, 15),
-        ({}, (640, 480), {}, 100, 15),
-        ({}, (512, 384), {}, 80, 15),
         ({}, (1, 1), {}, 1, 15),
         ({}, (100, 3000), {}, 16, 15),
         ({"dataset": "FindingWaldo"}, (1280, 1024), {}, 100, 15),
         ({"source": "waldo"}, (640, 512), {}, 50, 15),
         ({"dataset": "natural", "source": "waldo"}, (1280, 1024), {}, 200, 15),
         ({"window": 33}, (640, 480), {"window_pixels": 44}, 33, 15),
-        ({}, (640, 480), {"window_pixels": 44}, 44, 15),
         ({}, (640, 480), {"window": 300.0, "max_free": 7}, 150, 7),
         ({"max_fixations": 3}, (640, 480), {}, 100, 3),
-        ({"mode": "search", "target_box": (1, 1, 5, 5)}, (640, 480), {}, 100, 65),
         ({"mode": "search", "target_box": (1, 1, 5, 5), "dataset": "waldo"}, (640, 480), {}, 50, 80),
         ({"mode": "search", "target_box": (1, 1, 5, 5), "max_fixations": 9}, (640, 480), {"max_search": 4}, 100, 9),
     ],
@@ -44,20 +37,17 @@ def test_windows_and_maxima(fields, frame, chosen, window, maximum):
     assert (plan.window, plan.maximum, plan.frame) == (window, maximum, frame)
 
 
-def mask_file(folder, pixels):
-    PILImage.fromarray(pixels).save(folder / "mask.png")
+def mask_file(folder, values):
+    PILImage.fromarray(values).save(folder / "mask.png")
     return str(folder / "mask.png")
 
 
 def test_a_mask_is_finer_than_a_box(tmp_path):
-    pixels = np.zeros((20, 30), np.uint8)
-    pixels[18:, 2] = 255
-    plan = scanpath.plan(
-        stimulus(mode="search", target_mask=mask_file(tmp_path, pixels), target_box=(0, 0, 30, 20)),
-        (30, 20),
-        ScanSettings(),
-    )
-    assert np.array_equal(plan.target, pixels > 0)
+    values = np.zeros((20, 30), np.uint8)
+    values[18:, 2] = 255
+    fields = {"target_mask": mask_file(tmp_path, values), "target_box": (0, 0, 30, 20)}
+    plan = scanpath.plan(stimulus(mode="search", **fields), (30, 20), ScanSettings())
+    assert np.array_equal(plan.target, values > 0)
     assert plan.searching
 
 
@@ -66,7 +56,6 @@ def test_a_target_without_a_pixel_in_the_frame_is_an_error(tmp_path):
     for fields, frame in (
         ({"target_box": (30, 0, 5, 5)}, (30, 20)),
         ({"target_box": (-5, 0, 5, 5)}, (30, 20)),
-        ({"target_box": (0, 20.5, 5, 5)}, (30, 20)),
         ({"target_mask": empty}, (30, 20)),
         ({"target_mask": empty}, (31, 20)),
     ):
@@ -81,26 +70,8 @@ def test_a_target_partly_in_the_frame_is_found_there():
     assert not plan.finds(2, 1)
 
 
-def test_what_is_found_where_there_is_nothing_to_test():
-    unknown = scanpath.plan(stimulus(mode="search", target_image="t.png"), (30, 20), ScanSettings())
-    absent = scanpath.plan(
-        stimulus(mode="search", target_image="t.png", target_present=False), (30, 20), ScanSettings()
-    )
-    [first, second] = scanpaths(torch.rand((2, 20, 30)), [unknown, absent])
-    assert (first.found, second.found) == (None, False)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"window": 0},
-        {"window": math.nan},
-        {"inhibition": "round"},
-        {"max_free": 0},
-        {"windows": 3},
-        {"window_pixels": 1.5},
-    ],
-)
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(ValidationError):
-        ScanSettings(**wrong)
+@pytest.mark.parametrize(("present", "found"), [(None, None), (False, False)])
+def test_what_is_found_where_there_is_nothing_to_test(present, found):
+    asked = stimulus(mode="search", target_image="t.png", target_present=present)
+    [path] = scanpaths(torch.rand((1, 20, 30)), [scanpath.plan(asked, (30, 20), ScanSettings())])
+    assert path.found is found

@@ -1,24 +1,18 @@
 """Graph-based visual saliency against plain power iteration, other libraries' resizing, and its own symmetries."""
 
-import importlib.util
-from pathlib import Path
-
 import cv2
+import gbvs_reference as reference
 import numpy as np
 import pytest
 import torch
+from gaze_cases import DEVICES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from agents.attention.models import graph_saliency as gbvs
 
-spec = importlib.util.spec_from_file_location("gbvs_reference", Path(__file__).parents[1] / "gbvs_reference.py")
-reference = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(reference)
-
-DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-SHAPES = [(24, 32), (5, 7), (32, 1), (1, 32), (32, 32)]
+SHAPES = [(24, 32), (5, 7), (32, 1)]
 
 
 @pytest.fixture(params=DEVICES)
@@ -72,17 +66,6 @@ def test_the_closed_form_is_stationary_whatever_the_values(values):
     assert found.sum() == pytest.approx(1)
 
 
-def test_a_two_valued_map_has_its_stationary_distribution():
-    values = np.zeros((24, 32))
-    values[8:12, 20:25] = 1.0
-    found = gbvs.activation(torch.from_numpy(values)[None])[0].numpy().ravel()
-    chain = reference.chain_activation(values.ravel(), reference.nearness(24, 32, 0.15))
-    assert np.abs(chain @ found - found).max() < 1e-15
-    assert found[values.ravel() == 1].sum() == pytest.approx(0.5)  # half of the time on either side
-    with pytest.raises(AssertionError, match="does not converge"):
-        reference.equilibrium(chain, most=100)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_graph_normalisation_is_the_limit_of_power_iteration(shape, device):
     maps = np.random.default_rng(2).random((1, *shape)) + 0.01
@@ -122,34 +105,19 @@ def test_grey_in_three_channels_is_grey_in_one(normalisation, device):
     assert np.abs(alone - tripled).max() < 1e-12
 
 
-@pytest.mark.parametrize("level", [0, 1, 127, 255])
-@pytest.mark.parametrize("shape", [(96, 128), (1, 1), (33, 57)])
-def test_a_uniform_image_has_no_saliency(level, shape):
-    assert not run(np.full((*shape, 3), level, np.uint8)).any()
-    assert not run(np.full(shape, level, np.uint8)).any()
+@pytest.mark.parametrize("shape", [(96, 128), (1, 1)])
+def test_a_uniform_image_has_no_saliency(shape):
+    assert not run(np.full((*shape, 3), 127, np.uint8)).any()
+    assert not run(np.full(shape, 255, np.uint8)).any()
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (2, 3), (3, 2), (1, 40), (20, 20), (12, 13), (5000, 3), (3, 5000), (31, 33), (50, 700), (17, 16)]
-)
+@pytest.mark.parametrize("shape", [(2, 3), (1, 40), (12, 13), (5000, 3), (31, 33), (50, 700)])
 @pytest.mark.parametrize("normalisation", ["power", "graph"])
 def test_every_size_has_a_map(shape, normalisation):
     found = run(np.random.default_rng(0).integers(0, 256, (*shape, 3), np.uint8), normalisation=normalisation)[0]
     assert found.shape == shape
     assert np.isfinite(found).all()
-    assert found.min() == 0
-    assert found.max() == (1 if shape != (1, 1) else 0)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    hnp.arrays(np.uint8, st.tuples(st.integers(1, 40), st.integers(1, 40), st.just(3))), st.sampled_from([1, 2, 3, 9])
-)
-def test_any_pixels_have_a_finite_map_from_0_to_1(image, repeat):
-    found = run(np.repeat(image, repeat, axis=1))[0]
-    assert np.isfinite(found).all()
-    assert found.min() >= 0
-    assert found.max() <= 1
+    assert (found.min(), found.max()) == (0, 1)
 
 
 def test_an_odd_one_out_is_the_most_salient():
@@ -174,18 +142,16 @@ def test_weights_choose_channels():
 # --- what must not change a map ---
 
 
-@pytest.mark.parametrize("shape", [(96, 128, 3), (75, 101, 3), (240, 320), (20, 20, 3)])
+@pytest.mark.parametrize("shape", [(75, 101, 3), (240, 320)])
 def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape):
-    images = [scene(*shape[:2], seed=seed, channels=3 if len(shape) == 3 else 1) for seed in range(8)]
-    images[3] = np.zeros_like(images[3])
+    images = [scene(*shape[:2], seed=seed, channels=3 if len(shape) == 3 else 1) for seed in range(4)]
+    images[2] = np.zeros_like(images[2])
     before = torch.get_num_threads()
     maps = []
     try:
         for threads in (2, 1):
             torch.set_num_threads(threads)
             maps += [np.concatenate([run(image) for image in images]), run(*images)]
-        maps += [run(*images[::-1])[::-1], np.concatenate([run(*images[:7]), run(images[7])])]
-        maps += [np.concatenate([run(*images[k : k + 2]) for k in range(0, 8, 2)])]
     finally:
         torch.set_num_threads(before)
     for other in maps[1:]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import zlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def read(path: Path, wanted: Collection[str], case: Case) -> WordVectors:
             if word not in rows:
                 rows[word] = len(rows)
                 vectors.append(vector)
-    except (OSError, EOFError) as error:  # BadGzipFile is an OSError
+    except (OSError, EOFError, zlib.error) as error:
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
     except ValueError as error:
         raise UnavailableError(

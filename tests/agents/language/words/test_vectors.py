@@ -158,9 +158,11 @@ def test_a_cut_off_binary_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="does not begin with"):
         read(path, WANTED, "any")
     packed = zipped(binary(tmp_path / "w.bin", VECTORS))
-    packed.write_bytes(packed.read_bytes()[:-20])
-    with pytest.raises(UnavailableError, match="cannot be read"):
-        read(packed, WANTED, "any")
+    whole = packed.read_bytes()
+    for damaged in (whole[:-20], whole[:10] + b"\x07" + whole[11:]):
+        packed.write_bytes(damaged)
+        with pytest.raises(UnavailableError, match="cannot be read"):
+            read(packed, WANTED, "any")
 
 
 @pytest.mark.parametrize(

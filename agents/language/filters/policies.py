@@ -9,7 +9,7 @@ from types import MappingProxyType
 from agents.contract import Verdict
 from agents.language.filters import messages as filters
 from agents.language.filters.messages import Finding
-from agents.language.filters.settings import FILTERS, Action, FilterName, FilterSettings, Policy
+from agents.language.filters.settings import Action, FilterSettings, Policy
 from agents.language.filters.texts import quoted
 
 THRESHOLDS = FilterSettings()
@@ -21,7 +21,7 @@ class Judgement:
     """What one filter found and what the policy asks for. ``turns`` are the indices (from 0, earlier history included)
     of the messages in which it came true; ``found`` is said of the last of those with the most of it."""
 
-    filter: FilterName
+    filter: str
     action: Action
     found: str
     turns: tuple[int, ...]
@@ -45,7 +45,7 @@ def judge_turn(
     prompt: str | None = None,
     total: int | None = None,
 ) -> list[Judgement]:
-    """What the filters find in a new message ``text`` of ``speaker``, in the order of :data:`FILTERS`.
+    """What the filters find in a new message ``text`` of ``speaker``, in the order of the policy's fields.
 
     ``history`` holds the (speaker, text) before it. ``names`` are the labels by which a prompt may call the speakers,
     next to those in the history; ``prompt`` is what the model was told, if it was told something that it should not
@@ -55,9 +55,9 @@ def judge_turn(
     prompts = {} if prompt is None else {speaker: prompt}
     judged = _Judged([*history, (speaker, text)], len(history), settings, names, prompts, total)
     return [
-        Judgement(name, policy.action(name), found[len(history)].text, (len(history),))
-        for name in FILTERS
-        if policy.action(name) != "off" and len(history) in (found := _findings(name, judged))
+        Judgement(name, action, found[len(history)].text, (len(history),))
+        for name, action in policy
+        if action != "off" and len(history) in (found := _findings(name, judged))
     ]
 
 
@@ -70,7 +70,8 @@ def judge_conversation(
     prompts: Mapping[str, str] = NO_PROMPTS,
     total: int | None = None,
 ) -> list[Judgement]:
-    """What the filters find in a whole conversation of (speaker, text), in the order of :data:`FILTERS`.
+    """What the filters find in a whole conversation of (speaker, text), in the order of the
+    policy's fields.
 
     That is exactly what :func:`judge_turn` finds in its messages one after the other, one judgement for each filter,
     and that messages are missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total``
@@ -78,15 +79,17 @@ def judge_conversation(
     """
     judged = _Judged(messages, 0, settings, names, prompts, len(messages) if total is None else total)
     judgements = []
-    for name in FILTERS:
-        found = _findings(name, judged) if policy.action(name) != "off" else {}
-        if name == "early_exit" and policy.action(name) != "off" and total is not None and len(messages) < total:
+    for name, action in policy:
+        if action == "off":
+            continue
+        found = _findings(name, judged)
+        if name == "early_exit" and total is not None and len(messages) < total:
             last = max(len(messages) - 1, 0)
             missing = f"{len(messages)} of {total} messages"
             found[last] = Finding(1, f"{found[last].text}; {missing}" if last in found else missing)
         if found:
             most = max(found, key=lambda index: (found[index].size, index))
-            judgements.append(Judgement(name, policy.action(name), found[most].text, tuple(sorted(found))))
+            judgements.append(Judgement(name, action, found[most].text, tuple(sorted(found))))
     return judgements
 
 
@@ -120,7 +123,7 @@ _ALONE: Mapping[str, Callable[[str, int], str | None]] = {
 }
 
 
-def _findings(name: FilterName, judged: _Judged) -> dict[int, Finding]:
+def _findings(name: str, judged: _Judged) -> dict[int, Finding]:
     """What one filter finds, by the index of the message in which it came true."""
     thresholds = judged.settings
     texts = [text for _, text in judged.messages]

@@ -4,28 +4,12 @@ conversation is, or the finding is only noted."""
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from agents.contract import Settings
 from agents.tasks import ConversationType, Family
-
-FilterName = Literal[
-    "repeated_sentence",
-    "repeated_block",
-    "same_message",
-    "word_loop",
-    "early_exit",
-    "empty",
-    "other_speaker",
-    "prompt_echo",
-    "too_long",
-    "list",
-    "too_short",
-    "self_disclosure",
-]
-FILTERS: tuple[FilterName, ...] = get_args(FilterName)
 
 Action = Literal["resample_turn", "resample_conversation", "flag", "off"]
 
@@ -95,12 +79,8 @@ class Policy(Settings):
     self_disclosure: Action = "flag"
     """When a speaker says that it is a machine."""
 
-    def action(self, name: FilterName) -> Action:
-        """What follows from a finding of the filter ``name``."""
-        action: Action = getattr(self, name)
-        return action
 
-
+FILTERS = tuple(Policy.model_fields)
 MEASURE = Policy()
 COMPLETION = Policy(
     repeated_sentence="resample_conversation",

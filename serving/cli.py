@@ -14,7 +14,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, get_args
 
@@ -281,7 +280,7 @@ def _fetch(options: argparse.Namespace) -> int:
     names = [name for given in options.agents for name in given.split(",") if name]
     if not names:
         raise InputError("fetch: no agent is given")
-    return fetch(names, options.settings, options.config, partial(print, flush=True))
+    return fetch(names, options.settings, options.config)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from agents.hub import NoNetworkError, readable
 from agents.selection import checked_agents, resolve
 
 FAILED = 1  # the exit code if not everything was brought
+_say = partial(print, flush=True)
 
 
-def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None, say: Callable[[str], None]) -> int:
+def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None) -> int:
     """Fetch what the agents ``names`` need; returns the exit code. One that fails does not keep the others from it.
 
     Raises InputError with everything that is wrong with the names and settings, before anything is fetched.
@@ -34,60 +36,54 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None,
             _complain(name, error)
     made = checked_agents({name: entry for name, entry in entries.items() if name not in failed}, settings)
     brought: dict[Path, int] = {}
-    with _logged_to(say):
+    with _logged_to_stdout():
         for name, agent in made.items():
             try:
-                downloads = _fetch_one(agent, entries[name], say)
+                downloads = _fetch_one(agent, entries[name])
             except (TuringlikeError, OSError) as error:
                 failed.append(name)
                 _complain(name, error)
             else:
                 brought.update({one.path: one.size for one in downloads})
     if brought:
-        say(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
+        _say(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
     if failed:
         print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
     return FAILED if failed else 0
 
 
-def _fetch_one(agent: Agent[Any], entry: Entry, say: Callable[[str], None]) -> Sequence[Download]:
+def _fetch_one(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     """Without a network, what is on this machine is good enough: then only the newest revision is not known."""
     try:
         downloads = agent.fetch()
     except NoNetworkError as error:
         if agent.missing() is not None:
             raise
-        say(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
+        _say(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
         return ()
     missing = agent.missing()
-    say(agent.name if downloads else f"{agent.name}: nothing to fetch")
+    _say(agent.name if downloads else f"{agent.name}: nothing to fetch")
     for one in downloads:
-        say(_about(one, entry))
+        _say(_about(one, entry))
     if missing is not None:
-        say(f"  it still cannot run here: {missing}")
+        _say(f"  it still cannot run here: {missing}")
     return downloads
 
 
 @contextlib.contextmanager
-def _logged_to(say: Callable[[str], None]) -> Iterator[None]:
+def _logged_to_stdout() -> Iterator[None]:
     """Within the block sizes are said before they are downloaded. What the hub's client logs of its retries is left
     out; its bars it draws on a terminal alone."""
     from huggingface_hub.utils import logging as hub_logging
 
-    class Messages(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            say(record.getMessage())
-
     hub_logging.set_verbosity(logging.ERROR)
-    log, handler = logging.getLogger("turinglike.fetch"), Messages()
-    level = log.level
+    log, handler = logging.getLogger("turinglike.fetch"), logging.StreamHandler(sys.stdout)
     log.setLevel(logging.INFO)
     log.addHandler(handler)
     try:
         yield
     finally:
         log.removeHandler(handler)
-        log.setLevel(level)
 
 
 def _about(found: Download, entry: Entry) -> str:

@@ -174,17 +174,13 @@ class Generation:
         )
 
     async def _work(self) -> None:
-        tasks = [
-            asyncio.create_task(self._fulfil(assignment))
-            for assignment in self.assignments
-            if assignment.left(self.options.limit)
-        ]
         try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                for assignment in self.assignments:
+                    if assignment.left(self.options.limit):
+                        group.create_task(self._fulfil(assignment))
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):
@@ -284,30 +280,28 @@ class Generation:
         journalled = read_journal(journal, unfinished)
         await self._write_invalid(assignment)
 
+        room = asyncio.Semaphore(CONVERSATIONS)
+
         async def hold(conversation: Conversation) -> None:
             self._write(assignment, await conversation.run(self.scheduler), "conversation")
+            room.release()
 
-        running: set[asyncio.Task[None]] = set()
         try:
-            for one in self._todo(assignment):
-                if one.position in self.run.invalid:
-                    continue
-                conversation = Conversation(
-                    assignment.name, (first, second), one.row, one.sample, seed, one.order,
-                    policy[orjson.loads(one.row).get("type", "MM")], chosen.thresholds, chosen.attempts, instructions,
-                    journalled.pop((one.stimulus, one.sample), {}), lambda line: self.store.put(journal, line),
-                    one.failed_before,
-                )  # fmt: skip
-                running.add(asyncio.create_task(hold(conversation)))
-                if len(running) >= CONVERSATIONS:
-                    running = await _some(running)
-                await self.store.room()
-            while running:
-                running = await _some(running)
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                for one in self._todo(assignment):
+                    if one.position in self.run.invalid:
+                        continue
+                    conversation = Conversation(
+                        assignment.name, (first, second), one.row, one.sample, seed, one.order,
+                        policy[orjson.loads(one.row).get("type", "MM")], chosen.thresholds, chosen.attempts,
+                        instructions, journalled.pop((one.stimulus, one.sample), {}),
+                        lambda line: self.store.put(journal, line), one.failed_before,
+                    )  # fmt: skip
+                    await room.acquire()
+                    group.create_task(hold(conversation))
+                    await self.store.room()
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
 
     def counts(self) -> dict[str, Counter[str]]:
         """Per assignment, what is on disk: from before and since."""
@@ -367,11 +361,3 @@ class _Open:
 
     def request(self, agent: str, seed: int) -> AgentRequest:
         return AgentRequest(agent, self.row, self.stimulus, self.sample, seed, agent)
-
-
-async def _some(running: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
-    """Wait until one ends; raises what it raised."""
-    done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        task.result()
-    return rest

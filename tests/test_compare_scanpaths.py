@@ -112,19 +112,13 @@ def test_from_files_to_files(script, run, people, tmp_path, capsys):
 
 def test_the_same_seed_gives_the_same_bytes(script, run, people, tmp_path):
     def result(out, *more):
-        assert (
-            script.main(
-                [f"{run}:gbvs", str(people), "--frame", "320x240", "--out", str(out), "--resamples", "100", *more]
-            )
-            == 0
-        )
+        command = [f"{run}:gbvs", str(people), "--frame", "320x240", "--out", str(out), "--resamples", "100", *more]
+        assert script.main(command) == 0
         return {file.name: file.read_bytes() for file in out.iterdir()}
 
-    assert result(tmp_path / "one") == result(tmp_path / "two")
-    assert (
-        result(tmp_path / "three", "--seed", "5")["comparison.json"]
-        != result(tmp_path / "two", "--force")["comparison.json"]
-    )
+    one = result(tmp_path / "one")
+    assert one == result(tmp_path / "two")
+    assert one["comparison.json"] != result(tmp_path / "three", "--seed", "5")["comparison.json"]
 
 
 def test_a_set_of_one_subject_has_figures_and_no_similarity(script, run, tmp_path, capsys):
@@ -150,9 +144,8 @@ def test_an_earlier_comparison_is_replaced_only_with_force(script, run, tmp_path
     assert (other / "thesis.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("package", ["multimatch_gaze", "matplotlib"])
-def test_a_missing_package_is_one_sentence(script, run, tmp_path, capsys, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_a_missing_package_is_one_sentence(script, run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "multimatch_gaze", None)
     assert script.main([f"{run}:gbvs", "--out", str(tmp_path / "out")]) == 2
     (message,) = capsys.readouterr().err.splitlines()
     assert "pip install 'turinglike[compare]'" in message
@@ -175,38 +168,19 @@ def test_every_problem_of_both_sets_is_told_up_to_twenty(script, tmp_path, capsy
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["{run}", "{run}"], "give one set or two"),
         (["--frame", "1x1", "--frame", "1x1", "--frame", "1x1"], "--frame is given 3 times for 2 sets"),
-        (["--grid", "200x200"], "more than 10,000 cells"),
-        ([], "no stimulus in common: 'set/a.png', 'set/b.png', 'set/c.png' in the first, 'zz' in the second"),
+        (["--frame", "640x480", "--grid", "200x200"], "more than 10,000 cells"),
+        (["--frame", "640x480"], "no stimulus in common: 'set/a.png', 'set/b.png', 'set/c.png' in the first, 'zz'"),
+        (["--pairs", "0"], "--pairs: "),
+        (["--window", "x"], "--window: "),
     ],
 )
 def test_wrong_usage(script, run, tmp_path, capsys, more, words):
     other = tmp_path / "other.json"
     other.write_text(json.dumps([{"name": "zz", "subject": 1, "X": [1, 9], "Y": [1, 9]}]))
-    arguments = [f"{run}:gbvs", str(other), "--frame", "640x480", "--out", str(tmp_path / "out")]
-    if "--frame" in more:
-        arguments = arguments[:2] + arguments[4:]
-    assert (
-        script.main(
-            [*(word.format(run=run) for word in more if "{" in word), *arguments, *(w for w in more if "{" not in w)]
-        )
-        == 2
-    )
+    assert script.main([f"{run}:gbvs", str(other), "--out", str(tmp_path / "out"), *more]) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_sides_of_no_form(script, run):
-    with pytest.raises(SystemExit) as ended:
-        script.main([str(run), "--out", "x", "--frame", "0x5"])
-    assert ended.value.code == 2
-
-
-@pytest.mark.parametrize("option", [("--pairs", "0"), ("--window", "x")])
-def test_options_that_cannot_be_are_named(script, run, tmp_path, capsys, option):
-    assert script.main([str(run), "--out", str(tmp_path / "out"), "=".join(option)]) == 2
-    assert f"{option[0]}: " in capsys.readouterr().err
 
 
 def test_a_frame_that_is_not_used_is_said(script, run, people, tmp_path, capsys):

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from measured_agents import look
 
-from agents import catalogue
 from serving.bench import command, end_to_end
-from serving.bench.end_to_end import BestEntry, rates, replica_counts
+from serving.bench.end_to_end import rates, replica_counts
 from serving.bench.results import Measured, Size
 from serving.cli import main
 from serving.scheduling import machine
@@ -57,25 +56,16 @@ def test_agents_are_counted_while_all_are_at_work(tmp_path: Path) -> None:
     assert found == {"one": pytest.approx(8.0), "two": pytest.approx(2.0)}
 
 
-def measured(name: str, batch_size: int, device_bytes: int | None = None, continuous: bool = False) -> Measured:
-    size = Size(batch_size, 10.0, 1.0, 1.0, 1, 1.0, 1, peak_device_bytes=device_bytes)
-    device = "cpu" if device_bytes is None else "cuda:0"
-    return Measured(name, "attention_prediction", "free", "0" * 64, {}, device, continuous, sizes=[size], best=size)
+def measured(continuous: bool) -> Measured:
+    size = Size(4, 10.0, 1.0, 1.0, 1, 1.0, 1)
+    return Measured("null", "word_association", None, "0" * 64, {}, "cpu", continuous, sizes=[size], best=size)
 
 
 @pytest.mark.parametrize(("cores", "counts"), [(1, [1]), (3, [1, 2]), (8, [1, 2, 4])])
 def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: cores)
-    assert replica_counts(measured("null", 4)) == counts
-    assert replica_counts(measured("null-one", 4, continuous=True)) == [1]  # its calls at once are for all its workers
-
-
-def test_an_agent_is_made_as_it_was_measured() -> None:
-    entry = catalogue.get("null")
-    about = {name: getattr(entry, name) for name in ("name", "agent", "summary", "source")}
-    best = BestEntry(**about, tasks=("attention_prediction",), measured=measured("null", 6))
-    agent = best.make({"attempts": 5})
-    assert (agent.batch_size, agent.attempts, agent.modes) == (6, 1, ("free",))
+    assert replica_counts(measured(continuous=False)) == counts
+    assert replica_counts(measured(continuous=True)) == [1]  # its calls at once are for all its workers
 
 
 @pytest.mark.slow

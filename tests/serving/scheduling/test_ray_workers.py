@@ -100,8 +100,7 @@ def test_images_travel_to_a_worker_that_does_not_see_them(tmp_path: Path) -> Non
     seen = probe_for(str(tmp_path), "a.png")
     assert seen is not None
     other = (seen[0], seen[1] + 1, seen[2])  # what another machine's disk would have there
-    entry = catalogue.get("mmcq")
-    elsewhere = WorkerSpec(entry, {}, "/nowhere")
+    elsewhere = WorkerSpec(catalogue.get("mmcq"), {}, "/nowhere")
     rows = [orjson.dumps({"id": name, "image": name, "task": "color_estimation"}) for name in ("a.png", "missing.png")]
 
     async def main() -> None:

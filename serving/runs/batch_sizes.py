@@ -66,7 +66,7 @@ def read() -> tuple[BestSize, ...]:
     """Everything that was kept for this version of Turinglike; nothing, if the file cannot be read."""
     try:
         found = orjson.loads(path().read_bytes())
-        known = BEST_SIZES.validate_json(orjson.dumps(found["sizes"])) if found["schema"] == SCHEMA else ()
+        known = BEST_SIZES.validate_python(found["sizes"]) if found["schema"] == SCHEMA else ()
     except (OSError, orjson.JSONDecodeError, ValidationError, KeyError, TypeError):
         return ()
     return tuple(one for one in known if one.version == __version__)

@@ -1,17 +1,8 @@
 """Import: the published benchmark's files become the same records as our own answers.
 
-Two forms of file, both one JSON object:
-
-- ground truth, ``{stimulus id: [{"response": …, "groundtruth": "human" | "machine", "human_groundtruth": subject,
-  "machine_groundtruth": model, …}, …]}``;
-- a submission, ``{stimulus id: response}``, with the name of the machine that made it.
-
-People's answers go to ``records/humans.jsonl`` (agent ``human:05``; ``human:unknown`` where the subject is blank) and
-machines' to ``records/published.jsonl`` (agent ``published:gpt2``, never a name of ours). The sample counts the answers
-of one agent to one stimulus, in the order of the file. Nothing is corrected: points off the frame, the colour "none"
-and special tokens stay and are counted, and ``raw`` is the response as it stood. Seed, timing, worker and time are
-null, as nobody recorded them; ``provenance.digest`` is the SHA-256 of the file. ``import.json`` lists the files and
-what was noticed about them.
+The forms of the files are in :mod:`serving.runs.published_benchmark`. People's answers go to ``records/humans.jsonl``
+(agent ``human:05``) and machines' to ``records/published.jsonl`` (agent ``published:gpt2``, never a name of ours). The
+sample counts the answers of one agent to one stimulus, in the order of the file.
 
 The folder may be a run's or a new one. A file that is imported again takes the place of what came from it before, so
 that importing twice leaves the same bytes. Either all files are imported or, if anything is wrong with one, none.

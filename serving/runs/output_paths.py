@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,16 +45,8 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
 
 def refuse_irregular(path: Path) -> None:
     """Raise InputError if there is something at ``path`` that is no plain file."""
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f"{path} cannot be looked at: {error.strerror}") from error
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path} is a folder; give the name of a file")
-    if not stat.S_ISREG(mode):
-        what = "a link" if stat.S_ISLNK(mode) else "not a plain file"
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        what = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "not a plain file"
         raise InputError(f"{path} is {what} and is not replaced; give another name")
 
 

@@ -1,4 +1,12 @@
-"""The published benchmark's files, read row by row into records. See :mod:`serving.runs.importing`."""
+"""The published benchmark's files as records. Two forms of file, both one JSON object:
+
+- ground truth, ``{stimulus id: [{"response": …, "groundtruth": "human" | "machine", "human_groundtruth": subject,
+  "machine_groundtruth": model, …}, …]}``;
+- a submission, ``{stimulus id: response}``, with the name of the machine that made it.
+
+Nothing is corrected: points off the frame, the colour "none" and special tokens stay and are counted, and ``raw`` is
+the response as it stood. Seed, timing, worker and time are null, as nobody recorded them.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from agents.errors import InputError
 from serving.runs.atomic_files import replacing
 from serving.runs.positions import Positions, id_keys
-from serving.runs.reader import numbered_records
+from serving.runs.reader import NumberedRecord, numbered_records
 from serving.runs.records import problems
 from serving.runs.row_problems import shown
 
 NONE, OK, REJECTED, FAILED = 0, 1, 2, 3  # from FAILED on each code of a failure has a number
 STATUS = {"ok": OK, "rejected": REJECTED}
 MOST = 255
-CHUNK = 4096
+CHUNK = 64  # records at a time: the garbage collector looks at each that is held
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,22 @@ class ResumeState:
         that is no record of ``maker``."""
         found = cls(np.zeros((len(positions), samples), dtype=np.uint8), [])
         flat = found.state.reshape(-1)
-        for chunk in _chunks(path, positions, samples, maker, found.codes):
-            known = chunk.cells >= 0
-            cells = chunk.cells[known]
-            found.duplicates |= bool(flat[cells].any()) or len(np.unique(cells)) != len(cells)
-            # numpy keeps the last of repeated cells, as the last line of a key counts
-            flat[cells] = np.array(chunk.states, dtype=np.uint8)[known]
+        codes: dict[str, int] = {}
+        end = 0
+        for records, cells in _chunks(path, positions, samples):
+            states = np.zeros(len(records), dtype=np.uint8)
+            for at, (number, line, record) in enumerate(records):
+                end += len(line)
+                if (fault := maker.fault(record, end)) is not None:
+                    raise InputError(f"{path}:{number} {fault}")
+                if record["status"] == "failed":
+                    states[at] = codes.setdefault(record["error"]["code"], min(MOST, FAILED + len(codes)))
+                else:
+                    states[at] = STATUS[record["status"]]
+            known = cells >= 0
+            found.duplicates |= bool(flat[cells[known]].any()) or len(np.unique(cells[known])) != known.sum()
+            flat[cells[known]] = states[known]  # numpy keeps the last of repeated cells
+        found.codes = list(codes)
         return found
 
     def counts(self, limit: int | None = None) -> Counter[str]:
@@ -84,13 +94,13 @@ def compact(path: Path, positions: Positions, samples: int) -> int:
     """Leave one line per key, the last, in one atomic replacement; lines of no key of the run stay. Returns how many
     lines went."""
     last = np.zeros(len(positions) * samples, dtype=np.int64)
-    for chunk in _chunks(path, positions, samples):
-        known = chunk.cells >= 0
-        last[chunk.cells[known]] = np.array(chunk.numbers)[known]
+    for records, cells in _chunks(path, positions, samples):
+        known = cells >= 0
+        last[cells[known]] = np.array([number for number, _, _ in records])[known]
     dropped = 0
     with replacing(path) as out:
-        for chunk in _chunks(path, positions, samples):
-            for number, line, cell in zip(chunk.numbers, chunk.lines, chunk.cells.tolist(), strict=True):
+        for records, cells in _chunks(path, positions, samples):
+            for (number, line, _), cell in zip(records, cells.tolist(), strict=True):
                 if cell < 0 or last[cell] == number:
                     out.write(line)
                 else:
@@ -98,52 +108,14 @@ def compact(path: Path, positions: Positions, samples: int) -> int:
     return dropped
 
 
-@dataclass(slots=True)
-class _Chunk:
-    """Some thousand lines, and of each its number, its status, and its cell in the flattened (stimulus, sample) table;
-    -1 for a key that is not of the run. (Records themselves are not kept: the garbage collector would look at each.)
-    """
-
-    numbers: list[int] = field(default_factory=list)
-    lines: list[bytes] = field(default_factory=list)
-    states: list[int] = field(default_factory=list)
-    cells: NDArray[np.int64] = field(init=False)
-
-
-def _chunks(
-    path: Path, positions: Positions, samples: int, maker: Maker | None = None, codes: list[str] | None = None
-) -> Iterator[_Chunk]:
-    """The lines of a record file, if there is one; ``codes`` are those of failures by their numbers, and grow. Raises
-    InputError for a record of another than ``maker``."""
-    numbers: dict[str, int] = {}
-    end = 0
+def _chunks(path: Path, positions: Positions, samples: int) -> Iterator[tuple[list[NumberedRecord], NDArray[np.int64]]]:
+    """Some of the records of a file, if there is one, at a time; and of each its cell in the flattened (stimulus,
+    sample) table, -1 for a key that is not of the run."""
     if not path.exists():
         return
     with path.open("rb") as file:
         records = numbered_records(file, path)
-        while True:
-            chunk = _Chunk()
-            ids: list[str] = []
-            samples_here: list[int] = []
-            for number, line, record in islice(records, CHUNK):
-                end += len(line)
-                if maker is not None and (fault := maker.fault(record, end)) is not None:
-                    raise InputError(f"{path}:{number} {fault}")
-                chunk.numbers.append(number)
-                chunk.lines.append(line)
-                status = record["status"]
-                if status == "failed":
-                    code = record["error"]["code"]
-                    if code not in numbers and codes is not None:
-                        numbers[code] = min(MOST, FAILED + len(codes))
-                        codes.append(code)
-                    chunk.states.append(numbers.get(code, FAILED))
-                else:
-                    chunk.states.append(STATUS[status])
-                ids.append(record["stimulus"])
-                samples_here.append(record["sample"])
-            if not ids:
-                return
-            at, sample = positions.find(id_keys(ids)), np.array(samples_here, dtype=np.int64)
-            chunk.cells = np.where((at >= 0) & (sample < samples), at.astype(np.int64) * samples + sample, -1)
-            yield chunk
+        while chunk := list(islice(records, CHUNK)):
+            at = positions.find(id_keys(record["stimulus"] for _, _, record in chunk)).astype(np.int64)
+            sample = np.array([record["sample"] for _, _, record in chunk], dtype=np.int64)
+            yield chunk, np.where((at >= 0) & (sample < samples), at * samples + sample, -1)

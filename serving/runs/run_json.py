@@ -3,7 +3,6 @@ what ``run.json`` holds."""
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from pathlib import Path
@@ -41,8 +40,6 @@ class RecordsEntry(_Lenient):
 
 
 class AgentEntry(_Lenient):
-    """What a run keeps of an agent, or of a pair."""
-
     task: list[str]
     modes: list[str] | None = None
     kind: str
@@ -65,8 +62,6 @@ class StimulusSetEntry(_Lenient):
 
 
 class RunEntry(_Lenient):
-    """All of ``run.json``."""
-
     run: str
     seed: Whole
     samples: Whole
@@ -96,12 +91,12 @@ def check_files(folder: Path, *, links: bool) -> None:
     """
     problems = []
     try:
-        inside = [entry for name in FOLDERS if (folder / name).is_dir() for entry in os.scandir(folder / name)]
+        inside = [path for name in FOLDERS if (folder / name).is_dir() for path in (folder / name).iterdir()]
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}") from error
-    found = [(folder / name, name in FOLDERS) for name in OWN]
-    found += [(Path(entry.path), False) for entry in inside if entry.name.endswith(".jsonl")]
-    for path, is_folder in found:
+    found = [folder / name for name in OWN] + [path for path in inside if path.name.endswith(".jsonl")]
+    for path in found:
+        is_folder = path.parent == folder and path.name in FOLDERS
         try:
             about = path.stat() if links else path.lstat()
         except (FileNotFoundError, NotADirectoryError):

@@ -1,17 +1,7 @@
 """Sets of scanpaths from files: what ``scripts/compare_scanpaths.py`` takes for a set.
 
-=================================  ==================================================================================
-a run folder                       its agents' answers, or what was imported into it
-``.jsonl``                         records, as ``turinglike export --format jsonl`` writes them
-JSON: a list                       COCO-Search18's ``{name, subject, task, condition, X, Y, T, length}``
-JSON: ``{"scanpaths": [...]}``     ``{image, grid64}``: cells of a 64 x 64 grid, counted from 1 along the rows
-any other JSON object              the published ``fv.json``, see :mod:`serving.runs.published_benchmark`
-=================================  ==================================================================================
-
-``SET:WHO`` takes the paths of one agent or person, or of all ``humans``, ``machines`` or ``published`` machines. What
-a set holds must be of one kind: people's paths are not compared together with machines'. Controls (catch trials) are
-left out unless they are named. Beside an export stand ``X.export.json``, which gives frames and agents, and
-``X.stimuli.jsonl``, which gives targets and images; both are used where they are there.
+What is read as what is listed in ``docs/scanpaths.md``. Beside an export stand ``X.export.json``, which gives frames
+and agents, and ``X.stimuli.jsonl``, which gives targets and images; both are used where they are there.
 """
 
 from __future__ import annotations

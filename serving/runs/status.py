@@ -68,8 +68,8 @@ def status(path: Path | str) -> dict[str, Any]:
         within, full = tally.coverage(stimuli, eligible, samples)
         expected = samples * int(eligible.sum())
         agents[name] = {
-            "kind": entry.get("kind") or tally.kind,
-            "task": entry.get("task") or sorted(tally.tasks),
+            "kind": entry.get("kind"),
+            "task": entry.get("task", []),
             **tally.report(),
             "expected": expected,
             "unanswered": expected - within,
@@ -151,8 +151,6 @@ class _Tally:
     """Counts over one agent's records. Memory: 17 bytes per record."""
 
     statuses: Counter[str] = field(default_factory=Counter)
-    kind: str | None = None
-    tasks: set[str] = field(default_factory=set)
     rejected_attempts: int = 0
     all_rejected: int = 0  # records that have no further attempt beside the rejected ones
     failures: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -171,8 +169,6 @@ class _Tally:
             self.keys.append(joint_key(record["task"], record["stimulus"]))
             self.samples.append(record["sample"])
             self.ok.append(record["status"] == "ok")
-            self.kind = record["kind"]
-            self.tasks.add(record["task"])
             created = record["created"]
             if isinstance(created, str):
                 self.first = min(self.first or created, created)
@@ -283,7 +279,7 @@ def _print(found: dict[str, Any]) -> None:
     for name, agent in agents.items():
         counts = [f"{agent[key]:,}" for key in (*STATUSES, "unanswered")]
         rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
-        table.add_row(name, str(agent["kind"]), *counts, *rates)
+        table.add_row(name, agent["kind"] or "-", *counts, *rates)
         for item in agent["failures"]:
             example = "{stimulus}: {message}".format(**item["example"])
             failures.add_row(name, item["code"], f"{item['count']:,}", example)

@@ -1,15 +1,8 @@
 """Reading a stimulus set, row by row: a JSONL file, a CSV file, or a folder of images with a task.
 
-A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it.
-
-- JSONL (``.jsonl``, ``.ndjson``, ``.json``): one object a line. A key that stands twice and NaN are problems, wherever
-  in the row they stand.
-- CSV (``.csv``): a header of field names; text is taken as it is, numbers, true and false by the field's type, lists
-  and objects as JSON; an empty cell is an absent field.
-- a folder: one stimulus per image file, at any depth; its id and image are the file's name relative to the folder with
-  "/" between the parts, in sorted order. Names that begin with a dot are skipped.
-
-Text is UTF-8, with or without a byte-order mark; blank lines and CRLF are fine.
+A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it. In
+CSV text is taken as it is, numbers, true and false by the field's type, lists and objects as JSON; an empty cell is an
+absent field. Text is UTF-8, with or without a byte-order mark; blank lines and CRLF are fine.
 """
 
 from __future__ import annotations
@@ -77,25 +70,19 @@ def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | N
 
     ``task`` is needed for a folder and otherwise fills in where a row has none; a row that says another task has a
     problem then, so that nobody takes ``task`` for a choice among the rows. ``root`` is the folder that image names
-    are relative to (the set's own folder unless given). Raises InputError where there is no set to read: an empty
-    path, no such file, unknown kind, unusable CSV header, no row at all, an error while reading.
+    are relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such file,
+    unknown kind, unusable CSV header, no row at all, an error while reading.
     """
     if not str(path):
         raise InputError(f"no set is given; {KINDS}")
     where, path = str(path), Path(path)
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        raise InputError(f"{where}: no such file or folder") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{where}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-        raise InputError(f"{where}: not a regular file; {KINDS}")
-    folder = Path(root) if root is not None else path.parent
-    rows = _folder_rows(path, where, task) if stat.S_ISDIR(mode) else _file_rows(path, where, folder, task)
     empty = True
     try:
-        for row in rows:
+        mode = path.stat().st_mode
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            raise InputError(f"{where}: not a regular file; {KINDS}")
+        folder = path.parent if root is None else Path(root)
+        for row in _folder_rows(path, where, task) if stat.S_ISDIR(mode) else _file_rows(path, where, folder, task):
             empty = False
             yield row
     except OSError as error:
@@ -215,18 +202,15 @@ class _RowReader:
 
     def from_json(self, text: bytes, line: int) -> Row:
         """One row from its JSON."""
-        try:
-            fields = None if self.task is None else orjson.loads(text)
-        except orjson.JSONDecodeError:
-            fields = None
-        added = isinstance(fields, dict) and "task" not in fields
-        filled = orjson.dumps({"task": self.task, **fields}) if isinstance(fields, dict) and added else text
+        filled = text
+        if self.task is not None and (fields := _object(text)) is not None and "task" not in fields:
+            filled = orjson.dumps({"task": self.task, **fields})
         try:
             stimulus = ADAPTER.validate_json(filled, context=self._context)
         except ValidationError as error:
             return self.bad(line, _object(filled), [*_repeated(text), *field_problems(error)])
         # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
-        if text.count(b":") != len(stimulus.model_fields_set) - added and (repeated := _repeated(text)):
+        if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated(text)):
             return self.bad(line, _object(filled), repeated)
         return self._good(stimulus, line)
 

@@ -180,12 +180,6 @@ def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
     assert found["agents"]["mmcq"]["unanswered"] == 0
 
 
-def test_an_agent_that_run_json_does_not_know(tmp_path: Path) -> None:
-    found = status(write_run(tmp_path / "run", [stimulus("a")], {"mmcq": [record("a", kind="control")]}, {}))
-    assert found["agents"]["mmcq"]["kind"] == "control"
-    assert found["agents"]["mmcq"]["task"] == [COLOR]
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(

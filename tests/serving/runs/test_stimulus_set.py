@@ -279,10 +279,9 @@ def test_paths_that_lead_to_no_set(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.jsonl")
     (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
     for name, message in (
-        ("missing.jsonl", "no such file or folder"),
+        ("missing.jsonl", "No such file or directory"),
         ("fifo.jsonl", "not a regular file"),
         ("loop.jsonl", "Too many levels"),
-        ("a\0.jsonl", "cannot be read"),
         (".", "say with --task"),
     ):
         with pytest.raises(InputError, match=message):

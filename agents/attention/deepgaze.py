@@ -95,9 +95,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
 
     def fetch(self) -> Sequence[checkpoints.Download]:
         bias = self.bias_path()
-        if bias is not None and not bias.is_file():
-            if self.settings.center_bias != "mit1003":
-                raise UnavailableError(f"{self.settings.center_bias}: no such file")
+        if bias is not None and self.settings.center_bias == "mit1003" and not bias.is_file():
             bias.parent.mkdir(parents=True, exist_ok=True)
             download(RELEASES + BIAS, bias)
         return super().fetch()

@@ -11,8 +11,9 @@ from agents.attention import scanpath
 from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
-from agents.attention.vgg import VGGAgent, VGGSettings
+from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
+from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     authors' own window of 64 pixels of the resized image is ``window = 91``.)
     """
 
-    class Settings(VGGSettings):
+    class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the image is shown, how vision fades, and how maps are turned into fixations."""
 
         model_config = ConfigDict(use_attribute_docstrings=True)

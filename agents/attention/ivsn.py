@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
-from agents.attention.vgg import VGGAgent, VGGSettings
+from agents.attention.vgg import VGGAgent
 from agents.contract import MIB, Draw, Reply
+from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 from agents.tasks import Mode
 
@@ -35,7 +36,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
     ``tiled`` had those of Caffe's VGG16, trained on the same images: for a file of these set ``preprocessing`` too.
     """
 
-    class Settings(VGGSettings):
+    class Settings(scanpath.ScanSettings, WeightsFileSettings):
         """How the map is made, and how it is turned into fixations."""
 
         model_config = ConfigDict(use_attribute_docstrings=True)

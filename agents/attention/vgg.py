@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import ConfigDict
-
 from agents import checkpoints
-from agents.attention.scanpath import ScanSettings
 from agents.contract import MIB
 from agents.errors import UnavailableError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
@@ -19,12 +16,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 FILE = "vgg16-397923af.pth"  # torchvision's IMAGENET1K_V1, named without importing it
-
-
-class VGGSettings(ScanSettings, WeightsFileSettings):
-    """The weights of VGG16, and how maps are turned into fixations."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 V = TypeVar("V", bound=WeightsFileSettings)

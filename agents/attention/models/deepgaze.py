@@ -52,8 +52,7 @@ def build() -> nn.Module:
 class OnePass:
     """The model, ``loaded`` with its weights, which computes the features of each picture only once.
 
-    Between two fixations nothing but the history changes: what DenseNet and the saliency networks find in a picture is
-    kept for the paths that go on. ``begin`` with a batch of pictures, then ask for densities.
+    Between two fixations only the history changes. ``begin`` with a batch of pictures, then ask for densities.
     """
 
     def __init__(self, loaded: Any) -> None:
@@ -108,11 +107,11 @@ def read_bias(path: Path) -> NDArray[np.float64]:
         bias = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise UnavailableError(f"{path} cannot be read: {error}") from None
-    if not (isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)):
-        raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floating-point numbers")
-    if np.isnan(bias).any() or not np.isfinite(bias).any() or (bias == np.inf).any():
-        raise UnavailableError(f"{path} is no log density: it holds NaN or infinity")
-    return bias.astype(np.float64)
+    is_table = isinstance(bias, np.ndarray) and bias.ndim == 2 and bias.size and np.issubdtype(bias.dtype, np.floating)
+    if not is_table or not np.isfinite(bias.max()):
+        raise UnavailableError(f"{path} is no log density: an array [rows, columns] of floats without NaN or infinity")
+    table: NDArray[np.float64] = bias.astype(np.float64)
+    return table
 
 
 def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:

@@ -33,12 +33,9 @@ SMOOTHING = 2.0
 FILE = Path(__file__).with_suffix(".txt")
 
 
-def read(path: Path = FILE) -> NDArray[np.int64]:
-    """The counts in a file. Raises ValueError if it is not [128, 128] whole numbers."""
-    counts = np.loadtxt(path, dtype=np.int64)
-    if counts.shape != (SIDE, SIDE):
-        raise ValueError(f"{path}: expected {SIDE} x {SIDE} counts, found {list(counts.shape)}")
-    return counts
+def read() -> NDArray[np.int64]:
+    """The counts in the file, [128, 128]."""
+    return np.loadtxt(FILE, dtype=np.int64)
 
 
 def prior(counts: NDArray[np.int64], kind: Kind = "vectors", smoothing: float = SMOOTHING) -> NDArray[np.float64]:

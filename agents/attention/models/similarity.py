@@ -68,11 +68,6 @@ class Method:
         """Side in pixels of what VGG16 sees of the search image at a time."""
         return TILE if self.variant == "tiled" else self.search_size
 
-    @property
-    def target_side(self) -> int:
-        """Side in pixels to which the target is brought."""
-        return self.target_size or (28 if self.variant == "tiled" else 32)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
@@ -95,27 +90,19 @@ def search_image(pixels: NDArray[np.uint8], method: Method) -> Search:
 
 def target_image(pixels: NDArray[np.uint8], method: Method) -> Tensor:
     """A target from its pixels [height, width, 3]: float32 [3, side, side] in 0..255; CPU, thread-safe."""
-    side = method.target_side
+    side = method.target_size or (28 if method.variant == "tiled" else 32)
     small = _scale(pixels, side, side) if method.variant == "tiled" else torch.tensor(_pillow(pixels, side))
     return small.permute(2, 0, 1).float().contiguous()
-
-
-def similarity_maps(
-    features: nn.Sequential, search: Sequence[Search], targets: Sequence[Tensor | None], method: Method
-) -> Tensor:
-    """Similarity maps [batch, height, width], float32 in 0..1, on the device of ``features``.
-
-    ``features`` is a VGGAgent's; ``search`` and ``targets`` come from :func:`search_image` and :func:`target_image`,
-    all frames of one size (see :func:`responses` and :func:`paste` for others). A target is None only, and then for
-    every item, where ``method.bottom_up`` is given. A flat map is 0 everywhere; one that is not finite is NaN.
-    """
-    return paste(responses(features, search, targets, method), search[0].frame, method)
 
 
 def responses(
     features: nn.Sequential, search: Sequence[Search], targets: Sequence[Tensor | None], method: Method
 ) -> list[Tensor]:
-    """What the convolution finds in each tile: [tiles, rows, columns] for each item, whatever the frames are."""
+    """What the convolution finds in each tile: [tiles, rows, columns] for each item, on the device of ``features``.
+
+    ``features`` is a VGGAgent's; ``search`` and ``targets`` come from :func:`search_image` and :func:`target_image`. A
+    target is None only, and then for every item, where ``method.bottom_up`` is given.
+    """
     device = next(features.parameters()).device
     layer = LAYERS[method.bottom_up] if method.bottom_up else LAYERS[method.target_layer] - 1
     kernels = [None if target is None else target_kernel(features, target.to(device), method) for target in targets]
@@ -135,7 +122,10 @@ def responses(
 
 
 def paste(parts: Sequence[Tensor], frame: tuple[int, int], method: Method) -> Tensor:
-    """Maps [batch, height, width] in 0..1 from the :func:`responses` to images of one ``frame`` (width, height)."""
+    """Maps [batch, height, width] in 0..1 from the :func:`responses` to images of one ``frame`` (width, height).
+
+    A flat map is 0 everywhere; one that is not finite is NaN.
+    """
     width, height = frame
     cells = parts[0].shape[1]
     maps = parts[0].new_empty(len(parts), height, width)

@@ -6,24 +6,23 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from PIL import Image as PILImage
+from gaze_cases import answers, files, loaded, pixels, stimulus
 from safetensors.torch import save_file
 
 from agents import catalogue
-from agents.answers import plain
-from agents.contract import Draw, Reply
+from agents.attention.deepgaze import DeepGazeAgent
+from agents.contract import Draw
 from agents.errors import AnswerError, UnavailableError
-from agents.stimuli import AttentionStimulus
 
 needs_package = pytest.mark.skipif(
     importlib.util.find_spec("deepgaze_pytorch") is None, reason="deepgaze_pytorch is not installed"
 )
-SIZES = [(120, 90), (90, 120), (120, 90), (200, 150), (64, 64)]  # width, height
+SIZES = [(90, 120), (120, 90), (90, 120), (150, 200), (64, 64)]  # height, width
 SIDE = 128
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def weights(tmp_path_factory):
     """Random weights and a centre bias."""
     from agents.attention.models import deepgaze as deepgaze_model
 
@@ -47,7 +46,7 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def authors(files):
+def authors(weights):
     """Their class as they write it, but for the network that its DenseNet would come over."""
     from deepgaze_pytorch import deepgaze3
     from safetensors.torch import load_file
@@ -56,46 +55,27 @@ def authors(files):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.hub, "load", lambda *given, **more: densenet201(weights=None))
         model = deepgaze3.DeepGazeIII(pretrained=False)
-    model.load_state_dict(load_file(files / "w.safetensors"))
+    model.load_state_dict(load_file(weights / "w.safetensors"))
     return model.eval()
 
 
-def agent(files, **chosen):
-    chosen = {"longer_side": SIDE, "center_bias": str(files / "bias.npy"), **chosen}
-    made = catalogue.get("deepgaze3").make({"checkpoint": str(files / "w.safetensors"), **chosen})
-    made.open()
-    made.load("cpu")
-    return made
+def agent(weights, **chosen):
+    chosen = {"longer_side": SIDE, "center_bias": str(weights / "bias.npy"), **chosen}
+    return loaded(DeepGazeAgent, "deepgaze3", checkpoint=str(weights / "w.safetensors"), **chosen)
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
-    for index, (width, height) in enumerate(SIZES):
-        small = rng.integers(0, 256, (8, 8, 3), np.uint8)
-        PILImage.fromarray(cv2.resize(small, (width, height))).save(folder / f"{index}.png")
-    return [folder / f"{index}.png" for index in range(len(SIZES))]
-
-
-def stimulus(path, **fields):
-    row = {"id": path.stem, "task": "attention_prediction", "image": str(path), **fields}
-    return AttentionStimulus.model_validate(row)
-
-
-def answers(made, stimuli, seeds=None):
-    seeds = seeds or [1] * len(stimuli)
-    replies = made.respond([made.prepare(item) for item in stimuli], [Draw(seed=seed) for seed in seeds])
-    assert all(isinstance(reply, Reply) for reply in replies)
-    return [plain(reply.answer) for reply in replies]
+    return files(tmp_path_factory.mktemp("pictures"), SIZES)
 
 
 def plain_path(model, path, bias, window, maximum):
     """One picture, one fixation after the other, every map computed anew; by the method's description."""
-    pixels = np.asarray(PILImage.open(path).convert("RGB"))
-    height, width, _ = pixels.shape
+    shown = pixels(path)
+    height, width, _ = shown.shape
     scale = SIDE / max(height, width)
     columns, rows = round(width * scale), round(height * scale)
-    resized = cv2.resize(pixels, (columns, rows), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
+    resized = cv2.resize(shown, (columns, rows), interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR)
     near = np.array(
         [[bias[int((r + 0.5) * 40 / rows), int((c + 0.5) * 50 / columns)] for c in range(columns)] for r in range(rows)]
     )
@@ -127,8 +107,8 @@ def plain_path(model, path, bias, window, maximum):
 
 
 @needs_package
-def test_the_parts_are_put_together_as_the_authors_do(files, authors):
-    ours = agent(files).model.model
+def test_the_parts_are_put_together_as_the_authors_do(weights, authors):
+    ours = agent(weights).model.model
     assert [(name.replace("inner.", ""), value.shape) for name, value in ours.state_dict().items()] == [
         (name, value.shape) for name, value in authors.state_dict().items()
     ]
@@ -141,8 +121,8 @@ def test_the_parts_are_put_together_as_the_authors_do(files, authors):
 
 
 @needs_package
-def test_paths_are_those_of_the_authors_model_in_any_batch(files, authors, pictures):
-    made, bias = agent(files, window_pixels=24, max_free=9), np.load(files / "bias.npy")
+def test_paths_are_those_of_the_authors_model_in_any_batch(weights, authors, pictures):
+    made, bias = agent(weights, window_pixels=24, max_free=9), np.load(weights / "bias.npy")
     together = answers(made, [stimulus(path) for path in pictures])
     alone = [answers(made, [stimulus(path)])[0] for path in pictures]
     assert together == alone
@@ -154,9 +134,9 @@ def test_paths_are_those_of_the_authors_model_in_any_batch(files, authors, pictu
 
 
 @needs_package
-def test_draws_follow_the_density(files, authors, pictures):
+def test_draws_follow_the_density(weights, authors, pictures):
     """The second fixation of 1,000 paths on one picture, by sixteen parts of it, against the authors' density."""
-    made, many = agent(files, choice="sample", max_free=2, center_bias="uniform"), 1000
+    made, many = agent(weights, choice="sample", max_free=2, center_bias="uniform"), 1000
     made.settings = made.settings.model_copy(update={"longer_side": 64})
     item = made.prepare(stimulus(pictures[4]))
     found = np.zeros((4, 4))
@@ -177,33 +157,16 @@ def test_draws_follow_the_density(files, authors, pictures):
 
 
 @needs_package
-def test_draws_depend_on_the_seed_alone(files, pictures):
-    made = agent(files, choice="sample", max_free=6)
-    stimuli = [stimulus(path) for path in pictures]
-    together = answers(made, stimuli, [5, 6, 7, 8, 9])
-    assert together == [answers(made, [item], [seed])[0] for item, seed in zip(stimuli, [5, 6, 7, 8, 9], strict=True)]
+def test_draws_depend_on_the_seed_alone(weights, pictures):
+    made, stimuli, seeds = agent(weights, choice="sample", max_free=6), list(map(stimulus, pictures)), [5, 6, 7, 8, 9]
+    together = answers(made, stimuli, seeds)
+    assert together == [answers(made, [item], [seed])[0] for item, seed in zip(stimuli, seeds, strict=True)]
     assert answers(made, stimuli[:1], [10]) != together[:1]
 
 
 @needs_package
-def test_search_ends_at_the_target_and_leaves_the_others_going(files, pictures):
-    made = agent(files, window_pixels=16, max_search=12)
-    free = answers(made, [stimulus(pictures[0], max_fixations=12)])[0]["fixations"]
-    x, y = free[4]
-    at_once = stimulus(pictures[0], mode="search", target_box=(60.0, 45.0, 2.0, 2.0))
-    later = stimulus(pictures[2], mode="search", target_box=(0.0, 0.0, 1.0, 1.0))
-    fourth = stimulus(pictures[0], mode="search", target_box=(float(x), float(y), 1.0, 1.0))
-    first, second, third = answers(made, [at_once, later, fourth])
-    assert (first["found"], first["found_at"], len(first["fixations"])) == (True, 0, 1)
-    assert second == answers(made, [later])[0]
-    assert third["fixations"] == free[: len(third["fixations"])]
-    assert third["found"]
-    assert 1 <= third["found_at"] <= 4
-
-
-@needs_package
-def test_the_pictures_scale_is_the_stimulus_or_assumed(files, pictures):
-    made = agent(files)
+def test_the_pictures_scale_is_the_stimulus_or_assumed(weights, pictures):
+    made = agent(weights)
     known = made.prepare(stimulus(pictures[3], pixels_per_degree=70.0))
     assert tuple(known[0].shape) == (3, 75, 100)
     assert known[2] == {"pixels_per_degree": 70.0, "assumed": False}

@@ -59,7 +59,8 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
     path, _, target = pictures
     shown, wanted, _ = agent.prepare(search(path, target))
     with torch.inference_mode():
-        [found] = similarity.similarity_maps(agent.features, [shown], [wanted], agent.method).numpy()
+        parts = similarity.responses(agent.features, [shown], [wanted], agent.method)
+    [found] = similarity.paste(parts, shown.frame, agent.method).numpy()
     expected = plain_map(vgg_weights, agent, pixels(path), pixels(target))
     assert (expected.min(), expected.max()) == (0, 1)
     assert np.abs(found - expected).max() < (2e-5 if agent.settings.target_layer == "pool1" else NEAR)  # 16,384 terms

@@ -225,7 +225,8 @@ def test_search_is_the_plain_choice_on_the_similarity_map(make, pictures, about,
     shown, wanted = similarity.search_image(scene, method), similarity.target_image(target, method)
     height, width = scene.shape[:2]
     with torch.inference_mode():
-        [found] = similarity.similarity_maps(made.features, [shown], [wanted], method).tolist()
+        parts = similarity.responses(made.features, [shown], [wanted], method)
+    [found] = similarity.paste(parts, shown.frame, method).tolist()
     pixel = [reference.pixel(cell, width, height) for cell in range(4096)]
     saliency = np.array([found[y][x] for x, y in pixel]).reshape(64, 64)
     prior = saccade_prior.prior(saccade_prior.read()).tolist()

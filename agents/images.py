@@ -55,20 +55,20 @@ class Image:
     """The image of a stimulus.
 
     ``name`` is what the stimulus calls it (a path relative to the set's file) and is all that is written to JSON;
-    the bytes come from ``data``, or from the file ``root / name``. A set's author is trusted with ``..`` and absolute
-    paths.
+    the bytes come from ``data``, or from the file ``root / name``, which is the ``path`` (None where only given bytes
+    count). A set's author is trusted with ``..`` and absolute paths.
 
     In a pydantic model the field type ``Image`` accepts a string; the validation context may give ``root`` (a folder)
     and ``files`` (name -> bytes, which then take precedence: that is how images travel to another machine). With
     ``files`` and without ``root`` no path is ever opened: a name that is not among them is a missing image.
     """
 
-    __slots__ = ("_data", "_path", "_sha256", "name")
+    __slots__ = ("_data", "_sha256", "name", "path")
 
     def __init__(self, name: str, *, root: Path | str | None = None, data: bytes | None = None) -> None:
         self.name = name
         self._data = data
-        self._path = None if data is not None else Path(root or ".") / name
+        self.path = None if data is not None else Path(root or ".") / name
         self._sha256: str | None = None
 
     def __repr__(self) -> str:
@@ -79,11 +79,6 @@ class Image:
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-    @property
-    def path(self) -> Path | None:
-        """The file, or None where only given bytes count."""
-        return self._path
 
     @property
     def sha256(self) -> str:
@@ -119,9 +114,9 @@ class Image:
         """The bytes as a file, and how many there are."""
         if self._data is not None:
             return limits.LimitedBytes(self._data), len(self._data)
-        if self._path is None:
+        if self.path is None:
             raise ImageError("missing_image", f"{self.name}: not among the images that were given")
-        return _open_regular(self._path, self.name)
+        return _open_regular(self.path, self.name)
 
     def decode(self) -> NDArray[np.uint8]:
         """Pixels as uint8 [height, width, 3], sRGB, writable. Raises ImageError if they cannot be had, and MemoryError.
@@ -157,7 +152,7 @@ class Image:
                 raise PydanticCustomError("image_path", "must not contain control characters")
             image = cls(value, root=root)
             if files is not None and root is None:
-                image._path = None
+                image.path = None
             return image
 
         text = core_schema.str_schema(min_length=1, max_length=4096)

@@ -70,8 +70,7 @@ def judge_conversation(
     prompts: Mapping[str, str] = NO_PROMPTS,
     total: int | None = None,
 ) -> list[Judgement]:
-    """What the filters find in a whole conversation of (speaker, text), in the order of the
-    policy's fields.
+    """What the filters find in a whole conversation of (speaker, text), in the order of the policy's fields.
 
     That is exactly what :func:`judge_turn` finds in its messages one after the other, one judgement for each filter,
     and that messages are missing where there are fewer than ``total``. ``prompts`` are by speaker. Without ``total``

@@ -26,7 +26,6 @@ from serving.runs.display_text import count
 from serving.runs.output_paths import make_parent
 from serving.runs.published_benchmark import Source, read_source
 from serving.runs.reader import RunFolder
-from serving.runs.records import validate
 from serving.runs.run_json import check_files, new_run_json
 from serving.runs.schemas import IMPORT, mismatch
 
@@ -34,7 +33,6 @@ FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
 # pictures: at 4 of 5 they agree on 30 in a row once in 800 times (0.8^30), on ten in a row every tenth time.
 ENOUGH = 30
-
 
 Rows = list[dict[str, Any]]
 
@@ -106,11 +104,8 @@ def _load_about(path: Path) -> Rows:
         return []
     except (orjson.JSONDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    if (
-        not isinstance(about, dict)
-        or mismatch(about.get("schema"), IMPORT)
-        or not isinstance(about.get("sources"), list)
-    ):
+    is_ours = isinstance(about, dict) and not mismatch(about.get("schema"), IMPORT)
+    if not is_ours or not isinstance(about.get("sources"), list):
         raise InputError(f"{path} is not of this version ({IMPORT})")
     return list(about["sources"])
 
@@ -133,8 +128,6 @@ def _merged(folder: RunFolder, before: Rows, sources: Sequence[Source]) -> tuple
         listed = [one for one in listed if one not in former]
         listed.insert(place, entry)
         fresh[_identity(entry)] = list(source.records(folder.meta["run"]))
-        for row in fresh[_identity(entry)]:
-            validate(row, str(source.path))
     known = {_identity(entry) for entry in before}
     rows: dict[str, Rows] = {}
     for kind, name in FILES.items():
@@ -168,13 +161,9 @@ def _copies(published: Rows) -> Rows:
         answers.setdefault((row["task"], row["agent"]), {})[row["stimulus"], row["sample"]] = said
     found = []
     for one, other in combinations(sorted(answers), 2):
-        shared = answers[one].keys() & answers[other].keys()
-        if (
-            one[0] == other[0]
-            and len(shared) >= ENOUGH
-            and all(answers[one][key] == answers[other][key] for key in shared)
-        ):
-            found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(shared)})
+        same = [said == answers[other][key] for key, said in answers[one].items() if key in answers[other]]
+        if one[0] == other[0] and len(same) >= ENOUGH and all(same):
+            found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(same)})
     return found
 
 
@@ -182,7 +171,7 @@ def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
     for source in sources:
         about = source.about()
         print(
-            f"{source.path.name}: {about['task']}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
+            f"{source.path.name}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
             f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
             f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
         )

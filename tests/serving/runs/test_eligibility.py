@@ -10,22 +10,6 @@ from serving.cli import main
 from serving.runs.eligibility import is_asked, kind_of
 from serving.runs.status import status
 
-GAZE = "attention_prediction"
-
-
-@pytest.mark.parametrize(
-    ("about", "row", "expected"),
-    [
-        ({"task": [GAZE]}, {"task": GAZE, "mode": "search"}, True),
-        ({"task": [GAZE], "modes": ["search"]}, {"task": GAZE}, False),
-        ({"task": [GAZE], "modes": ["search"]}, {"task": GAZE, "mode": "search"}, True),
-        ({"task": ["conversation"], "modes": ["search"]}, {"task": "conversation", "mode": "free"}, True),
-        ({"task": ["conversation"]}, {"task": GAZE}, False),
-    ],
-)
-def test_is_asked(about, row, expected):
-    assert is_asked(about, kind_of(row)) is expected
-
 
 @pytest.fixture
 def mixed(tmp_path):

@@ -127,11 +127,6 @@ def test_no_key_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> 
         assert not schema.is_valid(row)
 
 
-def test_the_keys_have_an_order() -> None:
-    row = dict(reversed(record().items()))
-    assert "order" in str(records.problems(row)[0])
-
-
 def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Validator) -> None:
     item = AgentRequest(agent="mmcq", row=b"{}", stimulus="s1", run_seed=3)
     item.draw_seed()

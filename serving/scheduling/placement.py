@@ -1,8 +1,7 @@
 """Which agents fit where: admission by declared memory.
 
 A group of agents that are needed together (one agent; the two of a pair; everything given to ``serve``) is admitted
-together. A group that cannot fit even on the empty cluster is refused before anything loads, with the sizes; one that
-has to wait for another to end waits.
+together, and waits for others to end; one that cannot fit even on the empty cluster is refused before anything loads.
 """
 
 from __future__ import annotations
@@ -100,12 +99,9 @@ def _sizes(memory: int, gpus: int, gpu_memory: int) -> str:
 
 
 def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
-    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per core.
-
-    Workers that have nothing to do with each other fill the cores better than threads that wait for each other at every
-    operation, and read the weights no more often per answer. Never more workers than the agent has batches to answer,
-    nor than fit when they are alone; at least one. Fewer workers than cores have several threads each.
-    """
+    """How many workers ``--replicas auto`` gives an agent: one per GPU if it uses one, else one per core, as these fill
+    the cores better than threads that wait for each other at every operation. Never more than the agent has batches to
+    answer, nor than fit when they are alone; at least one."""
     most = sum(node.gpu_count // need.devices if need.device_memory else node.cpus for node in nodes)
     count = max(1, min(most, batches))
     while count > 1 and not fits([replace(need, replicas=count)], nodes):

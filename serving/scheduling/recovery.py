@@ -4,8 +4,7 @@
   suspect at a time, so that the next death has one culprit.
 - A death with one request in flight counts against it. After :data:`DEATHS` of them it fails.
 - A worker that Ray ended for want of memory has no culprit: the dispatcher halves its batches and asks again.
-- A lost worker is loaded again: it may fail :data:`RELOADS` times to load, as often as it
-  likes where strangers ask.
+- A lost worker is loaded again: it may fail :data:`RELOADS` times to load, and for ever where strangers ask.
 - If the first :data:`FIRST` answers of an agent, or :data:`IN_A_ROW` in a row, fail with one code, the agent stops.
   What fails for its stimulus, and what failed in the same way before and is tried again, does not count. There is no
   such breaker where strangers ask: they would stop the agent for all.
@@ -42,16 +41,14 @@ class WorkerLost(Exception):
 
 
 def count_death(in_flight: list[AgentRequest], lost: WorkerLost) -> bool:
-    """Count a worker's death against the request that was in flight alone, if one was; whether it has failed now.
-    Otherwise all that was in flight is to be tried one at a time."""
+    """Count a worker's death against the request that was in flight alone, if one was; whether it has failed now."""
     if len(in_flight) != 1:
         return False
     [culprit] = in_flight
     culprit.deaths += 1
-    if culprit.deaths < DEATHS:
-        return False
-    culprit.fail(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
-    return True
+    if culprit.deaths == DEATHS:
+        culprit.fail(lost.cause, f"{lost}, {DEATHS} times with this stimulus alone")
+    return culprit.deaths == DEATHS
 
 
 @dataclass(slots=True)
@@ -80,17 +77,16 @@ class CircuitBreaker:
 
 
 async def reload(start: Callable[[], Awaitable[None]], *, forever: bool) -> None:
-    """Call ``start`` until it has loaded a worker in place of a lost one. Raises AgentStoppedError when the last of
-    :data:`RELOADS` attempts fails; with ``forever`` it goes on, at growing intervals."""
+    """Call ``start`` until it has loaded a worker in place of a lost one, at growing intervals. Raises
+    AgentStoppedError when the last of :data:`RELOADS` attempts fails, unless it goes on ``forever``."""
     pause = 1.0
     for attempt in itertools.count(1):
         try:
             await start()
         except AgentStoppedError:
-            if attempt >= RELOADS and not forever:
+            if attempt == RELOADS and not forever:
                 raise
         else:
             return
         await asyncio.sleep(pause)
-        if forever:
-            pause = min(2 * pause, LONGEST_PAUSE)
+        pause = min(2 * pause, LONGEST_PAUSE)

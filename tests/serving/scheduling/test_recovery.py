@@ -97,8 +97,8 @@ def test_the_breaker_needs_one_code_in_a_row() -> None:
 @pytest.mark.parametrize(
     ("breaker", "fails", "pauses"),
     [
-        (True, 2, [1.0, 1.0]),
-        (True, 3, [1.0, 1.0]),  # and the agent stops
+        (True, 2, [1.0, 2.0]),
+        (True, 3, [1.0, 2.0]),  # and the agent stops
         (False, 1200, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 1194]),
     ],
 )

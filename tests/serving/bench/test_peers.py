@@ -49,18 +49,11 @@ def test_the_plain_loop_captions(name: str, tmp_path: Path) -> None:
     assert rate > 0
 
 
-def test_the_plain_loop_detects(tmp_path: Path) -> None:
-    settings = tiny_vision.make(tmp_path / "made", catalogue.get("detr-resnet-50"))
-    [rate] = plain("detr-resnet-50", "object_detection", settings, tmp_path, None)
-    assert rate > 0
-
-
-@pytest.mark.parametrize(
-    ("name", "make"), [("gpt2-completion", tiny_language.gpt2), ("blenderbot-400m", tiny_language.blenderbot)]
-)
-def test_the_plain_loop_writes(name: str, make: Any, tmp_path: Path) -> None:
-    [rate] = plain(name, "conversation", {"checkpoint": str(make(tmp_path / "made"))}, tmp_path)
-    assert rate > 0
+def test_the_plain_loop_detects_and_writes(tmp_path: Path) -> None:
+    settings = tiny_vision.make(tmp_path / "detr", catalogue.get("detr-resnet-50"))
+    assert plain("detr-resnet-50", "object_detection", settings, tmp_path, None)[0] > 0
+    for name, make in (("gpt2-completion", tiny_language.gpt2), ("blenderbot-400m", tiny_language.blenderbot)):
+        assert plain(name, "conversation", {"checkpoint": str(make(tmp_path / name))}, tmp_path)[0] > 0
 
 
 def test_a_family_that_transformers_does_not_know_has_no_plain_loop(tmp_path: Path) -> None:

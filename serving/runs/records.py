@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic_core import PydanticCustomError
 
 from agents.answers import BY_TASK, TurnAnswer
-from agents.errors import InputError, Problem
+from agents.errors import Problem
 from agents.stimuli import ADAPTER, Task
 from serving.runs import schemas
 from serving.runs.row_problems import as_problems
@@ -201,13 +201,6 @@ def _is_attempt(attempt: Any) -> bool:
         and isinstance(verdict["filter"], str)
         for verdict in verdicts
     )
-
-
-def validate(row: Any, where: str = "record", line: int | None = None) -> None:
-    """Raise InputError with every problem unless ``row`` (parsed JSON) is a record."""
-    found = problems(row, where, line)
-    if found:
-        raise InputError(f"{where}: not a record of {schemas.RECORD}: {found[0]}", found)
 
 
 def json_schema() -> dict[str, Any]:

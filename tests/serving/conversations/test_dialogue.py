@@ -24,7 +24,7 @@ from serving.conversations import scenario
 from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage
 from serving.export.registry import export
 from serving.runs.record_lines import RecordHeader
-from serving.runs.records import validate
+from serving.runs.records import problems
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import Worker, WorkerSpec
@@ -113,7 +113,7 @@ def texts(said: Sequence[FlaggedMessage]) -> list[tuple[str, str]]:
 
 async def recorded(dialogue: Dialogue) -> dict[str, Any]:
     row: dict[str, Any] = json.loads(await dialogue.record(HEADER))
-    validate(row, "the dialogue's record")
+    assert problems(row) == []
     return row
 
 

@@ -26,7 +26,7 @@ from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utte
 from agents.universal.null import NullAgent
 from serving.http.guard import Rules
 from serving.http.openai_bodies import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
-from serving.runs.records import validate
+from serving.runs.records import problems
 
 SEED = 7
 HELLO = [{"role": "user", "content": "I like books."}]
@@ -127,7 +127,7 @@ def test_a_chat_is_answered_as_the_agent_itself_answers_the_conversation(client:
         assert choice.message.content == wanted
         assert (choice.message.role, choice.finish_reason, answer.usage) == ("assistant", "stop", None)
         [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
-        validate(record)
+        assert problems(record) == []
         assert record["seed"] == seeds.derive(SEED, "eliza", "talk", 0, turn, 0)
         [message] = record["answer"]["messages"]
         assert (message["turn"], message["speaker"], message["text"]) == (turn, "Ben", wanted)
@@ -210,7 +210,7 @@ def test_a_stream_is_the_accepted_answer_in_pieces(client: openai.OpenAI, tells:
         assert sum(map(bool, texts)) == 3  # words
         assert [one.choices[0].finish_reason for one in pieces] == [None] * (len(pieces) - 1) + ["stop"]
         [record] = pieces[-1].turinglike["records"]
-        validate(record)
+        assert problems(record) == []
     assert {one.object for one in chunks} == {"chat.completion.chunk"}
     assert len({one.id for one in chunks}) == 1
 
@@ -285,7 +285,7 @@ def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tin
     assert answer.choices[0].message.content == wanted.text
     assert answer.choices[0].finish_reason == {"end": "stop", "length": "length"}[wanted.finish]
     [record] = answer.turinglike["records"]  # type: ignore[attr-defined]
-    validate(record)
+    assert problems(record) == []
     assert answer.turinglike["ignored"] == ["messages.content.text"]  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,6 @@ import orjson
 import pytest
 from run_folders import ANSWERS, attempt, failed, record, stimulus
 
-from agents.errors import InputError
 from agents.stimuli import TASKS, parse_row
 from serving.runs import records
 from serving.runs.record_lines import RecordHeader
@@ -108,8 +107,6 @@ def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Valid
     found = records.problems(BAD[name], "f.jsonl", 7)
     assert found
     assert all((problem.where, problem.line) == ("f.jsonl", 7) for problem in found)
-    with pytest.raises(InputError, match="not a record"):
-        records.validate(BAD[name])
     if name != "machine without a time":
         assert not schema.is_valid(BAD[name])
 

@@ -100,8 +100,9 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         """Read the scanpaths of other images. Raises UnavailableError."""
         if self.settings.scanpath == "other_image":
             missing = self.missing()
-            if missing is not None or self.settings.scanpaths is None:
-                raise UnavailableError(missing or "")
+            if missing is not None:
+                raise UnavailableError(missing)
+            assert self.settings.scanpaths is not None
             self._foreign = read_scanpaths(self.settings.scanpaths)
 
     def provenance(self) -> dict[str, Any]:
@@ -146,8 +147,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         assert isinstance(stimulus, ConversationStimulus)
         return self._turn(stimulus, draw, noise)
 
-    # scanpaths
-
     def _scanpath(self, stimulus: AttentionStimulus, frame: tuple[int, int], noise: random.Random) -> Reply:
         width, height = frame
         if self.settings.scanpath == "point":
@@ -160,10 +159,8 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
         one = noise.choice(others)
         across, down = width / one.frame[0], height / one.frame[1]
-        points = [[x * across, y * down] if one.frame != frame else [x, y] for x, y in one.fixations]
+        points = [[x * across, y * down] for x, y in one.fixations]
         return Reply(_path(points[: stimulus.max_fixations], frame, "other image"), {"stimulus": one.stimulus})
-
-    # conversations
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
         lasting = random.Random(seeds.derive(0, self.name, stimulus.id, draw.sample, None, 0))
@@ -213,9 +210,8 @@ def _foreign(name: str, fixations: Any, frame: tuple[int, int]) -> Foreign:
 
 
 def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:
-    kept = [[round(x, 3), round(y, 3)] for x, y in points]
     return ScanpathAnswer(
-        fixations=[[int(v) if float(v).is_integer() else v for v in point] for point in kept],
+        fixations=[[round(x, 3), round(y, 3)] for x, y in points],
         frame=list(frame),
         stop="end",
         forced_first=False,

@@ -72,14 +72,16 @@ def read_scanpath(text: str) -> list[Fixation]:
 
 def duration_ms(text: str) -> float | None:
     """A duration as models write it, in milliseconds: "300", "0.3", "300 ms", "0.3s", "200-400 ms", "about 1 s"."""
-    match = _WITH_UNIT.search(text)
-    if match is not None:
-        return _milliseconds(match, match[3])
-    match = _ANY_SPAN.search(text)
-    return None if match is None else _milliseconds(match, None)
+    return _milliseconds(text, _ANY_SPAN)
 
 
-def _milliseconds(span: re.Match[str], unit: str | None) -> float | None:
+def _milliseconds(text: str, without_unit: re.Pattern[str]) -> float | None:
+    """The first duration that has a unit, or else what ``without_unit`` finds."""
+    span = _WITH_UNIT.search(text)
+    unit = None if span is None else span[3]
+    span = span or without_unit.search(text)
+    if span is None:
+        return None
     low = _float(span[1])
     value = low if span[2] is None else (low + _float(span[2])) / 2
     if value < 0:
@@ -113,9 +115,8 @@ def _in_table(text: str) -> list[Fixation]:
         x, y = _number(cells[columns[0]]), _number(cells[columns[1]])
         if x is not None and y is not None:
             third = columns[2]
-            found.append(
-                Fixation(x, y, duration_ms(cells[third]) if third is not None and third < len(cells) else None)
-            )
+            said = cells[third] if third is not None and third < len(cells) else ""
+            found.append(Fixation(x, y, duration_ms(said)))
     return found
 
 
@@ -141,8 +142,14 @@ def _in_text(text: str) -> list[Fixation]:
     if entries:
         return [found for entry in entries if (found := _first(entry)) is not None]
     matches = max(([*pattern.finditer(text)] for pattern in _PLACES), key=len)
-    ends = [*(match.start() for match in matches), len(text)][1:]
-    return [_fixation(match, text[match.end() : end]) for match, end in zip(matches, ends, strict=True)]
+    starts, ends = [match.start() for match in matches], [match.end() for match in matches]
+    # In JSON what is said of a place may stand before it: after the last bracket that opens a list or ends an object.
+    before = [re.split(r"[\[}]", text[end:start])[-1] for end, start in zip([0, *ends], starts, strict=False)]
+    if before and "{" in before[0] and _AFTER_DURATION.search(before[0]):
+        about = before
+    else:
+        about = [text[end:start] for end, start in zip(ends, [*starts[1:], len(text)], strict=False)]
+    return [_fixation(match, said) for match, said in zip(matches, about, strict=True)]
 
 
 def _entries(text: str) -> list[str]:
@@ -158,18 +165,10 @@ def _entries(text: str) -> list[str]:
 
 
 def _first(entry: str) -> Fixation | None:
-    found = [match for pattern in _PLACES if (match := pattern.search(entry)) is not None]
-    if not found:
-        return None
-    return _fixation(found[0], entry[: found[0].start()] + " " + entry[found[0].end() :])
+    place = next(filter(None, (pattern.search(entry) for pattern in _PLACES)), None)
+    return place and _fixation(place, f"{entry[: place.start()]} {entry[place.end() :]}")
 
 
 def _fixation(place: re.Match[str], about: str) -> Fixation:
     """The fixation of a place; ``about`` is what else is said of it."""
-    match = _WITH_UNIT.search(about)
-    if match is not None:
-        span = _milliseconds(match, match[3])
-    else:
-        match = _AFTER_DURATION.search(about)
-        span = None if match is None else _milliseconds(match, None)
-    return Fixation(_float(place[1]), _float(place[2]), span)
+    return Fixation(_float(place[1]), _float(place[2]), _milliseconds(about, _AFTER_DURATION))

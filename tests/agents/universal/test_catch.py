@@ -66,8 +66,10 @@ def test_every_task_has_a_catch_trial_that_the_seed_alone_decides(task: str) -> 
     assert [reply.answer for reply in together if isinstance(reply, Reply)] == alone
     expected = TurnAnswer if task == "conversation" else BY_TASK[task]  # type: ignore[index]
     assert {type(one) for one in alone} == {expected}
-    different = len({one.model_dump_json() for one in alone})
-    assert different == 1 if task == "word_association" else different > 1 or task == "conversation"
+    if task == "word_association":
+        assert {one.word for one in alone} == {"healthy"}
+    else:
+        assert len({one.model_dump_json() for one in alone}) > 1 or task == "conversation"
 
 
 def test_a_caption_is_one_word_again_and_again() -> None:
@@ -91,18 +93,13 @@ def test_objects_are_one_that_is_absent_three_times() -> None:
     assert {tuple(labels) for labels in found} == {("elephant",) * 3, ("ship",) * 3}
 
 
-@pytest.mark.parametrize("absent", [None, []])
-def test_without_an_absent_object_there_is_no_trial(absent: list[str] | None) -> None:
+def test_without_an_absent_object_there_is_no_trial() -> None:
     agent = make()
-    asked = agent.prepare(stimulus("object_detection", absent=absent))
+    asked = agent.prepare(stimulus("object_detection", absent=[]))
     [error, other] = agent.respond([asked, agent.prepare(stimulus("word_association"))], [Draw(1), Draw(1)])
     assert isinstance(error, AnswerError)
     assert error.code == "no_absent_object"
     assert isinstance(other, Reply)  # the others are not touched
-
-
-def test_a_word_is_the_cue() -> None:
-    assert answer(make(), stimulus("word_association")).word == "healthy"
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, 15), (7, 7)])
@@ -117,11 +114,6 @@ def test_a_scanpath_stays_at_one_point(most: int | None, expected: int) -> None:
     assert all(0 <= x < SIZE[0] and 0 <= y < SIZE[1] for x, y in points)
     assert len(set(points)) > 30
     assert max(x for x, _ in points) > SIZE[0] / 2 > min(x for x, _ in points)
-
-
-def test_search_has_catch_trials_too() -> None:
-    asked = stimulus("attention_prediction", mode="search", target_box=[1, 2, 3, 4])
-    assert len(answer(make(), asked).fixations) == 15
 
 
 def records(folder: Path) -> Path:
@@ -170,10 +162,8 @@ def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.json", "[1, 2]"),
         ("a.json", "{}"),
         ("a.json", '{"a": [[1]]}'),
-        ("a.json", "no"),
         ("a.jsonl", '{"task": "attention_prediction"}'),
         ("a.jsonl", json.dumps(run_folders.record("s", "attention_prediction", answer=path([[1, 1]], (0, 5))))),
     ],

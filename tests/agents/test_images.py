@@ -320,6 +320,8 @@ def test_odd_tags_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.fail(f"{name}: {Image('t.tif', data=data).header()}")
     with pytest.raises(ImageError, match="tags are too many"):
         Image("x.tif", data=struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 1 << 40)).header()
+    with pytest.raises(ImageError, match="a big-endian BigTIFF"):
+        Image("x.tif", data=b"MM\0\x2b" + bytes(20)).header()
     monkeypatch.setattr(tiff_header, "MOST_PARTS", 10)
     with pytest.raises(ImageError, match="16 strips or tiles are too many"):
         Image("x.tif", data=tiled(64, 64, 16, 16)).header()

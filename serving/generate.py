@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agents import catalogue
-from agents.catalogue import Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem, StorageError, UnavailableError, printable
 from agents.selection import checked_agents
@@ -28,39 +27,35 @@ from serving.scheduling.cluster import check_installed
 __all__ = ["GenerateOptions", "generate"]
 
 
-def check_pairs(names: Sequence[str], entries: Mapping[str, Entry]) -> None:
-    """Raises InputError for pairs of which one cannot converse."""
+def check_usage(options: GenerateOptions, made: Mapping[str, Agent[Any]]) -> None:
+    """Raises InputError for pairs of which one cannot converse, and for agents that have fewer answers to one stimulus
+    than are asked for."""
     problems = [
-        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
-        for name in names
+        Problem(
+            "--agents", None, name, f"{member} does not converse: it answers {', '.join(options.entries[member].tasks)}"
+        )
+        for name in options.agents
         if len(members := catalogue.pair(name)) == 2
         for member in dict.fromkeys(members)
-        if "conversation" not in entries[member].tasks
+        if "conversation" not in options.entries[member].tasks
+    ]
+    problems += [
+        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        for name, agent in made.items()
+        if agent.max_samples is not None and agent.max_samples < options.samples
     ]
     if problems:
         raise InputError("the agents cannot be used as asked", problems)
 
 
-def check_samples(samples: int, made: Mapping[str, Agent[Any]]) -> None:
-    """Raises InputError for agents that have fewer answers to one stimulus than are asked for."""
-    problems = [
-        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
-        for name, agent in made.items()
-        if agent.max_samples is not None and agent.max_samples < samples
-    ]
-    if problems:
-        raise InputError(f"{samples} samples cannot be had from all of these agents", problems)
-
-
 def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
-    check_pairs(options.agents, options.entries)
     made = checked_agents(options.entries, options.settings)
+    check_usage(options, made)
     for name, agent in made.items():
         if (missing := agent.missing()) is not None:
             raise UnavailableError(f"agent {name}: {missing}")
     check_installed()
-    check_samples(options.samples, made)
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=_warn)
     described = {}

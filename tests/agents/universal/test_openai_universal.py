@@ -30,6 +30,7 @@ from agents.images import Image
 from agents.language.openai_chat import OpenAICompletionAgent
 from agents.language.words.replies import words_said
 from agents.stimuli import parse_row
+from agents.universal import prompts
 from agents.universal.openai_universal import READ, UniversalAgent, UniversalSettings, sendable
 from agents.universal.prompts import read_caption, read_color, read_objects
 from agents.universal.scanpath_replies import Fixation, duration_ms, read_scanpath
@@ -143,10 +144,8 @@ NESTED = [
 FORMS = {
     "json": json.dumps(DICTS),
     "json in a fence": f"Here you go:\n```json\n{json.dumps(DICTS, indent=2)}\n```\nHope it helps!",
-    "json object": json.dumps({"image_size": [1280, 1024], "fixations": DICTS}),
     "json by name": json.dumps({f"fixation_{i}": one for i, one in enumerate(DICTS, 1)}),
     "json nested": json.dumps({"fixation_sequence": NESTED}),
-    "json lines": "\n".join(json.dumps(one) for one in DICTS),
     "json pairs": json.dumps(
         [{"Coordinates": [one["x"], one["y"]], "duration": one["duration"], "why": "x"} for one in DICTS]
     ),
@@ -163,22 +162,16 @@ FORMS = {
         }
     ),
     "json cut off": json.dumps([*DICTS, {"x": 1, "y": 2, "duration": "3 s"}])[:-30],
-    "python": repr(DICTS).replace("seen for 9 s", "seen"),
     "numbered": "1. (640, 400) - 300 ms - The face at (1, 2)\n2. (1021, 88) - 0.25 s - A sign\n"
     "3. (-5, 1100) - 300-500 ms - The edge",
     "headings": "Size (1280, 1024), origin (0, 0).\n\n### Fixation 1\n- **Coordinates:** (640, 400)\n"
     "- **Fixation Duration:** 300 ms\n- **Justification:** The face, not (3, 4).\n\n### Fixation 2\n"
     "- **Coordinates:** (1021, 88)\n- **Fixation Duration:** 0.25 seconds\n- **Justification:** A sign.\n\n"
     "### Fixation 3\n- **Coordinates:** (-5, 1100)\n- **Fixation Duration:** 400ms\n- **Justification:** ?",
-    "bold": "**Fixation 1:**\nCoordinates: x = 640, y = 400\nDuration: 300ms\n\n**Fixation 2:**\nCoordinates: x = "
-    "1021, y = 88\nDuration: ~250 ms\n\n**Fixation 3:**\nCoordinates: x = -5, y = 1100\nDuration: 0.4s",
     "two lines": "1. **Face**\n   - X: 640\n   - Y: 400\n   - Duration: 300 milliseconds\n2. **Sign**\n   - X: 1021\n"
     "   - Y: 88\n   - Duration: 250 milliseconds\n3. Edge\n   - X: -5\n   - Y: 1100\n   - Duration: 0.4 sec",
-    "bare": "1. Coordinates: 640, 400; Fixation Duration: 300ms; Justification: face\n2. Coordinates: 1021, 88; "
-    "Fixation Duration: 250ms\n3. Coordinates: -5, 1100; Fixation Duration: 400ms",
     "sentences": "First the viewer looks at (640, 400) for 300 ms. Then (1021, 88), for 250 ms. At last (-5, 1100), "
     "which takes 400 ms.",
-    "pairs": "(640, 400): 300 ms\n(1021, 88): 250 ms\n(-5, 1100): 400 ms",
     "lines": "640, 400, 300 ms, face\n1021, 88, 250 ms, sign\n-5, 1100, 400 ms, edge",
     "csv": "fixation,x,y,duration,justification\n1,640,400,300,face\n2,1021,88,250,sign\n3,-5,1100,400,edge",
     "table": "| # | X | Y | Fixation Duration (ms) | Justification |\n|---|---|---|---|---|\n"
@@ -363,28 +356,9 @@ def verdicts(agent: UniversalAgent, asked: Any, reply: Any) -> dict[str, bool]:
 @pytest.mark.parametrize(
     ("task", "prompt", "tokens"),
     [
-        (
-            "color_estimation",
-            "What is the dominant color in this picture? Select from the options: red, pink, orange, yellow, purple, "
-            "green, blue, brown, gray, black, white. Provide your answer with only one word.",
-            20,
-        ),
-        (
-            "object_detection",
-            "What objects do you see in this image? Please provide 3 different one-word responses.",
-            50,
-        ),
-        (
-            "attention_prediction",
-            "Identify objects and regions that would attract a human's gaze during a natural viewing of the scene. "
-            "Predict the sequence with 15 fixations a typical observer might make, explaining why each fixation "
-            "occurs. The output should be formatted as a structured fixation sequence, where each fixation includes "
-            "the following attributes: Coordinates(integer x indicating width ranging from 0 to 40, integer y "
-            "indicating height ranging from 0 to 24): Approximate fixation position in the image. Fixation "
-            "Duration(string): The estimated time spent fixating on this object. Justification(string): A short "
-            "explanation of why this object or region attracted attention.",
-            1024,
-        ),
+        ("color_estimation", prompts.COLOR, 20),
+        ("object_detection", prompts.OBJECTS, 50),
+        ("attention_prediction", prompts.SCANPATH.format(count=15, width=40, height=24), 1024),
     ],
 )
 def test_images_are_asked_about_in_the_papers_words(
@@ -401,20 +375,10 @@ def test_images_are_asked_about_in_the_papers_words(
     assert {"frequency_penalty", "presence_penalty", "stop"}.isdisjoint(request.body)
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "Name a word that you associate with bread? Please provide your answer with only one word."),
-        (
-            {"version": "prompted", "examples": [["easy", "form"], ["business", "money"], ["future", "base"]]},
-            "Please complete the prompt below:\nCue: easy; Guess: form Cue: business; Guess: money Cue: future; Guess: "
-            "base Cue: bread; Guess:",
-        ),
-    ],
-)
-def test_both_versions_of_word_association(server: bad.Misbehaving, changes: dict[str, Any], expected: str) -> None:
+def test_word_association_is_asked_in_a_sentence(server: bad.Misbehaving) -> None:
     server.acts = [bad.answer("Butter.")]
-    reply, _ = answered(server, stimulus("word_association", **changes))
+    reply, _ = answered(server, stimulus("word_association"))
+    expected = "Name a word that you associate with bread? Please provide your answer with only one word."
     assert server.requests[0].body["messages"] == [{"role": "user", "content": expected}]
     assert server.requests[0].body["max_tokens"] == 10
     assert reply.answer == WordAnswer(word="butter", candidates=["butter"])

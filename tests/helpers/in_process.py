@@ -14,7 +14,7 @@ import pytest
 
 from agents import catalogue
 from agents.errors import AgentStoppedError
-from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.request import AgentRequest
@@ -122,14 +122,16 @@ def scheduled(
     settings: dict[str, Any] | None = None,
     agent: str = "null",
     replicas: int = 1,
+    make: Callable[[], ReplicaWorker] | None = None,
     **options: Any,
 ) -> Any:
-    """Run ``work`` with a scheduler that has one loaded agent."""
+    """Run ``work`` with a scheduler that has one loaded agent, on workers in this process or those that ``make``
+    makes."""
 
     async def main() -> Any:
         entry = catalogue.get(agent)
         spec = WorkerSpec(entry, settings or {}, "/", threads=2)
-        dispatcher = Dispatcher(entry.make(settings), lambda: InProcess(Worker(spec)), **options)
+        dispatcher = Dispatcher(entry.make(settings), make or (lambda: InProcess(Worker(spec))), **options)
         scheduler = Scheduler(RUN_SEED)
         scheduler.add(dispatcher)
         try:

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import scheduled
 
-from agents import catalogue
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.queue import RequestQueue
@@ -72,15 +72,11 @@ def with_workers(
         workers.append(Noting(log, len(workers)))
         return workers[-1]
 
-    async def main() -> None:
-        scheduler = Scheduler(7)
-        scheduler.add(dispatcher := Dispatcher(catalogue.get("null-one").make({}), make))
-        dispatcher.max_in_flight = min(dispatcher.max_in_flight, 4)
-        await dispatcher.start(replicas)
+    async def begun(scheduler: Scheduler, dispatcher: Dispatcher) -> None:
+        dispatcher.max_in_flight = 4
         await work(scheduler, workers)
-        await scheduler.close()
 
-    asyncio.run(main())
+    scheduled(begun, agent="null-one", replicas=replicas, make=make)
     return log
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from in_process import InProcess, Mortal, error_codes, requests, row, stream
+from in_process import InProcess, Mortal, error_codes, row, scheduled, stream
 
 from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
@@ -26,25 +27,9 @@ def stream_over(
     make: Callable[[int], InProcess], count: int, agent: str = "null", **options: Any
 ) -> tuple[dict[str, AgentRequest], int]:
     """The outcomes by stimulus, from workers that ``make`` makes by their number; and how many it made."""
-    made = 0
-
-    def make_next() -> InProcess:
-        nonlocal made
-        made += 1
-        return make(made)
-
-    async def main() -> dict[str, AgentRequest]:
-        scheduler = Scheduler(7)
-        scheduler.add(dispatcher := Dispatcher(catalogue.get(agent).make({}), make_next, **options))
-        try:
-            await dispatcher.start()
-            found = [request async for request in scheduler.stream(requests(count, agent))]
-        finally:
-            await scheduler.close()
-        assert len(found) == count
-        return {request.stimulus: request for request in found}
-
-    return asyncio.run(main()), made
+    numbers = itertools.count(1)
+    found = stream(count, agent=agent, make=lambda: make(next(numbers)), **options)
+    return found, next(numbers) - 1
 
 
 @pytest.mark.parametrize("agent", ["null", "null-one"])
@@ -125,21 +110,17 @@ def test_a_lost_worker_is_loaded_again(
         paused.append(seconds)
         await sleep(0)
 
-    async def work() -> AgentRequest:
-        scheduler = Scheduler(7)
-        dispatcher = Dispatcher(CONTINUOUS.agent, lambda: Fragile(CONTINUOUS), breaker=breaker)
-        scheduler.add(dispatcher)
-        try:
-            await dispatcher.start()
-            monkeypatch.setattr(asyncio, "sleep", slept)
-            return await scheduler.answer("null-one", parse_row(row(1)))
-        finally:
-            await scheduler.close()
+    async def work(scheduler: Scheduler, dispatcher: Dispatcher) -> AgentRequest:
+        monkeypatch.setattr(asyncio, "sleep", slept)
+        return await scheduler.answer("null-one", parse_row(row(1)))
+
+    def answered() -> AgentRequest:
+        return scheduled(work, agent="null-one", make=lambda: Fragile(CONTINUOUS), breaker=breaker)
 
     if breaker and fails == 3:
         with pytest.raises(AgentStoppedError, match="there is no room"):
-            asyncio.run(work())
+            answered()
     else:
-        assert asyncio.run(work()).status == "ok"
+        assert answered().status == "ok"
     assert paused == pauses
     assert started == 1 + fails + (not breaker or fails < 3)

@@ -27,7 +27,7 @@ from agents.images import Image
 from agents.stimuli import AttentionStimulus
 from serving.runs.display_text import count
 from serving.runs.positions import Positions, id_key
-from serving.runs.stimulus_set import Row, read_rows
+from serving.runs.stimulus_set import PICTURE_TASKS, Row, read_rows
 
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
@@ -146,9 +146,9 @@ class _Inspector:
     def _row(self, row: Row) -> Inspected:
         if row.stimulus is None or row.canonical is None:
             return row, None, 0
-        images = row.stimulus.images_by_field()
-        if not images:
+        if row.task not in PICTURE_TASKS:
             return row, _digest(row.canonical), 0
+        images = row.stimulus.images_by_field()
         # The state of a file is taken before its bytes are read: a file that is changed in between will differ from
         # what was noted, and be read again the next time.
         states = [_state(image) for image in images.values()]

@@ -45,8 +45,8 @@ def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
 
 def refuse_irregular(path: Path) -> None:
     """Raise InputError if there is something at ``path`` that is no plain file."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        what = "a link" if path.is_symlink() else "a folder" if path.is_dir() else "not a plain file"
+    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+        what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
         raise InputError(f"{path} is {what} and is not replaced; give another name")
 
 

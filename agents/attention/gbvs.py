@@ -25,7 +25,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
 
     The map knows nothing of a target: in search it is the same as in free viewing, and only the path ends when the
-    target is found. Grey images are answered at less cost, with the same map.
+    target is found.
     """
 
     class Settings(scanpath.ScanSettings):
@@ -53,10 +53,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
-        height, width, _ = pixels.shape
-        plan = scanpath.plan(stimulus, (width, height), self.settings)
-        grey = bool((pixels[..., :1] == pixels[..., 1:]).all())
-        return (pixels[..., 0].copy() if grey else pixels), plan
+        return pixels, scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch

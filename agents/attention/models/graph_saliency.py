@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -59,14 +59,8 @@ _CONES = ((0.15514, 0.54312, -0.03286), (-0.15514, 0.45684, 0.03286), (0.0, 0.0,
 def saliency(images: Tensor, normalisation: Normalisation = "power", weights: Weights = (1.0, 1.0, 1.0)) -> Tensor:
     """Saliency maps, float64 [batch, height, width] from 0 to 1 (all 0 where an image is uniform).
 
-    ``images`` is uint8, [batch, height, width, 3] in sRGB, or [batch, height, width] in grey (the same as three equal
-    channels, at less cost). ``weights`` are those of colour, intensity and orientation.
+    ``images`` is uint8 [batch, height, width, 3] in sRGB. ``weights`` are those of colour, intensity and orientation.
     """
-    return _to_frame(_master(images, normalisation, weights), *images.shape[1:3])
-
-
-def _master(images: Tensor, normalisation: Normalisation, weights: Weights) -> Tensor:
-    """The weighted sum of all normalised activation maps [batch, rows, columns], on the grid."""
     maps, channels = features(images)
     batch, count, rows, columns = maps.shape
     chains = maps.flatten(0, 1)
@@ -77,7 +71,7 @@ def _master(images: Tensor, normalisation: Normalisation, weights: Weights) -> T
     total = torch.zeros((batch, rows, columns), dtype=maps.dtype, device=maps.device)
     for index, channel in enumerate(channels):
         total += weights[channel] * normalised[:, index]
-    return total
+    return _to_frame(total, *images.shape[1:3])
 
 
 def grid_shape(height: int, width: int) -> tuple[int, int]:
@@ -91,14 +85,14 @@ def grid_shape(height: int, width: int) -> tuple[int, int]:
 
 def features(images: Tensor) -> tuple[Tensor, list[int]]:
     """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
-    (0 colour, 1 intensity, 2 orientation). A grey batch has no chroma maps; they would be flat."""
+    (0 colour, 1 intensity, 2 orientation)."""
     grid = grid_shape(*images.shape[1:3])
-    opponent = _opponent(images.device) if images.ndim == 4 else None
+    opponent = _opponent(images.device)
     maps: list[Tensor] = []
     channels: list[int] = []
     for planes in _pyramid(images):
         light, intensity = planes[:, :-1], planes[:, -1:]
-        colour = light if opponent is None else (opponent @ light.flatten(2)).view_as(light)
+        colour = (opponent @ light.flatten(2)).view_as(light)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
             maps.append(resize(members, *grid))
             channels += [channel] * members.shape[1]
@@ -121,7 +115,7 @@ def _opponent(device: torch.device) -> Tensor:
 
 
 def _pyramid(images: Tensor) -> list[Tensor]:
-    """At each level used: linear light (3 planes, or 1 of grey) and then intensity, [batch, planes, ...] from 0 to 1.
+    """At each level used: linear light (3 planes) and then intensity, [batch, 4, ...] from 0 to 1.
 
     Opponent colours are linear in light, so they can be formed after the pyramid.
     """
@@ -141,10 +135,9 @@ def _planes(images: Tensor) -> Iterator[Tensor]:
     [batch, 1, height, width] from 0 to 1."""
     code = torch.arange(256, dtype=torch.float64, device=images.device) / 255
     linear = torch.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
-    channels = [images] if images.ndim == 3 else images.unbind(3)
-    for channel in channels:
+    for channel in images.unbind(3):
         yield linear.index_select(0, channel.reshape(-1).int()).view(channel.shape)[:, None]
-    yield reduce(torch.maximum, channels)[:, None].double() / 255
+    yield images.amax(3)[:, None].double() / 255
 
 
 def _halve(planes: Tensor) -> Tensor:

@@ -145,15 +145,10 @@ def blur(plane, spread):
 
 
 def features(image):
-    """Feature maps on the grid, each with its full scale; image uint8 [height, width, 3] or [height, width]."""
+    """Feature maps on the grid, each with its full scale; image uint8 [height, width, 3]."""
     grid = [max(1, round(32 * side / max(image.shape[:2]))) for side in image.shape[:2]]
-    if image.ndim == 3:
-        colours, ranges = opponent(linear(image))
-        intensity = image.max(2) / 255
-    else:
-        colours, ranges = linear(image)[None], [1.0]
-        intensity = image / 255
-    pyramid = [*colours, intensity]
+    colours, ranges = opponent(linear(image))
+    pyramid = [*colours, image.max(2) / 255]
     found = []
     for level in range(1, LEVELS[-1] + 1):
         pyramid = [halve(plane) for plane in pyramid]

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import plain_vgg
+from gbvs_reference import keys
 from PIL import Image
 from safetensors.numpy import load_file
 
@@ -69,13 +70,6 @@ def scale(image, height, width):
     return scale_line(scale_line(image, height).swapaxes(0, 1), width).swapaxes(0, 1)
 
 
-def cubic(t):
-    t = abs(t)
-    if t <= 1:
-        return 1.5 * t**3 - 2.5 * t**2 + 1
-    return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
-
-
 def imresize_line(line, length):
     """The first axis of an array at another length, as Matlab's imresize does it (bicubic, antialiasing)."""
     source = len(line)
@@ -86,7 +80,7 @@ def imresize_line(line, length):
         place = (out + 0.5) / ratio - 0.5
         total = 0.0
         for k in range(math.floor(place - 2 / narrow), math.ceil(place + 2 / narrow) + 1):
-            weight = cubic((place - k) * narrow)
+            weight = keys((place - k) * narrow)
             mirrored = k % (2 * source)
             resized[out] += weight * line[mirrored if mirrored < source else 2 * source - 1 - mirrored]
             total += weight

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import plain_vgg
+from gbvs_reference import resize, unit
 from PIL import Image as PILImage
 from safetensors.numpy import load_file
 
@@ -65,27 +66,6 @@ def features(pixels, weights):
     return planes
 
 
-def keys(t):
-    t = abs(t)
-    if t <= 1:
-        return 1.5 * t**3 - 2.5 * t**2 + 1
-    return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
-
-
-def enlarging(side, length):
-    """The matrix [length, side] of Keys' cubic, whose edge goes on for ever."""
-    matrix = np.zeros((length, side))
-    for out in range(length):
-        centre = (out + 0.5) * side / length - 0.5
-        for k in range(math.floor(centre) - 1, math.floor(centre) + 3):
-            matrix[out, min(max(k, 0), side - 1)] += keys(k - centre)
-    return matrix
-
-
-def unit(plane):
-    return (plane - plane.min()) / np.ptp(plane)
-
-
 def saliency(pixels, file, sizes, border=25):
     """The free-viewing map [64, 64] of an image uint8 [height, width, 3] that is not uniform."""
     weights = load_file(file)
@@ -94,7 +74,7 @@ def saliency(pixels, file, sizes, border=25):
     for side in sizes:
         small = np.asarray(largest.resize((side, side), PILImage.Resampling.BILINEAR))
         plane = unit(features(small, weights).sum(0, dtype=np.float64))
-        total += enlarging(len(plane), 1024) @ plane @ enlarging(len(plane), 1280).T
+        total += resize(plane, 1024, 1280)
     total = unit(total)
     for y in range(1024):
         if min(y, 1023 - y) < border:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 from gaze_cases import answers, files, loaded, pixels, stimulus
-from PIL import Image as PILImage
 
 from agents.attention.gbvs import GraphSaliencyAgent
 from agents.attention.models import graph_saliency
@@ -45,14 +44,6 @@ def test_search_is_the_same_path_up_to_the_target(picture):
     assert (found["stop"], found["fixations"]) == ("target", free["fixations"][: found["found_at"] + 1])
     assert found["found_at"] <= 4
     assert (unknown["found"], unknown["fixations"]) == (None, free["fixations"])
-
-
-def test_grey_pictures_are_answered_as_their_colour_versions(picture, tmp_path):
-    grey = PILImage.open(picture).convert("L")
-    grey.save(tmp_path / "grey.png")
-    grey.convert("RGB").save(tmp_path / "rgb.png")
-    single, rgb = answers(agent(), [stimulus(tmp_path / "grey.png"), stimulus(tmp_path / "rgb.png")])
-    assert single == rgb
 
 
 def test_a_map_that_is_not_finite_fails_alone(picture, monkeypatch):

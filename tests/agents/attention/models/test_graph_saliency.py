@@ -20,7 +20,7 @@ def device(request):
     return request.param
 
 
-def scene(height, width, seed=0, channels=3):
+def scene(height, width, seed=0):
     """A smooth random background with a few hard objects: something like a photograph."""
     rng = np.random.default_rng(seed)
     small = rng.random((max(2, height // 16), max(2, width // 16), 3)).astype(np.float32)
@@ -29,7 +29,7 @@ def scene(height, width, seed=0, channels=3):
         place = int(rng.integers(0, width)), int(rng.integers(0, height))
         colour = [int(value) for value in rng.integers(0, 256, 3)]
         cv2.circle(image, place, max(2, min(height, width) // 12), colour, -1)
-    return image if channels == 3 else np.ascontiguousarray(image[..., 0])
+    return image
 
 
 def run(*images, device="cpu", **options):
@@ -82,9 +82,9 @@ def test_graph_normalisation_is_the_limit_of_power_iteration(shape, device):
 
 
 @pytest.mark.parametrize("normalisation", ["power", "graph"])
-@pytest.mark.parametrize(("height", "width", "channels"), [(48, 205, 3), (303, 75, 3), (50, 222, 1)])
-def test_the_map_is_the_plain_pipelines(height, width, channels, normalisation, device):
-    image = scene(height, width, seed=height, channels=channels)
+@pytest.mark.parametrize(("height", "width"), [(48, 205), (303, 75)])
+def test_the_map_is_the_plain_pipelines(height, width, normalisation, device):
+    image = scene(height, width, seed=height)
     expected = reference.saliency(image, normalisation, tolerance=1e-12)
     found = run(image, device=device, normalisation=normalisation)[0]
     assert np.abs(found - expected).max() < 1e-8
@@ -97,18 +97,9 @@ def test_stopping_early_as_the_authors_do_changes_little():
     assert np.abs(stopped - found).max() < 0.03
 
 
-@pytest.mark.parametrize("normalisation", ["power", "graph"])
-def test_grey_in_three_channels_is_grey_in_one(normalisation, device):
-    grey = scene(120, 160, seed=7, channels=1)
-    alone = run(grey, device=device, normalisation=normalisation)
-    tripled = run(np.stack([grey] * 3, 2), device=device, normalisation=normalisation)
-    assert np.abs(alone - tripled).max() < 1e-12
-
-
 @pytest.mark.parametrize("shape", [(96, 128), (1, 1)])
 def test_a_uniform_image_has_no_saliency(shape):
     assert not run(np.full((*shape, 3), 127, np.uint8)).any()
-    assert not run(np.full(shape, 255, np.uint8)).any()
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 40), (12, 13), (5000, 3), (31, 33), (50, 700)])
@@ -133,7 +124,9 @@ def test_an_odd_one_out_is_the_most_salient():
 
 def test_weights_choose_channels():
     image = scene(96, 128, seed=11)
-    brightest = run(image.max(2), weights=(0.0, 1.0, 0.0))  # intensity is the largest of red, green and blue
+    brightest = run(
+        np.repeat(image.max(2, keepdims=True), 3, 2), weights=(0.0, 1.0, 0.0)
+    )  # intensity is the largest of red, green and blue
     assert np.abs(run(image, weights=(0.0, 1.0, 0.0)) - brightest).max() < 1e-12
     assert np.abs(run(image, weights=(1.0, 0.0, 0.0)) - brightest).max() > 0.1
     assert not run(image, weights=(0.0, 0.0, 0.0)).any()
@@ -142,9 +135,9 @@ def test_weights_choose_channels():
 # --- what must not change a map ---
 
 
-@pytest.mark.parametrize("shape", [(75, 101, 3), (240, 320)])
+@pytest.mark.parametrize("shape", [(75, 101), (160, 320)])
 def test_a_map_does_not_depend_on_its_batch_or_on_threads(shape):
-    images = [scene(*shape[:2], seed=seed, channels=3 if len(shape) == 3 else 1) for seed in range(4)]
+    images = [scene(*shape, seed=seed) for seed in range(4)]
     images[2] = np.zeros_like(images[2])
     before = torch.get_num_threads()
     maps = []

@@ -29,7 +29,7 @@ from agents.vision.blip2 import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent
-from serving.generate import check_samples
+from serving.generate import GenerateOptions, check_usage
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,
@@ -359,9 +359,9 @@ def test_llava_asks_for_the_drawn_number_of_words(tmp_path: Path, stimuli: list[
 def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None:
     entry = catalogue.get("git-large-coco")
     agents = {"git": entry.make(), "drawn": entry.make({"decoding": "sample"}), "wide": entry.make({"beams": 9})}
-    check_samples(4, agents)
+    check_usage(GenerateOptions(Path("set"), [], Path("run"), {}, samples=4), agents)
     with pytest.raises(InputError) as raised:
-        check_samples(5, agents)
+        check_usage(GenerateOptions(Path("set"), [], Path("run"), {}, samples=5), agents)
     assert [(problem.field, problem.where) for problem in raised.value.problems] == [("git", "--samples")]
 
 

@@ -180,7 +180,7 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
     try:
         return await asyncio.shield(calling)
     except asyncio.CancelledError:
-        await asyncio.wait({calling})
+        await asyncio.gather(calling, return_exceptions=True)
         raise
 
 

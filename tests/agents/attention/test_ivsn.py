@@ -78,18 +78,6 @@ def test_search_ends_where_that_of_the_slow_version_does(case, make, vgg_weights
     assert answer["found_at"] == len(answer["fixations"]) - 1 > 0
 
 
-def test_images_are_scaled_as_worked_out_by_hand():
-    def scaled(values, length):
-        pixels = np.array(values, np.uint8)[:, None, None]
-        return similarity.target_image(pixels, similarity.Method(target_size=length))[0, :, 0].tolist()
-
-    assert scaled([0, 10], 3) == pytest.approx([0, 5, 10])  # corner to corner
-    assert scaled([0, 60, 120], 2) == pytest.approx([20, 100])  # (0 + 60 / 2) / 1.5, (60 / 2 + 120) / 1.5
-    assert scaled([1, 2, 3, 10], 1) == pytest.approx([4])
-    assert scaled([7], 3) == [7, 7, 7]
-    assert scaled([9, 8], 2) == [9, 8]
-
-
 def test_tiles_are_cut_in_order_and_only_the_rest_is_stretched():
     image = np.random.default_rng(0).integers(0, 256, (300, 500, 3), np.uint8)
     tiles = similarity.search_image(image, similarity.Method()).tiles.permute(0, 2, 3, 1).numpy()

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from agents import __version__
 from serving.http import conversations, native, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
 from serving.http.errors import EVERYWHERE, ApiError
-from serving.http.guard import FinishedRequest, Guard, Rules
+from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
 
@@ -64,6 +65,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         responses=EVERYWHERE,
+        dependencies=[Depends(check_type)],
     )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
@@ -94,8 +96,15 @@ async def _http_error(request: Request, error: Exception) -> Response:
         if error.status_code not in FRAMEWORK_ERRORS:
             return Response(status_code=error.status_code)
         code, message = FRAMEWORK_ERRORS[error.status_code]
-        error = ApiError(error.status_code, code, message, headers=error.headers)
+        headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
+        error = ApiError(error.status_code, code, message, headers=headers)
     return error.response(_request_id(request))
+
+
+def _methods(request: Request) -> str:
+    """The methods of all routes with this path; the framework tells those of the first alone."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -88,7 +88,7 @@ def _decoded(text: Any) -> Any:
 
 
 Base64 = Annotated[bytes, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
-Seed = Annotated[int, Field(ge=0, lt=2**53)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53)]
 
 
 class Body(BaseModel):
@@ -104,7 +104,7 @@ class StimulusRequest(Body):
     """A row of a stimulus set, without its images."""
     images: dict[ImageField, Base64] = Field(default_factory=dict, examples=[{}])
     """Base64 of the image files, by the stimulus's field."""
-    sample: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    sample: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 0
     """Which of an agent's answers: another number draws another one."""
 
 

@@ -55,12 +55,12 @@ class OpenRequest(Body):
     opener: MessageText | None = None
     """The first message, whoever says it."""
     who_starts: Literal["A", "B"] | None = None
-    exchanges: int = Field(24, ge=1, le=MOST_EXCHANGES)
+    exchanges: int = Field(24, strict=True, ge=1, le=MOST_EXCHANGES)
     """So many messages, of both together."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
-    who: Annotated[str, AfterValidator(_person)] = "human"
-    """What the record calls the person: "human", or "human:" and a name."""
+    who: Annotated[str, AfterValidator(_person)] = Field("human", json_schema_extra={"pattern": f"^{PERSON.pattern}$"})
+    """What the record calls the person: "human", or "human:" and a name without spaces."""
     seed: Seed | None = None
     """The run's seed; the server's own, if none is given."""
 

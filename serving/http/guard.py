@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving.http.errors import ApiError
@@ -147,10 +148,9 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > rules.body_bytes:
             raise _too_large(rules)
-        if scope["method"] == "POST":
-            _check_type(headers)
-            if b"upgrade" in headers:  # the parser takes what follows for that protocol's, and no body arrives
-                raise ApiError(400, "bad_request", "only HTTP/1.1 is spoken here: ask without the header Upgrade")
+        if scope["method"] == "POST" and b"upgrade" in headers:
+            # The parser takes what follows for that protocol's, and no body arrives.
+            raise ApiError(400, "bad_request", "only HTTP/1.1 is spoken here: ask without the header Upgrade")
 
 
 class _Body:
@@ -228,9 +228,12 @@ def _has_key(headers: dict[bytes, bytes], key: str) -> bool:
     return hmac.compare_digest(given.strip(), key.encode()) and scheme.lower() == b"bearer"
 
 
-def _check_type(headers: dict[bytes, bytes]) -> None:
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind == b"multipart/form-data" and CUSTOM not in headers:
+def check_type(request: Request) -> None:
+    """Raises ApiError for a POST that a form of another page could have sent. For every route of the application."""
+    if request.method != "POST":
+        return
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data" and CUSTOM.decode() not in request.headers:
         raise ApiError(403, "header_missing", "multipart needs the header X-Turinglike, with any value")
-    if kind not in (b"application/json", b"multipart/form-data"):
+    if kind not in ("application/json", "multipart/form-data"):
         raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")

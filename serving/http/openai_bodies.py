@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    StrictBool,
     field_validator,
     model_validator,
 )
@@ -31,6 +32,7 @@ MOST_ALL = 200_000  # and of all in a request
 MOST_IMAGE = 20 * 1024 * 1024  # bytes of an image
 DATA = re.compile(r"data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
 LimitedText = Annotated[str, Field(max_length=MOST_TEXT)]
+OneText = Annotated[list[LimitedText], Field(min_length=1, max_length=1)]
 
 
 class OptionalBody(Body):
@@ -134,7 +136,7 @@ class StreamOptions(OptionalBody):
 
     IGNORED = frozenset({"include_obfuscation"})
 
-    include_usage: bool | None = None
+    include_usage: StrictBool | None = None
     """Whether a last piece tells the numbers of tokens."""
 
 
@@ -150,7 +152,7 @@ class StimulusFields(Body):
     """The user's and the agent's; drawn from the seed, if none are given."""
     personas: tuple[Text, Text] | None = None
     """The user's and the agent's."""
-    exchanges: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    exchanges: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = None
     version: Literal["free", "prompted"] | None = None
     examples: Annotated[list[tuple[Word, Word]], Field(max_length=20)] | None = None
 
@@ -167,11 +169,11 @@ class AnswerRequest(OptionalBody):
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
-    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
+    n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES)] | None = None
     """So many answers: samples 0 to n-1."""
     seed: Seed | None = None
     """The run's seed; the server's own, if none is given, so that the same request always has the same answer."""
-    stream: bool | None = None
+    stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     stimulus: StimulusFields = StimulusFields()
     """Not in OpenAI's interface: what else there is to be said of the stimulus."""
@@ -219,7 +221,7 @@ class CompletionRequest(AnswerRequest):
 
     HARMLESS: ClassVar = {**AnswerRequest.HARMLESS, "best_of": (1,), "echo": (False,), "logprobs": (), "suffix": ("",)}
 
-    prompt: Annotated[LimitedText, BeforeValidator(_only_one, json_schema_input_type=str | list[str])] = Field(
+    prompt: Annotated[LimitedText, BeforeValidator(_only_one, json_schema_input_type=LimitedText | OneText)] = Field(
         examples=["I like books."]
     )
     """A message, which is answered and not continued, or a cue word; a list has one of them."""

@@ -6,6 +6,9 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+from served_here import Here, here
+
 from serving.http import app, conversations, errors
 
 ROOT = Path(__file__).parents[3]
@@ -34,3 +37,31 @@ def test_every_error_is_documented_and_no_other() -> None:
     found = raised()
     assert len(found) > 30
     assert documented() == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("application/json; charset=utf-8", None),
+        ("APPLICATION/JSON", None),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("multipart/form-data; boundary=x", 403),
+        ("", 415),
+    ],
+)
+def test_no_route_takes_what_a_form_of_another_page_can_send(kind: str, status: int | None) -> None:
+    async def work(found: Here) -> None:
+        posts = 0
+        for path, methods in (await found.client.get("/openapi.json")).json()["paths"].items():
+            answer = await found.client.post(path, content=b"{}", headers={"content-type": kind})
+            if "post" not in methods:
+                wanted = ", ".join(sorted(method.upper() for method in methods))
+                assert (answer.status_code, ", ".join(sorted(answer.headers["allow"].split(", ")))) == (405, wanted)
+                continue
+            posts += 1
+            assert (answer.status_code in (403, 415)) == (status is not None)
+            assert status in (None, answer.status_code)
+        assert posts > 5
+
+    here(work)

@@ -145,26 +145,6 @@ def test_another_server_of_this_machine_is_foreign(origin: bytes, host: bytes) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (b"application/json", 200),
-        (b"application/json; charset=utf-8", 200),
-        (b"APPLICATION/JSON", 200),
-        (b"text/plain", 415),
-        (b"application/x-www-form-urlencoded", 415),
-        (b"multipart/form-data; boundary=x", 403),
-        (b"", 415),
-        (None, 415),
-    ],
-)
-def test_what_a_form_of_another_page_can_send_is_refused(kind: bytes | None, expected: int) -> None:
-    headers = [] if kind is None else [(b"content-type", kind)]
-    assert ask(RULES, *headers, method="POST")[0] == expected
-    if kind is not None and kind.startswith(b"multipart"):
-        assert ask(RULES, *headers, (b"x-turinglike", b""), method="POST")[0] == 200
-
-
-@pytest.mark.parametrize(
     ("given", "expected"),
     [
         (b"Bearer " + KEY.encode(), 200),

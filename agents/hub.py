@@ -59,6 +59,8 @@ def fetch(checkpoint: str, revision: str | None = None, needs: Sequence[str] = (
         if absent := lacking(needs, there):
             raise UnavailableError(f"{checkpoint}: the hub's model lacks {', '.join(absent)}")
         names = _chosen(there)
+        if not names:
+            raise UnavailableError(f"{checkpoint}: the hub's model has no file that an agent reads")
         found = [hf_hub_download(checkpoint, name, revision=commit, dry_run=True) for name in names]
         whole = sum(file.file_size or 0 for file in found)
         coming = readable(sum(file.file_size or 0 for file in found if file.will_download))

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
+import cv2
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -161,7 +162,7 @@ def orientations(intensity: Tensor) -> Tensor:
     radius = GABOR_RADIUS
     kernels = _gabors(intensity.device)
     padded = functional.pad(intensity[:, None], (radius,) * 4, mode="replicate")[:, 0]
-    size = padded.shape[1:]
+    size = tuple(cv2.getOptimalDFTSize(side) for side in padded.shape[1:])
     spectrum = torch.fft.rfft2(padded, s=size)
     ramp = _ramp(height, radius, intensity.device)[:, None] * _ramp(width, radius, intensity.device)
     energies = []

@@ -3,6 +3,7 @@
 The question asks for three objects. The answer is the labels of the three boxes of highest score; two boxes may have
 the same label ("person, person, dog") unless ``distinct`` is set. An image in which fewer boxes score above the
 threshold has fewer labels, down to none at all: that is an answer, not a failure, and ``raw`` says so in its ``note``.
+People were asked for single words; ``label_words`` says what becomes of a label of two.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class DetectionSettings(BaseSettings):
     """How many labels are asked for."""
     distinct: bool = False
     """Whether each label is given once; otherwise two boxes may have the same."""
+    label_words: Literal["all", "last"] = "all"
+    """Of a label of several words: all, as in the published answers, or the last ("dining table": "table")."""
     short_edge: int | None = Field(None, ge=32, le=4096)
     """The resized image's shorter side in pixels; none: as published (800)."""
     long_edge: int | None = Field(None, ge=32, le=8192)
@@ -192,14 +195,15 @@ def pick(found: Detections, names: Sequence[str], size: tuple[int, int], setting
         if names[number] not in NAMELESS
     )
     chosen: list[int] = []
-    given: set[int] = set()
+    labels: list[str] = []
     for _, number, _, index in ranked:
-        if not (settings.distinct and number in given):
-            given.add(number)
+        label = names[number] if settings.label_words == "all" else names[number].split()[-1]
+        if not (settings.distinct and label in labels):
+            labels.append(label)
             chosen.append(index)
     chosen = chosen[: settings.top]
     answer = ObjectAnswer(
-        labels=[names[classes[index]] for index in chosen],
+        labels=labels[: settings.top],
         scores=[round(scores[index], 4) for index in chosen],
         boxes=[_box(corners[index], height, width) for index in chosen],
     )

@@ -20,9 +20,10 @@ from agents.vision.detector import Detections, FileDetector, FileSettings, Prepa
 if TYPE_CHECKING:
     import torch
 
+COMMIT = "02b5c4e295e990042a714712c21dc79b731e8833"  # of 6 June 2026
 INSTALL = (
     "detectron2 is not installed; it is built from its repository, after torch: `pip install 'setuptools<81' ninja`, "
-    "then `pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2'`"
+    f"then `pip install --no-build-isolation 'git+https://github.com/facebookresearch/detectron2@{COMMIT}'`"
 )
 # What a published file holds beyond this model: the branches that are left out, and constants of older versions.
 UNUSED = (
@@ -49,6 +50,10 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
 
         model_config = ConfigDict(use_attribute_docstrings=True)
 
+        threshold: float = Field(0.5, ge=0, lt=1)
+        """A box counts if its score is above this; 0.5 as in the papers' notebook, 0.05 is Detectron2's own default."""
+        distinct: bool = True
+        """Whether each label is given once, as in all published answers; otherwise two boxes may have the same."""
         config: str = Field(
             "COCO-InstanceSegmentation/mask_rcnn_R_50_FPN_3x.yaml", pattern=r"^\w[\w-]*/([\w-]+/)*\w[\w.-]*\.yaml$"
         )

@@ -16,7 +16,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import load_weights
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, pick
 
-NAMES = ("__background__", "person", "dog", "N/A", "cat")
+NAMES = ("__background__", "person", "dog", "N/A", "cat", "hot dog")
 BOX = (10.0, 20.0, 60.0, 50.0)
 Found = tuple[int, float, tuple[float, float, float, float]]
 
@@ -56,8 +56,28 @@ FOUR = [(2, 0.4, BOX), (1, 0.9, BOX), (4, 0.3, BOX), (1, 0.8, BOX)]
         ([(1, 0.5, BOX), (2, 0.75, BOX)], {"threshold": 0.5, "top": 1}, ["dog"], {"detections": 1}),
         ([(3, 0.9, BOX), (0, 0.8, BOX), (4, 0.2, BOX)], {"top": 1}, ["cat"], {"detections": 1}),
         ([(1, 0.5, BOX), (4, 0.50001, BOX)], {"top": 2}, ["cat", "person"], {"detections": 2}),
+        ([(5, 0.9, BOX), (2, 0.8, BOX)], {"top": 2}, ["hot dog", "dog"], {"detections": 2}),
+        ([(5, 0.9, BOX), (2, 0.8, BOX)], {"top": 2, "label_words": "last"}, ["dog", "dog"], {"detections": 2}),
+        (
+            [(5, 0.9, BOX), (2, 0.8, BOX), (1, 0.7, BOX)],
+            {"top": 2, "label_words": "last", "distinct": True},
+            ["dog", "person"],
+            {"detections": 3},
+        ),
     ],
-    ids=["repeats", "distinct", "few distinct", "few", "none", "at the threshold", "nameless", "no tie"],
+    ids=[
+        "repeats",
+        "distinct",
+        "few distinct",
+        "few",
+        "none",
+        "at the threshold",
+        "nameless",
+        "no tie",
+        "all words",
+        "last word",
+        "distinct last words",
+    ],
 )
 def test_labels_of_the_highest_scores(
     boxes: list[Found], settings: dict[str, Any], labels: list[str], raw: dict[str, Any]

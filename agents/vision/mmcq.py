@@ -40,6 +40,8 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
         """What the dominant box has most of: pixels times volume, as in the reference, or pixels alone."""
         naming: Literal["css", "lab"] = "css"
         """The word: that of the nearest CSS3 colour, or the one nearest in CIELAB; the CSS3 name stands beside it."""
+        names: Literal["without_pale", "all"] = "without_pale"
+        """Which CSS3 names may be nearest: all, or not those that the published program leaves out, by our guess."""
 
     tasks = ("color_estimation",)
     extra = "vision"
@@ -68,7 +70,7 @@ class MedianCutAgent(Agent["MedianCutAgent.Settings"]):
 
     def _reply(self, palette: Colors) -> Reply:
         rgb = palette[0][0]
-        name = colors.nearest_rgb(rgb)
+        name = colors.nearest_rgb(rgb, colors.PALE if self.settings.names == "without_pale" else frozenset())
         word = colors.word_of(name) if self.settings.naming == "css" else colors.nearest_word(rgb)
         swatches = [Swatch(rgb=list(color), population=population) for color, population in palette]
         return Reply(ColorAnswer(color=word, css_name=name, rgb=list(rgb), palette=swatches))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ImageColor
 
-from agents.vision.colors import ALIASES, CSS3, FOCAL, WORD, WORDS, lab, nearest_rgb, nearest_word, word_of
+from agents.vision.colors import ALIASES, CSS3, FOCAL, PALE, WORD, WORDS, lab, nearest_rgb, nearest_word, word_of
 
 RGBS = st.tuples(*[st.integers(0, 255)] * 3)
 
@@ -27,7 +27,8 @@ def test_every_name_means_one_of_the_eleven_words() -> None:
     assert set(WORD) == set(CSS3)
     assert set(WORD.values()) == set(WORDS)
     assert all(word_of(word) == word for word in WORDS)
-    assert word_of("darkslategrey") == word_of("darkslategray") == "gray"
+    assert word_of("slategrey") == word_of("slategray") == "gray"
+    assert word_of("darkslategrey") == word_of("darkslategray") == "green"  # as in the published answers
     with pytest.raises(KeyError):
         word_of("rebeccapurple")
 
@@ -38,6 +39,7 @@ def test_a_name_that_ends_in_a_word_means_that_word() -> None:
     }
     assert otherwise == {
         "aliceblue": "white",
+        "darkslategray": "green",
         "greenyellow": "green",
         "mediumvioletred": "pink",
         "navajowhite": "orange",
@@ -60,12 +62,26 @@ def test_no_colored_name_is_gray_and_no_gray_one_colored() -> None:
             assert word in ("gray", "black", "white"), name
 
 
+def test_pale_names_are_the_tints_of_white() -> None:
+    """Every one is very light and has little chroma; the neutral ones, which are named by lightness, are kept."""
+    assert len(PALE) == 22
+    assert not {"white", "whitesmoke", "snow", "gainsboro", "lightgray"} & PALE
+    assert {"ivory", "mintcream", "aliceblue", "lavender", "lightcyan", "beige"} <= PALE
+    for name in PALE:
+        lightness, a, b = lab(CSS3[name])
+        assert lightness > 90, name
+        assert (a * a + b * b) ** 0.5 < 26, name
+    assert {word_of(nearest_rgb(CSS3[name], PALE)) for name in PALE} == {"white", "orange"}
+
+
 @settings(deadline=None)
 @given(RGBS)
 def test_nearest_by_rgb(rgb: tuple[int, int, int]) -> None:
     names = list(CSS3)
     distances = np.linalg.norm(np.array([CSS3[name] for name in names], dtype=np.float64) - rgb, axis=1)
     assert nearest_rgb(rgb) == names[int(distances.argmin())]
+    kept = [name not in PALE for name in names]
+    assert nearest_rgb(rgb, PALE) == names[int(np.where(kept, distances, np.inf).argmin())]
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,19 @@ def test_the_two_namings_can_differ() -> None:
     assert (css.color, lab.color) == ("green", "brown")
 
 
+def test_pale_names_are_taken_out_before_the_nearest_is_sought() -> None:
+    """As the published program does with those of which its map says "none"."""
+    data = png(solid((228, 228, 244)))
+    left, every = answer(make(), data), answer(make(names="all"), data)
+    assert (every.css_name, every.color) == ("lavender", "purple")
+    assert (left.css_name, left.color) == ("whitesmoke", "white")
+
+
+def test_dark_slate_is_green_as_in_the_published_answers() -> None:
+    dark = answer(make(), png(solid((47, 79, 79))))
+    assert (dark.css_name, dark.color) == ("darkslategray", "green")
+
+
 def test_a_broken_image_fails_alone() -> None:
     with pytest.raises(ImageError) as raised:
         make().prepare(stimulus(png(solid((1, 2, 3)))[:60]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
@@ -32,6 +33,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     model_class = "GitForCausalLM"
     model_types = ("git",)
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+
+    def open(self) -> None:
+        super().open()
+        self._images.center_crop = partial(_center_crop, self._images.center_crop)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -78,3 +83,17 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         first = kwargs["past_key_values_length"] - self._patches
         kwargs["position_ids"] = torch.arange(first, first + kwargs["input_ids"].shape[1], device=self._device)[None]
         return args, kwargs
+
+
+def _center_crop(cut: Callable[..., Any], image: Any, size: Any, **others: Any) -> Any:
+    """The image processor's own ``cut`` of an ``image`` [3, height, width], with the corner where the authors' program
+    has it.
+
+    There (torchvision's CenterCrop) half a pixel is rounded to the even number, here down: where both differ the first
+    row or column is taken off before.
+    """
+    top, left = (
+        int(side > wanted and (side - wanted) % 4 == 3)
+        for side, wanted in zip(image.shape[-2:], (size.height, size.width), strict=True)
+    )
+    return cut(image=image[..., top:, left:], size=size, **others)

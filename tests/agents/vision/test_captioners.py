@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import mixed_images
+import numpy as np
 import orjson
 import pytest
 import tiny_captioners
@@ -18,6 +19,7 @@ import torch
 from PIL import Image as PILImage
 from plain_captioners import Plain
 from safetensors.torch import load_file, save_file
+from torchvision import transforms
 
 from agents import catalogue
 from agents.answers import CaptionAnswer
@@ -341,6 +343,27 @@ def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[Ca
     ]
     assert said == expected
     assert max(length for _, length, _ in said) <= 12 - 4
+
+
+@pytest.mark.parametrize("backend", ["pil", "torchvision"])
+@pytest.mark.parametrize("size", [(640, 427), (427, 640), (640, 428), (500, 333), (333, 500), (48, 48), (51, 50)])
+def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tuple[int, int], backend: str) -> None:
+    """Their program is torchvision's Resize and CenterCrop; half a pixel goes to the even number."""
+    pixels = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    picture = PILImage.fromarray(pixels)
+    picture.save(tmp_path / "picture.png")
+    agent = _opened("git", tiny_captioners.git(tmp_path / "git"), image_processor=backend)
+    found = agent.prepare(_stimulus(tmp_path / "picture.png"))["pixel_values"]
+    about = agent._images
+    wanted = transforms.Compose(
+        [
+            transforms.Resize(48, transforms.InterpolationMode.BICUBIC),
+            transforms.CenterCrop(48),
+            transforms.ToTensor(),
+            transforms.Normalize(about.image_mean, about.image_std),
+        ]
+    )(picture)
+    torch.testing.assert_close(found, wanted, atol=0.05 if backend == "torchvision" else 1e-5, rtol=0)
 
 
 def test_llava_asks_for_the_drawn_number_of_words(tmp_path: Path, stimuli: list[CaptionStimulus]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agents.entry import EXACT, NOT_IN_PAPER, VARIANT, Entry, InPaper
+from agents.entry import COMPARED, NOT_IN_PAPER, VARIANT, Entry, InPaper
 from agents.tasks import TASKS, Task
 
 COLORS: tuple[Task, ...] = ("color_estimation",)
@@ -22,12 +22,15 @@ MIT, BSD = "MIT", "BSD-3-Clause"
 
 
 def family(
-    agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", **shared: Any
+    agent: str, tasks: tuple[Task, ...], source: str, licence: str = "Apache-2.0", *, ran: bool = False, **shared: Any
 ) -> Callable[..., Entry]:
-    """What makes the entries of one class: each has a name, a summary, and settings beside the ``shared`` ones."""
+    """What makes the entries of one class: each has a name, a summary, and settings beside the ``shared`` ones.
+    ``ran``: see :class:`Entry`; its default is that of agents with weights from elsewhere."""
 
     def make(name: str, summary: str, in_paper: InPaper = NOT_IN_PAPER, **settings: Any) -> Entry:
-        return Entry(name, f"agents.{agent}", tasks, summary, source, in_paper, licence, {**shared, **settings})
+        return Entry(
+            name, f"agents.{agent}", tasks, summary, source, in_paper, licence, {**shared, **settings}, ran=ran
+        )
 
     return make
 
@@ -42,7 +45,7 @@ LLAVA: dict[str, Any] = {
     "attempts": 11,
 }
 
-mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it")
+mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it", ran=True)
 git = family("vision.git:GitAgent", CAPTIONS, "Wang et al. 2022, arXiv 2205.14100", MIT, **GIT)
 blip = family("vision.blip:BlipAgent", CAPTIONS, "Li et al. 2022, arXiv 2201.12086", BSD, **BLIP)
 blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
@@ -60,7 +63,7 @@ torchvision = family(
 )
 detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
 
-gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006")
+gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006", ran=True)
 # With torchvision's weights, where the authors had Caffe's; the early layer and the bottom-up map are unstated.
 ivsn = family("attention.ivsn:IVSNAgent", GAZE, "Zhang et al. 2018", BSD)
 returning = family(
@@ -68,14 +71,14 @@ returning = family(
 )
 eccnet = family("attention.eccnet:EccNetAgent", GAZE, "Gupta et al. 2021", BSD)
 deepgaze = family("attention.deepgaze:DeepGazeAgent", GAZE, "Kümmerer, Bethge, Wallis 2022", "none given")
-center = family("attention.baselines:CenterAgent", GAZE, "Clarke, Tatler 2014")
-chance = family("attention.baselines:RandomAgent", GAZE, "the baseline of every scanpath study")
+center = family("attention.baselines:CenterAgent", GAZE, "Clarke, Tatler 2014", ran=True)
+chance = family("attention.baselines:RandomAgent", GAZE, "the baseline of every scanpath study", ran=True)
 
 word2vec = family("language.vector_files:VectorFileAgent", WORDS, "Mikolov et al. 2013")
 glove = family("language.vector_files:VectorFileAgent", WORDS, "Pennington et al. 2014", "PDDL-1.0")
 gpt2_words = family("language.gpt2_embedding:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
-minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019")
-eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966")
+minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
+eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
 dialogpt = family("language.dialogpt:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
 blenderbot = family("language.blenderbot:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
@@ -104,21 +107,23 @@ UNIVERSAL = "agents.universal"
 BUILT_IN: tuple[Entry, ...] = (
     mmcq("mmcq", "modified median cut; nearest CSS3 colour, mapped to eleven words", VARIANT),
     mmcq("mmcq-lab", "modified median cut; nearest of the eleven words by CIELAB (1976) distance", naming="lab"),
-    git("git-large-coco", "GIT, large, fine-tuned on COCO captions", EXACT, checkpoint="microsoft/git-large-coco"),
+    git("git-large-coco", "GIT, large, fine-tuned on COCO captions", COMPARED, checkpoint="microsoft/git-large-coco"),
     git("git-base-coco", "GIT, base, fine-tuned on COCO captions", VARIANT, checkpoint="microsoft/git-base-coco"),
-    blip("blip-large", "BLIP, large, fine-tuned on COCO", EXACT, checkpoint="Salesforce/blip-image-captioning-large"),
+    blip(
+        "blip-large", "BLIP, large, fine-tuned on COCO", COMPARED, checkpoint="Salesforce/blip-image-captioning-large"
+    ),
     blip("blip-base", "BLIP, base, fine-tuned on COCO", VARIANT, checkpoint="Salesforce/blip-image-captioning-base"),
     blip2("blip2-opt-2.7b", "BLIP-2 with OPT 2.7B", checkpoint="Salesforce/blip2-opt-2.7b"),
     llava(
         "llava-v1.6-mistral-7b",
         "LLaVA-NeXT with Mistral 7B, instructed as people were",
-        EXACT,
+        COMPARED,
         checkpoint="llava-hf/llava-v1.6-mistral-7b-hf",
     ),
     ofa(
         "ofa-huge",
         "OFA, huge, fine-tuned on COCO captions; fairseq's file by local path",
-        EXACT,
+        COMPARED,
         checkpoint="./caption_huge_best.pt",
         dictionary="OFA-Sys/ofa-tiny",
     ),
@@ -130,7 +135,7 @@ BUILT_IN: tuple[Entry, ...] = (
     clipcap(
         "clipcap-transformer",
         "CLIP RN50x4, a transformer mapper, GPT-2 unchanged; local checkpoint",
-        EXACT,
+        COMPARED,
         checkpoint="./transformer_weights.pt",
         mapper="transformer",
         clip="timm/resnet50x4_clip.openai",
@@ -143,33 +148,33 @@ BUILT_IN: tuple[Entry, ...] = (
         mapper="mlp",
         clip="openai/clip-vit-base-patch32",
     ),
-    detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", EXACT),
+    detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", COMPARED),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
     # The main revision has a backbone of timm's, a package that nothing else here needs.
     detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),
-    gbvs("gbvs", "graph-based visual saliency; maximum with inhibition of return", EXACT),
+    gbvs("gbvs", "graph-based visual saliency; maximum with inhibition of return", COMPARED),
     ivsn("ivsn", "invariant visual search: VGG16's features of the scene that resemble the target's", VARIANT),
     ivsn("ivsn-notarget", "invariant visual search without its target", VARIANT, modulation="none"),
     ivsn("ivsn-layer", "invariant visual search by features of an early layer", VARIANT, target_layer="pool2"),
     returning(
         "return-fixations",
         "saliency or similarity, people's saccades, and a memory that fades, so that places are looked at again",
-        EXACT,
+        COMPARED,
         saccades="amplitudes",  # as the authors' program draws its prior
     ),
     # With torchvision's weights, where the authors had Keras's.
     eccnet("eccnet", "EccNet: search with vision that fades from the fixation", VARIANT),
-    deepgaze("deepgaze3", "DeepGaze III; maximum of its density with inhibition of return", EXACT),
+    deepgaze("deepgaze3", "DeepGaze III; maximum of its density with inhibition of return", COMPARED),
     center("center", "baseline: a Gaussian about the centre, whatever the picture"),
     chance("random", "baseline: any pixel as likely as any other"),
     word2vec(
         "word2vec",
         "nearest word by word2vec; local file of vectors",
-        EXACT,
+        COMPARED,
         checkpoint="./GoogleNews-vectors-negative300.bin.gz",
     ),
     glove("glove", "nearest word by GloVe; local file of vectors", VARIANT, checkpoint="./glove.6B.300d.txt"),
-    gpt2_words("gpt2-embedding", "nearest word by GPT-2's input embeddings", EXACT),
+    gpt2_words("gpt2-embedding", "nearest word by GPT-2's input embeddings", COMPARED),
     minilm("minilm", "nearest word by sentence embeddings whose weights come as a package"),
     eliza("eliza", "keywords, decomposition and reassembly rules; no weights"),
     completion(
@@ -182,10 +187,10 @@ BUILT_IN: tuple[Entry, ...] = (
         "blenderbot-400m", "BlenderBot, 400 million weights", VARIANT, checkpoint="facebook/blenderbot-400M-distill"
     ),
     blenderbot("blenderbot-3b", "BlenderBot, 3 thousand million weights", VARIANT, checkpoint="facebook/blenderbot-3B"),
-    llama33("llama-3.3-70b", "Llama 3.3 70B", EXACT, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
+    llama33("llama-3.3-70b", "Llama 3.3 70B", COMPARED, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
     qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),
-    chat_server("openai-chat", "a chat model on an OpenAI-compatible server", EXACT, model="gpt-4o"),
+    chat_server("openai-chat", "a chat model on an OpenAI-compatible server", COMPARED, model="gpt-4o"),
     text_server(
         "openai-completion",
         "a model that continues texts, on a server, with the papers' GPT-3 prompt",
@@ -196,7 +201,7 @@ BUILT_IN: tuple[Entry, ...] = (
     universal(
         "openai-universal",
         "one multimodal model on an OpenAI-compatible server, asked as people were",
-        EXACT,
+        COMPARED,
         model="gpt-4o",
     ),
     Entry(
@@ -205,7 +210,7 @@ BUILT_IN: tuple[Entry, ...] = (
         TASKS,
         "catch trials: answers that no attentive judge takes for a person's",
         "the 2025 paper, Table S3",
-        EXACT,
+        VARIANT,
         role="control",
     ),
     Entry("null", f"{UNIVERSAL}.null:NullAgent", TASKS, "no operation, in batches", "for measuring", hidden=True),

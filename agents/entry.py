@@ -15,8 +15,8 @@ from agents.pretrained import PretrainedAgent, WeightsFileAgent
 from agents.random_weights import RANDOM, random_setting
 from agents.stimuli import Task
 
-InPaper = Literal["exact", "variant", "no"]
-EXACT: InPaper = "exact"
+InPaper = Literal["compared", "variant", "no"]
+COMPARED: InPaper = "compared"
 VARIANT: InPaper = "variant"
 NOT_IN_PAPER: InPaper = "no"
 
@@ -25,7 +25,9 @@ NOT_IN_PAPER: InPaper = "no"
 class Entry:
     """One line of the catalogue. ``agent`` is "module:Class"; ``settings`` are this entry's defaults.
 
-    ``in_paper``: "exact" (the papers' agent), "variant" (the same family, another size or weights), "no".
+    ``in_paper``: "compared" (the papers' agent, held against its authors' program or its reference as docs/fidelity.md
+    tells), "variant" (the same family: another size, other weights, or parts that had to be reconstructed), "no".
+    ``ran``: whether it ever ran as it is, with the weights or the service that it names.
     ``published`` is the checkpoint whose architecture "random" means, also in a copy with other settings.
     ``role`` "machine" for participants, "control" for catch trials; ``hidden`` entries are for testing the machinery.
     """
@@ -41,6 +43,7 @@ class Entry:
     role: Literal["machine", "control"] = "machine"
     hidden: bool = False
     published: str = ""
+    ran: bool = True
 
     def __post_init__(self) -> None:
         if not self.published:

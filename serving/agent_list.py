@@ -27,6 +27,7 @@ def about(entry: Entry) -> dict[str, Any]:
         "summary": entry.summary,
         "source": entry.source,
         "in_paper": entry.in_paper,
+        "ran": entry.ran,
         "role": entry.role,
         "checkpoint": checkpoint,
         "revision": revision,
@@ -69,7 +70,7 @@ def print_agents(*, json: bool) -> int:
             missing = f"its code fails: {error!r}"
         rows.append((entry, missing, able))
     if json:
-        keys = ("name", "summary", "source", "in_paper", "role", "licence")
+        keys = ("name", "summary", "source", "in_paper", "ran", "role", "licence")
         listed = [
             {
                 **{key: getattr(entry, key) for key in keys},
@@ -81,14 +82,20 @@ def print_agents(*, json: bool) -> int:
         ]
         print(json_module.dumps(listed, indent=2, ensure_ascii=False))
         return 0
-    table = plain_table("agent", "task", "in paper", "here", "what it is")
+    table = plain_table("agent", "task", "in paper", "ran", "here", "what it is")
     for entry, missing, _ in rows:
         tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(entry.tasks)
         here = "yes" if missing is None else "no"
-        table.add_row(entry.name, tasks, entry.in_paper, here, Text(printable(entry.summary)))
+        table.add_row(
+            entry.name, tasks, entry.in_paper, "yes" if entry.ran else "never", here, Text(printable(entry.summary))
+        )
     print_table(table)
     if any(missing for _, missing, _ in rows):
         print("\n`turinglike agents NAME` says what is missing")
+    if not all(entry.ran for entry, _, _ in rows):
+        print(
+            "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
+        )
     takers = ", ".join(entry.name for entry, _, able in rows if able)
     print(f"\nwith checkpoint=random, to measure a machine without weights: {takers}")
     return 0

@@ -21,7 +21,7 @@ TASK_NAMES = {
     "word_association": "Word association",
     "conversation": "Conversation",
 }
-IN_PAPER = {"exact": "the papers' agent", "variant": "a variant of the papers' agent", "no": "not in the papers"}
+IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers' agent", "no": "not in the papers"}
 PLAIN = {
     "missing_image": "The image file was not there when the agent asked for it.",
     "bad_image": "The file is not an image whose pixels can be decoded.",
@@ -131,7 +131,7 @@ def _agent(name: str, agent: Mapping[str, Any]) -> str:
         except InputError:
             badges.append(f'<span class="badge">{esc(part, 80)} is not in this catalogue</span>')
             continue
-        css = "badge good" if entry.in_paper == "exact" else "badge"
+        css = "badge good" if entry.in_paper == "compared" else "badge"
         badges.append(f'<span class="{css}">{IN_PAPER[entry.in_paper]}</span>')
         about.append(f'<p class="small">{esc(entry.summary)} ({esc(entry.source)})</p>')
     tasks = agent.get("task")

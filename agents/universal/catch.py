@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -31,17 +31,21 @@ from agents.stimuli import (
     Stimulus,
     WordStimulus,
 )
+from agents.vision import colors
 from agents.vision.caption_rules import flags
 
 NO_PROMPT = "Please enter a valid prompt."
 SYMBOLS = "#*&^%@!+=$~"
 FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
 
-# Ordinary words; none of them is a colour's name.
+# Ordinary words; none of them is a colour's name, and those of UNSEEN name nothing that a picture could show.
+UNSEEN = (
+    "with", "about", "between", "every", "because", "yesterday", "quickly", "often", "perhaps", "although", "until",
+    "seldom", "whether", "tomorrow", "rather",
+)  # fmt: skip
 WORDS = (
-    "with", "about", "between", "every", "table", "dog", "window", "paper", "seven", "running", "bottle", "under",
-    "music", "garden", "because", "yesterday", "pencil", "market", "quickly", "mountain", "engine", "letter", "kitchen",
-    "river", "pocket", "shoulder", "ladder", "winter", "doctor", "ticket",
+    *UNSEEN, "table", "dog", "window", "paper", "bottle", "music", "garden", "pencil", "market", "mountain", "engine",
+    "letter", "kitchen", "river", "pocket", "shoulder", "ladder", "winter", "doctor", "ticket",
 )  # fmt: skip
 GROUPS = ("origin", "age", "size", "price", "use", "season", "shape", "popularity", "difficulty", "place of storage")
 ITEMS = (
@@ -60,8 +64,12 @@ class Foreign:
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
-    """One word again and again, the cue itself, a word that is no colour, an object that is not there, one point, and
-    conversations that say nothing."""
+    """One word again and again, the cue itself, for a colour and three times for objects one that is not there, one
+    point, and conversations that say nothing.
+
+    A colour trial names one of ``absent`` that is no colour, as in Table S3 ("dog"); without one, a word for nothing
+    that could be seen.
+    """
 
     class Settings(BaseSettings):
         """Which kind of catch trial, where there are several."""
@@ -73,7 +81,9 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         scanpath: Literal["point", "other_image"] = "point"
         """point: one point all the time; other_image: a scanpath that was made for another image, from scanpaths."""
         scanpaths: Path | None = None
-        """For other_image: records of scanpaths (.jsonl), or a published fv.json; the image's own are never taken."""
+        """For other_image: records of scanpaths, imported ones too (.jsonl), or a published fv.json, of whose ground
+        truth people's are taken (2025 paper, Methods: human eye movements over another image); never the image's own.
+        """
         fixations: int = Field(15, ge=1, le=10_000)
         """How often the point is fixated; a stimulus' own max_fixations comes before it."""
         conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"
@@ -135,11 +145,11 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             text = " ".join([noise.choice(WORDS)] * self.settings.repeats)
             return Reply(CaptionAnswer(text=text, flags=flags(text)))
         if isinstance(stimulus, ColorStimulus):
-            return Reply(ColorAnswer(color=noise.choice(WORDS)))
+            return Reply(ColorAnswer(color=noise.choice([*filter(_is_no_colour, _absent(stimulus))] or UNSEEN)))
         if isinstance(stimulus, ObjectStimulus):
-            if not stimulus.absent:
+            if not (absent := _absent(stimulus)):
                 raise AnswerError("no_absent_object", "a catch trial needs an object that is not there: give `absent`")
-            return Reply(ObjectAnswer(labels=[noise.choice(stimulus.absent)] * 3))
+            return Reply(ObjectAnswer(labels=[noise.choice(absent)] * 3))
         if isinstance(stimulus, WordStimulus):
             return Reply(WordAnswer(word=stimulus.cue))
         if isinstance(stimulus, AttentionStimulus):
@@ -153,8 +163,9 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             point = [noise.randrange(width), noise.randrange(height)]
             count = stimulus.max_fixations or self.settings.fixations
             return Reply(_path([point] * count, frame, "point"))
-        own = {stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name}
-        others = [one for one in self._foreign if one.stimulus not in own]
+        names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
+        own = {_bare(name) for name in names if name}
+        others = [one for one in self._foreign if _bare(one.stimulus) not in own]
         if not others:
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
         one = noise.choice(others)
@@ -183,8 +194,9 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
 
 
 def read_scanpaths(path: Path) -> list[Foreign]:
-    """The scanpaths of a file: records of attention prediction, one a line, or the published form, an object of
-    fixations by image, in frames of 1280 x 1024. Raises UnavailableError."""
+    """The scanpaths of a file: records of attention prediction, one a line, or a published form, in frames of 1280 x
+    1024: an object of fixations by image (a submission), or of rows by image, of which people's are taken (the ground
+    truth). Raises UnavailableError."""
     found: list[Foreign] = []
     try:
         text = path.read_text(encoding="utf-8")
@@ -194,7 +206,11 @@ def read_scanpaths(path: Path) -> list[Foreign]:
                     width, height = row["answer"]["frame"]
                     found.append(_foreign(row["stimulus"], row["answer"]["fixations"], (int(width), int(height))))
         else:
-            found += [_foreign(name, fixations, FRAME) for name, fixations in json.loads(text).items()]
+            for name, answers in json.loads(text).items():
+                rows = answers if answers and isinstance(answers[0], dict) else [{"response": answers}]
+                found += [
+                    _foreign(name, row["response"], FRAME) for row in rows if row.get("groundtruth", "human") == "human"
+                ]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UnavailableError(f"{path}: cannot be read as scanpaths: {type(error).__name__}: {error}") from None
     found = [one for one in found if one.fixations]
@@ -207,6 +223,21 @@ def _foreign(name: str, fixations: Any, frame: tuple[int, int]) -> Foreign:
     if min(frame) < 1:
         raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
     return Foreign(str(name), [[float(x), float(y)] for x, y in fixations], frame)
+
+
+def _bare(name: str) -> str:
+    """A name without folder and ending: the ground truth says img001.jpg where a set may say img001."""
+    return PurePosixPath(name.replace("\\", "/")).stem
+
+
+def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:
+    """What is not in the picture; what the stimulus says is there, too, is left out."""
+    present = {word.strip().lower() for word in stimulus.present or ()}
+    return [word for word in stimulus.absent or () if word.strip().lower() not in present]
+
+
+def _is_no_colour(word: str) -> bool:
+    return word.replace(" ", "").lower() not in {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
 
 
 def _path(points: Sequence[Sequence[float]], frame: tuple[int, int], selection: str) -> ScanpathAnswer:

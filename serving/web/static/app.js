@@ -9,7 +9,7 @@ import { Talk } from "./talk.js";
 const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
 const EXAMPLES = {
   attention_prediction: '{"max_fixations": 10}',
-  color_estimation: '{"absent": ["red"]}',
+  color_estimation: '{"absent": ["dog"]}',
   object_detection: '{"absent": ["zebra"]}',
   conversation: '{"opener": "Hello!"}',
   word_association: '{"meta": {"list": "a"}}',

@@ -18,8 +18,9 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.filters.policies import judge_conversation
 from agents.language.filters.settings import MEASURE
 from agents.stimuli import TASKS, parse_row
-from agents.universal.catch import ITEMS, WORDS, CatchAgent
+from agents.universal.catch import ITEMS, UNSEEN, WORDS, CatchAgent
 from agents.vision import colors
+from serving.runs.published_benchmark import read_source
 
 ROWS: dict[str, dict[str, Any]] = {
     "color_estimation": {"image": "a.png"},
@@ -84,13 +85,30 @@ def test_a_colour_is_none() -> None:
     named = {*colors.WORDS, *colors.CSS3, *colors.ALIASES}
     assert named.isdisjoint(WORDS)
     found = {answer(make(), stimulus("color_estimation"), seed).color for seed in range(50)}
-    assert found <= set(WORDS)
+    assert found <= set(UNSEEN) < set(WORDS)
     assert len(found) > 10
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({"absent": ["dog", "ship"]}, {"dog", "ship"}),
+        ({"absent": ["dog", "ship", "red", "Light Blue"]}, {"dog", "ship"}),  # a colour would be an answer
+        ({"absent": ["dog", "ship"], "present": [" Ship"]}, {"dog"}),
+        ({"absent": ["red"], "present": ["gray", "dog"]}, set(UNSEEN)),
+    ],
+)
+def test_a_colour_trial_names_what_is_not_in_the_picture(about: dict[str, Any], expected: set[str]) -> None:
+    """Table S3: "an object not present in the picture"."""
+    found = {answer(make(), stimulus("color_estimation", **about), seed).color for seed in range(300)}
+    assert found == expected
 
 
 def test_objects_are_one_that_is_absent_three_times() -> None:
     found = [answer(make(), stimulus("object_detection"), seed).labels for seed in range(20)]
     assert {tuple(labels) for labels in found} == {("elephant",) * 3, ("ship",) * 3}
+    asked = stimulus("object_detection", present=["Ship"])
+    assert {tuple(answer(make(), asked, seed).labels) for seed in range(20)} == {("elephant",) * 3}
 
 
 def test_without_an_absent_object_there_is_no_trial() -> None:
@@ -159,10 +177,43 @@ def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> No
     assert error.code == "no_other_image"
 
 
+def ground_truth(folder: Path) -> Path:
+    """The form of the benchmark's groundtruth_dictionaries/fv.json."""
+
+    def row(number: int, response: list[list[int]], human: str = "", machine: str = "") -> dict[str, Any]:
+        kind = "human" if human else "machine"
+        about = {"groundtruth": kind, "human_groundtruth": human, "machine_groundtruth": machine}
+        return {"imageID": f"{number:03}", "response": response, **about}
+
+    file = folder / "fv.json"
+    content = {
+        "img001.jpg": [row(1, [[660, 512], [40, 512]], machine="ivsn"), row(1, [[640, 484]], human="05")],
+        "img002.jpg": [row(2, [[1280, 512], [-12, 1024]], human="05"), row(2, [[616, 647]], machine="gbvs")],
+        "img003.jpg": [],
+    }
+    file.write_text(json.dumps(content))
+    return file
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_swapped_paths_are_those_of_people_in_the_published_ground_truth(tmp_path: Path, imported: bool) -> None:
+    file = ground_truth(tmp_path)
+    if imported:
+        lines = [json.dumps(one) for one in read_source(file).records("run") if one["kind"] == "human"]
+        file = tmp_path / "humans.jsonl"
+        file.write_text("\n".join(lines))
+    agent = make(scanpath="other_image", scanpaths=str(file))
+    first, second = (stimulus("attention_prediction", benchmark_id=f"img00{number}") for number in (1, 2))
+    assert {str(answer(agent, first, seed).fixations) for seed in range(20)} == {"[[64.0, 24.0], [-0.6, 48.0]]"}
+    assert {str(answer(agent, second, seed).fixations) for seed in range(20)} == {"[[32.0, 22.688]]"}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
         ("a.json", "{}"),
+        ("a.json", '{"a": [{"groundtruth": "human"}]}'),
+        ("a.json", '{"a": [{"response": [[1, 1]], "groundtruth": "machine"}]}'),
         ("a.json", '{"a": [[1]]}'),
         ("a.jsonl", '{"task": "attention_prediction"}'),
         ("a.jsonl", json.dumps(run_folders.record("s", "attention_prediction", answer=path([[1, 1]], (0, 5))))),

@@ -36,8 +36,8 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
     gives, rounded up to a multiple of 32: 1280 x 1024 becomes 896 x 736, as in the authors' program. Each map cell
     stands for 16 x 16 of these pixels, and each pixel for the frame's pixel at its middle. A fixation is the first of
     the pixels that have the highest value, that are seen (at most ``radius`` away) and that are not inhibited.
-    Inhibition and the test for the target are those of :mod:`agents.attention.scanpath`, in pixels of the frame. (The
-    authors' own window of 64 pixels of the resized image is ``window = 91``.)
+    Inhibition and the test for the target are those of :mod:`agents.attention.scanpath`, in pixels of the frame, or
+    by the authors' own window in pixels of the resized image (``window_resized = 64``).
     """
 
     class Settings(scanpath.ScanSettings, WeightsFileSettings):
@@ -55,6 +55,9 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         """How far from the fixation, along either side, the next can be: pixels of the resized image; see margin."""
         margin: Annotated[int, Field(ge=0, le=1024)] = 64
         """Pixels seen beyond the radius, never chosen; 2 (radius + margin) is a multiple of 16 and at least 48."""
+        window_resized: Annotated[int, Field(ge=1, le=4096)] | None = None
+        """Side of the window in pixels of the resized image: the authors' is 64, x - 32 … x + 31. Given, no other
+        window counts; none: the window of all agents, in pixels of the frame."""
         target_side: Annotated[int, Field(ge=32, le=512, multiple_of=32)] = 32
         """Pixels of the sides of the target as it is shown to the network."""
         slopes: tuple[Slope, Slope, Slope, Slope, Slope] = (0.0, 0.0, 0.07, 0.16, 0.32)
@@ -116,10 +119,9 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         from agents.attention.models.eccnet import search
 
         given = self.settings
+        shared = given.inhibition, given.radius, given.window_resized
         return [
-            scanpath.reply(
-                search(self.net, image.to(self.device), target.to(self.device), plan, given.inhibition, given.radius)
-            )
+            scanpath.reply(search(self.net, image.to(self.device), target.to(self.device), plan, *shared))
             for image, target, plan in batch
         ]
 

@@ -15,14 +15,17 @@ view is one pass, which is work enough for a device.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import cv2
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models.eccentric_pooling import Pooling, pooled
-from agents.attention.models.fixations import Plan
+from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition
 from agents.attention.models.vgg import Preprocessing, normalise
 from agents.errors import AnswerError
@@ -154,16 +157,47 @@ class Gaze(InhibitedPaths):
 
 
 def search(
-    net: EccNet, image: Tensor, target: Tensor, plan: Plan, inhibition: Inhibition, radius: int
+    net: EccNet,
+    image: Tensor,
+    target: Tensor,
+    plan: Plan,
+    inhibition: Inhibition,
+    radius: int,
+    window: int | None = None,
 ) -> ScanpathAnswer | AnswerError:
-    """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was."""
+    """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was.
+
+    With ``window`` the target is tested, and places are inhibited, by exact windows of so many pixels of the resized
+    image, as in the authors' program.
+    """
+    rows, columns = image.shape[2:]
     kernels = net.kernels(target)
-    gaze = Gaze(plan, (image.shape[2], image.shape[3]), inhibition, radius, image.device)
+    walked = plan if window is None else _resized(plan, (columns, rows), window)
+    gaze = Gaze(walked, (rows, columns), inhibition, radius, image.device)
     while going := gaze.going():
         row, column = gaze.cells[0]
         gaze.show(0, similarity(net.features(image, column, row), kernels))
         gaze.choose(going)
-    return gaze.results()[0]
+    path = gaze.results()[0]
+    if window is None or isinstance(path, AnswerError):
+        return path
+    width, height = plan.frame
+    back = [[cell_centre(int(x), columns, width), cell_centre(int(y), rows, height)] for x, y in path.fixations]
+    back[0] = [width // 2, height // 2]
+    return path.model_copy(
+        update={"fixations": back, "frame": [width, height], "window": round(window * width / columns)}
+    )
+
+
+def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
+    """A plan for the resized image: a mask by area, of which more than 125 / 255 counts, as in the authors' program."""
+    target = plan.target
+    if isinstance(target, tuple):
+        across, down = (new / old for new, old in zip(frame, plan.frame, strict=True))
+        target = target[0] * across, target[1] * down, target[2] * across, target[3] * down
+    elif target is not None:
+        target = cv2.resize(target.astype(np.uint8) * 255, frame, interpolation=cv2.INTER_AREA) > 125
+    return replace(plan, frame=frame, window=window, target=target, exact=True)
 
 
 def _cells(pixels: slice) -> slice:

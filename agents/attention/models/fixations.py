@@ -28,7 +28,9 @@ class Plan:
     """What one scanpath is to be: ``frame`` (width, height), ``window`` in pixels, ``maximum`` number of fixations.
 
     ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
-    ``searching`` says whether not finding it is an answer.
+    ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away, so
+    that no fixation lies in the window of another, whichever came first; with ``exact`` it is as many pixels wide as
+    it says, and of an even number one less lies behind the fixation than before it: x - 32 … x + 31.
     """
 
     frame: Pixel
@@ -36,14 +38,20 @@ class Plan:
     maximum: int
     target: Box | NDArray[np.bool_] | None = None
     searching: bool = False
+    exact: bool = False
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """How many pixels the window covers before the fixation, and how many behind it, along either side."""
+        return self.window // 2, (self.window - self.exact) // 2
 
     def finds(self, x: int, y: int) -> bool:
         """Whether the window around a fixation overlaps the target."""
         if self.target is None:
             return False
-        reach = self.window // 2
-        left, right = max(x - reach, 0), min(x + reach + 1, self.frame[0])
-        top, bottom = max(y - reach, 0), min(y + reach + 1, self.frame[1])
+        before, behind = self.reach
+        left, right = max(x - before, 0), min(x + behind + 1, self.frame[0])
+        top, bottom = max(y - before, 0), min(y + behind + 1, self.frame[1])
         if not isinstance(self.target, tuple):
             return bool(self.target[top:bottom, left:right].any())
         box_left, box_top, width, height = self.target

@@ -2,8 +2,8 @@
 
 - A map is first rounded to 2**-20 of its range, so that rounding noise decides nothing; ties go to the lowest index in
   C order.
-- ``square`` inhibition takes the pixels inside the window around a fixation for ever. The window covers what is at most
-  window // 2 pixels away along either side, so that no fixation lies in the window of another, whichever came first.
+- ``square`` inhibition takes the pixels inside the window around a fixation for ever; see
+  :class:`agents.attention.models.fixations.Plan` for how far it reaches.
 - ``gaussian`` inhibition lowers the map around a fixation by up to its whole range, and by half of it at the distance
   of the window's edge (full width at half maximum = the window). Only the fixated pixel itself is taken for ever. Of
   all past fixations the strongest counts at each place.
@@ -114,10 +114,11 @@ class InhibitedPaths(Paths):
             (2 * torch.arange(cells, device=levels.device) + 1) * side // (2 * cells) - at
             for cells, side, at in zip(reversed(levels.shape), plan.frame, fixation, strict=True)
         )
-        reach = plan.window // 2
+        before, behind = plan.reach
         if self.uninhibited is not None:
-            reach = 0
+            before = behind = 0
             near_x, near_y = (torch.exp(-((away.double() / (plan.window / FWHM)) ** 2) / 2) for away in (across, down))
             dip = torch.outer(near_y * STEPS, near_x).round_().int()
             torch.minimum(levels, self.uninhibited[index] - dip, out=levels)
-        levels.masked_fill_((down.abs() <= reach)[:, None] & (across.abs() <= reach), TAKEN)
+        rows, columns = ((-before <= away) & (away <= behind) for away in (down, across))
+        levels.masked_fill_(rows[:, None] & columns, TAKEN)

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from types import SimpleNamespace
 
 import eccnet_reference as reference
 import numpy as np
@@ -102,6 +103,61 @@ def test_every_path_is_the_plain_loops(walk, inhibition):
     [path] = gaze.results()
     assert (path.fixations, path.stop) == ([list(point) for point in expected], stop)
     assert path.found == (None if box is None else stop == "target")
+
+
+def authors_walk(look, sought, window, maximum, radius):
+    """As the authors' program slices its arrays: around (row, column) row - 32 … row + 31 for a window of 64."""
+    rows, columns = sought.shape
+    free, half = np.ones(sought.shape), window // 2
+    row, column = rows // 2, columns // 2
+    path = [(row, column)]
+    while len(path) < maximum:
+        around = np.s_[max(row - half, 0) : row + half, max(column - half, 0) : column + half]
+        if sought[around].any():
+            break
+        free[around] = 0
+        view = np.kron(look(column, row), np.ones((16, 16)))
+        middle, seen = len(view) // 2, np.zeros_like(free)
+        top, bottom = max(row - radius, 0), min(row + radius, rows)
+        left, right = max(column - radius, 0), min(column + radius, columns)
+        seen[top:bottom, left:right] = (view + 1)[
+            top - row + middle : bottom - row + middle, left - column + middle : right - column + middle
+        ]
+        row, column = np.unravel_index((seen * free).argmax(), free.shape)
+        path.append((row, column))
+    return path
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
+    """At 896 x 736 a window of 64 is x - 32 … x + 31; the target is tested by it, too."""
+    rng, box = np.random.default_rng(5), (320.0, 128.0, 40.0, 64.0)  # found late
+    maps = [rng.random((100, 100)) for _ in range(66)]
+    sought = np.zeros((736, 896), bool)
+    sought[92:138, 224:252] = True  # the box at this size
+    turns = iter(maps)
+    expected = authors_walk(lambda x, y: next(turns), sought, 64, 66, 736)
+    turns = iter(maps)
+    monkeypatch.setattr(eccnet, "similarity", lambda features, kernels: torch.from_numpy(next(turns)))
+    mask = np.zeros((1024, 1280), bool)
+    mask[128:192, 320:360] = True
+    plan = Plan((1280, 1024), 200, 66, mask if masked else box, True)
+    net = SimpleNamespace(kernels=lambda target: None, features=lambda image, x, y: None)
+    image = torch.zeros((1, 3, 736, 896), dtype=torch.uint8)
+    path = eccnet.search(net, image, image, plan, "square", 736, window=64)
+    assert [[(2 * x + 1) * 896 // 2560, (2 * y + 1) * 736 // 2048] for x, y in path.fixations] == [
+        [x, y] for y, x in expected
+    ]
+    assert (path.found, len(path.fixations) > 20) == (len(expected) < 66, True)
+    assert (path.frame, path.window, path.fixations[0]) == ([1280, 1024], 91, [640, 512])
+
+
+def test_the_agent_takes_the_window_of_the_resized_image(make, vgg_weights, pictures):
+    agent = loaded(EccNetAgent, "eccnet", checkpoint=str(vgg_weights), **SMALL, window_resized=30)
+    plain = make()
+    own, usual = (answers(one, [search(*pictures, window=2, max_fixations=3)])[0] for one in (agent, plain))
+    assert (own["window"], usual["window"]) == (31, 2)
+    assert max(abs(a - b) for a, b in zip(own["fixations"][1], own["fixations"][0], strict=True)) >= 15
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,7 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         margin: Annotated[int, Field(ge=0, le=1024)] = 64
         """Pixels seen beyond the radius, never chosen; 2 (radius + margin) is a multiple of 16 and at least 48."""
         window_resized: Annotated[int, Field(ge=1, le=4096)] | None = None
-        """Side of the window in pixels of the resized image: the authors' is 64, x - 32 … x + 31. Given, no other
-        window counts; none: the window of all agents, in pixels of the frame."""
+        """Side of the only window then, in pixels of the resized image: the authors' is 64, from x - 32 to x + 31."""
         target_side: Annotated[int, Field(ge=32, le=512, multiple_of=32)] = 32
         """Pixels of the sides of the target as it is shown to the network."""
         slopes: tuple[Slope, Slope, Slope, Slope, Slope] = (0.0, 0.0, 0.07, 0.16, 0.32)

@@ -68,7 +68,8 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
     point, and conversations that say nothing.
 
     A colour trial names one of ``absent`` that is no colour, as in Table S3 ("dog"); without one, a word for nothing
-    that could be seen.
+    that could be seen. A scanpath of another image is a person's where the file says whose it is (Methods: "human eye
+    movements from one image were overlaid onto a different image"), and never one of the image's own.
     """
 
     class Settings(BaseSettings):
@@ -81,9 +82,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         scanpath: Literal["point", "other_image"] = "point"
         """point: one point all the time; other_image: a scanpath that was made for another image, from scanpaths."""
         scanpaths: Path | None = None
-        """For other_image: records of scanpaths, imported ones too (.jsonl), or a published fv.json, of whose ground
-        truth people's are taken (2025 paper, Methods: human eye movements over another image); never the image's own.
-        """
+        """For other_image: records, imported too (.jsonl), or a published fv.json (of a ground truth, people's)."""
         fixations: int = Field(15, ge=1, le=10_000)
         """How often the point is fixated; a stimulus' own max_fixations comes before it."""
         conversation: Literal["drawn", "repeat", "no_prompt", "list"] = "drawn"

@@ -77,7 +77,8 @@ class _Stimulus(_Part):
         return list(self.images_by_field().values())
 
     def images_by_field(self) -> dict[str, Image]:
-        shown = {name: getattr(self, name, None) for name in ("image", "target_image", "target_mask")}
+        fields = vars(self)  # pydantic takes long to say that a model has no such field
+        shown = {name: fields.get(name) for name in ("image", "target_image", "target_mask")}
         return {name: image for name, image in shown.items() if image is not None}
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, get_args
 
-import numpy as np
 import orjson
 
 from agents import catalogue
@@ -218,14 +217,15 @@ class Generation:
         is_new = resume.state == NONE
         eligible = self.run.index.of_kinds(assignment.answers)
         for is_open in (is_new, resume.state >= FAILED) if self.options.retry_failed else (is_new,):
-            some = eligible & is_open.any(axis=1)
+            some = (eligible & is_open.any(axis=1)).tobytes()  # a number of bytes is had sooner than one of an array
             first = 0 if is_open is is_new else len(eligible)
             for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
                 if some[position]:
                     stimulus = orjson.loads(row)["id"]
-                    for sample in np.flatnonzero(is_open[position]).tolist():
-                        before = resume.code(resume.state[position, sample])
-                        yield _Open(position, stimulus, row, sample, first + position + 1, before)
+                    for sample, open_here in enumerate(is_open[position].tolist()):
+                        if open_here:
+                            before = resume.code(resume.state.item(position, sample))
+                            yield _Open(position, stimulus, row, sample, first + position + 1, before)
 
     async def _answer(self, assignment: Assignment) -> None:
         seed, tasks = self.run.meta["seed"], assignment.about["task"]

@@ -16,8 +16,7 @@ they shrink, linear from corner to corner where they grow) and maps by Matlab's 
 widened where it shrinks, mirrored at the border); in ``whole``, images by Pillow and maps as torchvision does it. Not
 followed, because they belong to the programs and not to the method: images first brought to 1280 x 1024 (here an image
 keeps its size), tiles kept as JPEG files, values up to 256, and the convolution's random bias (here 0: a constant
-changes no maximum). Stretched tiles are rounded to whole numbers, which is our choice: they take a quarter of the
-memory.
+changes no maximum).
 
 On the CPU tiles go through the network one at a time, as the rounding of torch's convolutions may depend on the batch;
 on a GPU in batches of one size. Everything behind VGG16 is done for one tile or image at a time.
@@ -45,7 +44,6 @@ TargetLayer = Literal["pool1", "pool2", "pool3", "pool4", "pool5"]
 BottomUp = Literal["relu4_3", "relu5_3"]
 
 TILE = 224
-HALF = 0.501  # what is halfway between two grey levels is frequent, and goes up whatever the rounding noise
 PIXELS_AT_ONCE = 2**19  # on a GPU VGG16 sees about this many pixels at a time (ten tiles), or one image
 
 
@@ -71,8 +69,8 @@ class Method:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A search image as VGG16 takes it: ``tiles`` uint8 [tiles, 3, side, side] in C order (``whole``: one), and the
-    ``frame`` (width, height) of the image in pixels."""
+    """A search image as VGG16 takes it: ``tiles`` [tiles, 3, side, side] of 0..255 in C order, float32 (``whole``: one,
+    uint8), and the ``frame`` (width, height) of the image in pixels."""
 
     tiles: Tensor
     frame: tuple[int, int]
@@ -107,11 +105,11 @@ def responses(
     layer = LAYERS[method.bottom_up] if method.bottom_up else LAYERS[method.target_layer] - 1
     kernels = [None if target is None else target_kernel(features, target.to(device), method) for target in targets]
     owners = [index for index, item in enumerate(search) for _ in item.tiles]
-    tiles = torch.cat([item.tiles for item in search])
+    tiles = [tile for item in search for tile in item.tiles]
     portion = 1 if device.type == "cpu" else max(1, PIXELS_AT_ONCE // method.side**2)
     found: list[list[Tensor]] = [[] for _ in search]
     for start in range(0, len(tiles), portion):
-        pixels, chosen = tiles[start : start + portion].to(device), owners[start : start + portion]
+        pixels, chosen = torch.stack(tiles[start : start + portion]).to(device), owners[start : start + portion]
         # cuDNN chooses an algorithm by the size of a batch: all portions have one size.
         pixels = functional.pad(pixels, (0, 0, 0, 0, 0, 0, 0, portion - len(chosen)))
         for owner, cells in zip(chosen, features[: layer + 1](_normalised(pixels, method)), strict=False):
@@ -159,18 +157,19 @@ def _normalised(pixels: Tensor, method: Method) -> Tensor:
     return pixels.contiguous(memory_format=torch.channels_last)  # 1.1 to 1.3 times as fast on the CPU
 
 
-def _cut(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The tiles of an image, [tiles, TILE, TILE, 3] in C order; narrower pieces at the edges are stretched."""
+def _cut(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """The tiles of an image, [tiles, TILE, TILE, 3] in C order; narrower pieces at the edges are stretched, and what
+    lies between two grey levels stays there."""
     (down, rows), (across, columns) = (_pieces(side) for side in pixels.shape[:2])
-    canvas = np.empty((rows * TILE, columns * TILE, 3), np.uint8)
+    tiles = np.empty((rows, columns, TILE, TILE, 3), np.float32)
+    canvas = tiles.swapaxes(1, 2)  # the image, [rows, TILE, columns, TILE, 3]
     for top, bottom, height in down:
         for left, right, width in across:
             piece = pixels[top:bottom, left:right]
-            if piece.shape[:2] != (height, width):
-                piece = (_scale(piece, height, width) + HALF).floor().to(torch.uint8).numpy()
-            canvas[top : top + height, left : left + width] = piece
-    grid = canvas.reshape(rows, TILE, columns, TILE, 3)
-    return np.ascontiguousarray(grid.transpose(0, 2, 1, 3, 4)).reshape(-1, TILE, TILE, 3)
+            scaled = piece if piece.shape[:2] == (height, width) else _scale(piece, height, width).numpy()
+            part = canvas[top // TILE : (top + height) // TILE, :, left // TILE : (left + width) // TILE]
+            part[:] = scaled.reshape(part.shape)
+    return tiles.reshape(-1, TILE, TILE, 3)
 
 
 def _pieces(side: int) -> tuple[list[tuple[int, int, int]], int]:

@@ -134,7 +134,7 @@ def tiled_map(features, image, target, block=5, target_size=28, bottom_up=None):
     for top in range(0, height, TILE):
         for left in range(0, width, TILE):
             piece = image[top : top + TILE, left : left + TILE]
-            tile = np.floor(scale(piece, TILE, TILE) + 0.501)  # to whole numbers, halves up
+            tile = scale(piece, TILE, TILE)
             if bottom_up is None:
                 out = modulated(features(tile, block, False, True), kernel)
             else:

@@ -228,8 +228,11 @@ def _has_key(headers: dict[bytes, bytes], key: str) -> bool:
     return hmac.compare_digest(given.strip(), key.encode()) and scheme.lower() == b"bearer"
 
 
-def check_type(request: Request) -> None:
-    """Raises ApiError for a POST that a form of another page could have sent. For every route of the application."""
+async def check_type(request: Request) -> None:
+    """Raises ApiError for a POST that a form of another page could have sent. For every route of the application.
+
+    A coroutine, because FastAPI asks a plain function in a thread.
+    """
     if request.method != "POST":
         return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

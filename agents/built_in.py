@@ -160,7 +160,6 @@ BUILT_IN: tuple[Entry, ...] = (
         "return-fixations",
         "saliency or similarity, people's saccades, and a memory that fades, so that places are looked at again",
         COMPARED,
-        saccades="amplitudes",  # as the authors' program draws its prior
     ),
     # With torchvision's weights, where the authors had Keras's.
     eccnet("eccnet", "EccNet: search with vision that fades from the fixation", VARIANT),

@@ -16,13 +16,16 @@ from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from agents.attention.models.return_fixations import Memory, Seen
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[float, Field(ge=0.001, le=100)]
 Side = Annotated[int, Field(ge=16, le=4096)]
-Prepared = tuple["Seen", Plan, "Memory"]
+Prepared = tuple["Seen", Plan, "Memory", "NDArray[np.float64]"]
 
 
 class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
@@ -38,7 +41,7 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         model_config = ConfigDict(use_attribute_docstrings=True)
 
         parameters: Literal["auto", "natural", "waldo", "array"] = "auto"
-        """Which spread and floor; auto: in search by the stimulus' data set, in free viewing natural."""
+        """Which spread and floor, and prior of search; auto: by the data set in search, natural in free viewing."""
         spread: Positive | None = None
         """Standard deviation of inhibition on axes from 0 to 1 along the frame's sides, instead of the set's."""
         floor: Share | None = None
@@ -51,10 +54,10 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         """Weight of the saccade prior."""
         memory_weight: Weight = 0.93
         """Weight of inhibition, which is subtracted."""
-        saccades: saccade_prior.Kind = "vectors"
-        """The saccade prior: by direction and size, or by size alone, as the published programs draw it."""
+        saccades: saccade_prior.Kind = "amplitudes"
+        """The saccade prior: the authors' of free viewing and of each search, by size; or ours, by direction too."""
         smoothing: Positive = saccade_prior.SMOOTHING
-        """Standard deviation, in cells of the 64 x 64 grid, with which the counted saccades are smoothed."""
+        """For vectors: standard deviation, in cells of the 64 x 64 grid, with which counted saccades are smoothed."""
         sizes: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] = (1024, 512, 256)
         """Sides of the squares to which the frame is brought for the saliency map of free viewing."""
         border: Annotated[int, Field(ge=0, le=500)] = 25
@@ -68,7 +71,11 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
     def open(self) -> None:
         from agents.attention.models.similarity import Method
 
-        self._prior = saccade_prior.prior(saccade_prior.read(), self.settings.saccades, self.settings.smoothing)
+        if self.settings.saccades == "vectors":
+            counted = saccade_prior.vectors(saccade_prior.counts(), self.settings.smoothing)
+            self._priors = dict.fromkeys(saccade_prior.SHOWN, counted)
+        else:
+            self._priors = {shown: saccade_prior.amplitudes(shown) for shown in saccade_prior.SHOWN}
         self.method = Method(self.settings.variant)
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
@@ -78,20 +85,25 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
         plan = scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
-        memory = self._memory(stimulus)
+        kind = self._kind(stimulus)
+        memory = self._memory(kind)
         if stimulus.mode == "free":
-            return Seen(squares(pixels, self.settings.sizes)), plan, memory
+            return Seen(squares(pixels, self.settings.sizes)), plan, memory, self._priors["free"]
+        prior = self._priors["waldo" if kind == "waldo" else "natural"]
         target = similarity.target_image(scanpath.target_pixels(stimulus, self.name), self.method)
-        return Seen(search=similarity.search_image(pixels, self.method), target=target), plan, memory
+        return Seen(search=similarity.search_image(pixels, self.method), target=target), plan, memory, prior
 
-    def _memory(self, stimulus: AttentionStimulus) -> Memory:
+    def _kind(self, stimulus: AttentionStimulus) -> str:
+        """Which of the authors' data sets a stimulus is like."""
+        if self.settings.parameters != "auto":
+            return self.settings.parameters
+        name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
+        return "waldo" if "waldo" in name else "array" if "array" in name else "natural"
+
+    def _memory(self, kind: str) -> Memory:
         from agents.attention.models.return_fixations import MEMORIES, Memory
 
-        given = self.settings.parameters
-        if given == "auto":
-            name = (stimulus.dataset or stimulus.source or "").lower() if stimulus.mode == "search" else ""
-            given = "waldo" if "waldo" in name else "array" if "array" in name else "natural"
-        known, spread, floor = MEMORIES[given], self.settings.spread, self.settings.floor
+        known, spread, floor = MEMORIES[kind], self.settings.spread, self.settings.floor
         return Memory(known.spread if spread is None else spread, known.floor if floor is None else floor)
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
@@ -101,8 +113,11 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
 
         given = self.settings
         weights = return_fixations.Weights(given.map_weight, given.saccade_weight, given.memory_weight, given.decay)
-        plans, memories = [plan for _, plan, _ in batch], [memory for _, _, memory in batch]
+        if not batch:
+            return []
+        seen, plans, memories, priors = zip(*batch, strict=True)
         with torch.inference_mode():
-            maps = return_fixations.maps(self.features, [seen for seen, _, _ in batch], self.method, given.border)
-            paths = return_fixations.scanpaths(maps, plans, memories, torch.from_numpy(self._prior), weights)
+            maps = return_fixations.maps(self.features, seen, self.method, given.border)
+            stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
+            paths = return_fixations.scanpaths(maps, plans, memories, stacked, weights)
         return [scanpath.reply(path) for path in paths]

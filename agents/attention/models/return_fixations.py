@@ -7,7 +7,7 @@ On a grid of 64 x 64 cells over the frame, the next fixation is the cell with th
     map + 0.2346 x saccade prior - 0.93 x memory
 
 - The map runs from 0 to 1: saliency in free viewing (:func:`saliency`), similarity to the target in search.
-- The prior says how often people's eyes go so far in that direction (``saccade_prior``); it is
+- The prior says how often people's eyes go so far (``saccade_prior``), in free viewing and in each search; it is
   shifted so that its centre lies on the current fixation.
 - Memory inhibits return, and fades: the maximum over all past fixations of m exp(-d**2 / (2 s**2)), where
   m = max(0.92**age, 0.5), age 0 is the current fixation, and d is a distance on axes that run from 0 at the first
@@ -18,8 +18,9 @@ centre, ((column + 0.5) width / 64, (row + 0.5) height / 64).
 
 What differs from the published program: it stores all three terms in 8 bits and so picks by 255 levels, where here a
 map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
-cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left. On the one image
-whose maps are published with it, its map and its own prior give 14 of its 15 fixations here, the last one differing.
+cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left; and on arrays its
+prior knows where the six objects are (here it is that of natural images). On the one image whose maps are published
+with it, its map gives 14 of its 15 fixations here, the last one differing.
 """
 
 from __future__ import annotations
@@ -67,17 +68,17 @@ class Weights:
 
 
 def scanpaths(
-    maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
+    maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
 ) -> list[ScanpathAnswer | AnswerError]:
     """One scanpath for each map of a batch, on the device of the maps.
 
-    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``prior`` is
-    [128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its place.
-    Nothing depends on what else is in the batch.
+    ``maps`` is [batch, 64, 64], from 0 to 1; ``plans`` and ``memories`` have one entry for each. ``priors`` is
+    [batch, 128, 128] with no saccade at (64, 64). A map that is not finite gets an AnswerError ``bad_map`` in its
+    place. Nothing depends on what else is in the batch.
     """
     finite = maps.isfinite().flatten(1).all(1)
     levels = (maps.double() * STEPS).round_() / STEPS
-    paths = _ReturningPaths(levels, plans, memories, prior, weights)
+    paths = _ReturningPaths(levels, plans, memories, priors, weights)
     for index in (~finite).nonzero()[:, 0].tolist():
         paths.errors[index] = AnswerError("bad_map", "the map to choose fixations from is not finite")
     while going := paths.going():
@@ -94,12 +95,13 @@ class _ReturningPaths(Paths):
     """
 
     def __init__(
-        self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], prior: Tensor, weights: Weights
+        self, maps: Tensor, plans: Sequence[Plan], memories: Sequence[Memory], priors: Tensor, weights: Weights
     ) -> None:
         super().__init__(plans, "maximum, fading inhibition")
         self.fixations = [[_pixel(START, plan.frame)] for plan in plans]
         self.weights = weights
-        self.prior = prior.to(maps) * weights.prior
+        self.priors = priors.to(maps) * weights.prior
+        self.paths = torch.arange(len(maps), device=maps.device)[:, None, None]
         self.lines = torch.arange(GRID, device=maps.device)
         self.maps = maps * weights.map
         self.spread = maps.new_tensor([memory.spread for memory in memories])[:, None]
@@ -116,7 +118,7 @@ class _ReturningPaths(Paths):
         self.ever = torch.maximum(self.ever, near)
         self.recent = torch.maximum(self.recent * self.weights.decay, near)
         memory = torch.maximum(self.ever * self.floor, self.recent)
-        shifted = self.prior[GRID + down[:, :, None], GRID + across[:, None, :]]
+        shifted = self.priors[self.paths, GRID + down[:, :, None], GRID + across[:, None, :]]
         score = self.maps + shifted - memory * self.weights.memory
         self.cell = (score * STEPS).round_().flatten(1).argmax(1)  # the first maximum
         cells = self.cell.tolist()

@@ -62,31 +62,53 @@ _DISCLOSURES = [
 _SUPPOSED = re.compile(r"(?:\bif|\blike|\bwhether|\bsays?|\byou(?: [\w']+){1,3}|\bwish|\bthat) ?$")
 
 
-# Farewells.
-_FIRST = (
-    r"(?:(?:ok|okay|k|well|alright|all right|right|so|anyway|anyways|and|but|then|haha|hehe|lol|thanks|thank you|cool"
-    r"|great|sorry|oh|yeah|yes|yep|sure|nice|hey|aww?|now|fine|i hope you|hope you|i'll|we'll|will|i guess)\W+)*"
+# Farewells. What may stand before one in its clause: "ok", "well", "you too".
+_FILLERS = (
+    r"(?:(?:ok|okay|k|well|alright|all right|right|so|anyways?|and|but|then|haha|hehe|lol|thanks|thank you|cool|great"
+    r"|sorry|oh|yeah|yes|yep|sure|nice|hey|aww?|now|fine|likewise|same (?:here|to you)|you too|too|also|by the way|btw"
+    r"|i hope you|hope you|i'll|we'll|will|i guess)\W+){0,6}"
 )
+# Where a clause begins. After a word alone it must be one that joins what was said to a farewell.
+_CLAUSE = re.compile(r"^|[^\w\s']+\s*|\b(?:anyways?|well|so|but|and|lol|here|too|agree|thanks|btw)\s+")
 _LATER = r"(?:later|soon|around|then|tomorrow|tonight|again|next (?:time|week)|another time|some other time)"
 _END = r"(?=\s*(?:$|[^\w\s']))"
-_PLEASANT = (
-    r"(?:so |really |very |been |such )?(?:a )?(?:great|nice|good|lovely|fun|pleasure|wonderful|pleasant|awesome)"
+_YOU = r"(?:you|u|ya|y'all|youse)"
+_ADJECTIVE = (
+    r"(?:great|nice|good|lovely|fun|pleasure|wonderful|pleasant|awesome|cool|amazing|interesting|delightful|enjoyable)"
 )
-_AWAY = r"(?:go|run|leave|be going|get going|be off|head out|head off|sign off|log off|hang up)(?: now| soon)?"
+_PLEASANT = rf"(?:(?:so|really|very|been|such|super|quite) ){{0,2}}(?:a )?{_ADJECTIVE}(?: and {_ADJECTIVE})?"
+_TALKING = r"(?:talking|chatting|speaking|conversing)"
+# To whom, or nothing more but "today", "as well".
+_TO_YOU = (
+    rf"(?: (?:to|with) {_YOU}\b|(?: (?:today|tonight|this (?:morning|evening)|here|now|again|too|as well|though"
+    rf"|by the way|about this))*{_END})"
+)
+_CHAT = r"(?:chat+s?|convo|conversation)"
+_DAY = r"(?:day|night|evening|afternoon|morning|weekend|holidays?|one|rest)"
+_WISH = rf"(?:an? )?(?:(?:very|really|super|most) )?{_ADJECTIVE} {_DAY}\b"
+_AWAY = (
+    r"(?:go|run|leave|be going|get going|be off|take off|head out|head off|sign off|log off|hang up"
+    r"|say (?:good ?bye|good ?night|bye))(?: now| soon)?"
+)
 _GONE = (
     r"(?=\s*(?:$|[^\w\s?'-]|-\s|(?:bye|goodbye|it was|thanks|sorry)\b"
     rf"|see (?:you|ya|u|y'all)\b|talk (?:(?:to|with) (?:you|u|ya)\b|{_LATER})))"
 )
-# At the start of a sentence, after words such as "ok" and "well".
+# At the start of a clause.
 _OPENS = re.compile(
-    _FIRST + r"(?:"
-    rf"(?:good[ -]?)?bye+(?:[ -]?bye+)?(?: for now| my friend| \w+)?{_END}"
-    rf"|(?:farewell|good ?night)(?: my friend| \w+)?{_END}"
-    rf"|(?:so long|take care(?: of yourself)?|(?:until|till) next time|ttyl|cya|gtg|g2g){_END}"
-    rf"|(?:see|catch) (?:you|ya|u|y'all)(?: all)?(?: {_LATER}){{0,2}}{_END}"
-    rf"|(?:talk|speak|chat|write)(?: (?:to|with) (?:you|u|ya))? {_LATER}{_END}"
-    r"|have a (?:very |really )?(?:great|good|nice|lovely|wonderful) (?:day|night|evening|afternoon|weekend|one|rest)\b"
-    rf"|{_PLEASANT} (?:talking|chatting|speaking) (?:to|with) (?:you|u|ya)\b"
+    _FILLERS + r"(?:"
+    rf"(?:good[ -]?)?bye+(?:[ -]?bye+)?(?: for now| my friend| (?!weeks?\b)\w+)?{_END}"
+    rf"|(?:farewell|good ?night)(?: my friend| (?!tours?\b|sleep\b)\w+)?{_END}"
+    rf"|(?:so long|(?:until|till) next time|ttyl|cya|(?:i )?(?:gtg|g2g)){_END}"
+    rf"|take care(?: of yourself| now| then| (?:my )?friend)?(?:{_END}|(?= and (?:have|thanks|{_ADJECTIVE})\b))"
+    rf"|(?:see|catch) {_YOU}(?: all)?(?: {_LATER}){{0,2}}{_END}"
+    rf"|(?:talk|speak|chat|write)(?: (?:to|with|at) {_YOU})? {_LATER}{_END}"
+    rf"|(?:you )?(?:also )?have {_WISH}"
+    rf"|enjoy (?:the rest of )?(?:your|the) (?:(?!own\b)\w+ )?{_DAY}{_TO_YOU}"
+    rf"|{_PLEASANT} {_TALKING}{_TO_YOU}"
+    rf"|(?:(?:really|very) )?{_ADJECTIVE} (?:{_CHAT}|talk) with {_YOU}\b"
+    rf"|(?:thanks|thank you|thx)(?: so much| very much| a lot| again){{0,2}} for (?:(?:the|this|our|your|such a|a) )?"
+    rf"(?:{_ADJECTIVE} )?(?:{_CHAT}|chatting|talking|talk|(?<=your )time)(?: (?:to|with) me)?{_TO_YOU}"
     rf"|(?:gotta|got to|have to|need to) {_AWAY}{_GONE}"
     r")"
 )
@@ -101,11 +123,25 @@ _WITHIN = [
         rf"\b(?:i'm|i am) (?:leaving|(?:signing|logging|heading) (?:off|out)|(?:off|going) to bed)(?: now)?{_GONE}"
     ),
     re.compile(
-        rf"\bit(?: was|'s| has|'s been| has been)(?: been)? {_PLEASANT} "
-        r"(?:talking|chatting|speaking|meeting|to talk|to chat|to meet)(?: (?:to|with))? (?:you|u|ya)\b"
+        rf"\b(?:it(?: was| is|'s| has|s)|that was)(?:(?: also)? been)? {_PLEASANT} "
+        rf"(?:{_TALKING}|meeting|to talk|to chat|to meet){_TO_YOU}"
     ),
+    re.compile(
+        rf"\b(?:it (?:was|has been)|it'?s been|had) (?:such )?an? (?:(?:really|very) )?{_ADJECTIVE} {_CHAT}{_TO_YOU}"
+    ),
+    re.compile(
+        rf"\b(?:had|have had) (?:a )?(?:(?:really|very|so much|lots of) )?{_ADJECTIVE}(?: time)? {_TALKING}{_TO_YOU}"
+    ),
+    re.compile(
+        rf"\bi(?:'?ve| have)?(?: really| also| very much)? enjoyed "
+        rf"(?:{_TALKING}|(?:the|this|our|my|your) (?:{_ADJECTIVE} )?{_CHAT}){_TO_YOU}"
+    ),
+    re.compile(rf"\bhope (?:that )?{_YOU}(?: all)?(?: too| also)? have {_WISH}"),
     re.compile(rf"\b(?:end|finish|leave|stop) (?:this|our|the) (?:conversation|chat)(?: here| now)?{_GONE}"),
-    re.compile(rf"[^\w\s'\"“‘-]\s*(?:good)?bye(?: for now)?{_END}"),
+    re.compile(
+        rf"(?:[^\w\s'\"“‘-]|\b(?:too|you|{_CHAT}|chatting|all|day|night|evening|weekend|then|thanks|later|care))"
+        rf"\s*(?:good ?)?bye(?: for now)?{_END}"
+    ),
 ]
 
 
@@ -193,8 +229,9 @@ def farewell(text: str) -> str | None:
     """The words with which a speaker takes leave in a message, or None."""
     for sentence in sentences(text):
         plain = " ".join(sentence.casefold().replace("’", "'").split())
-        if (opening := _OPENS.match(plain)) is not None:
-            return opening.group()
+        for clause in _CLAUSE.finditer(plain):
+            if (opening := _OPENS.match(plain, clause.end())) is not None:
+                return opening.group()
         for pattern in _WITHIN:
             if (match := pattern.search(plain)) is not None:
                 return match.group()
@@ -269,26 +306,27 @@ class Finding(NamedTuple):
     text: str
 
 
-def repeated_sentence(texts: Sequence[str], times: int, least: int) -> dict[int, Finding]:
-    """A sentence of at least ``least`` words that stands in ``times`` messages, whoever says it."""
-    said: Counter[str] = Counter()
+def repeated_sentence(messages: Sequence[tuple[str, str]], times: int, least: int) -> dict[int, Finding]:
+    """A sentence of at least ``least`` words that stands in ``times`` messages of one speaker."""
+    said: Counter[tuple[str, str]] = Counter()
     found: dict[int, Finding] = {}
-    for i, text in enumerate(texts):
-        here: dict[str, str] = {}
+    for i, (speaker, text) in enumerate(messages):
+        here: dict[tuple[str, str], str] = {}
         for sentence in sentences(text):
             spoken = words(sentence)
             if len(spoken) >= least:
-                here.setdefault(" ".join(spoken), sentence)
+                here.setdefault((speaker, " ".join(spoken)), sentence)
         said.update(here.keys())
         if here and said[most := max(here, key=said.__getitem__)] >= times:
-            found[i] = Finding(said[most], f"{quoted(here[most])} in {said[most]} messages")
+            found[i] = Finding(said[most], f"{quoted(here[most])} in {said[most]} messages from {speaker}")
     return found
 
 
-def repeated_block(texts: Sequence[str], length: int) -> dict[int, Finding]:
-    """``length`` messages in a row that all repeat, in their order, messages before the first of them."""
-    numbers: dict[str, int] = {}
-    codes = [numbers.setdefault(key(text), len(numbers)) for text in texts]
+def repeated_block(messages: Sequence[tuple[str, str]], length: int) -> dict[int, Finding]:
+    """``length`` messages in a row that all repeat, in their order and by the same speakers, messages before the first
+    of them."""
+    numbers: dict[tuple[str, str], int] = {}
+    codes = [numbers.setdefault((speaker, key(text)), len(numbers)) for speaker, text in messages]
     first_end: dict[tuple[int, ...], int] = {}
     found: dict[int, Finding] = {}
     before, run = -1, 0

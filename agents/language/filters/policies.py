@@ -125,15 +125,14 @@ _ALONE: Mapping[str, Callable[[str, int], str | None]] = {
 def _findings(name: str, judged: _Judged) -> dict[int, Finding]:
     """What one filter finds, by the index of the message in which it came true."""
     thresholds = judged.settings
-    texts = [text for _, text in judged.messages]
     if name == "repeated_sentence":
-        return filters.repeated_sentence(texts, thresholds.repeated_sentence, thresholds.sentence_words)
+        return filters.repeated_sentence(judged.messages, thresholds.repeated_sentence, thresholds.sentence_words)
     if name == "repeated_block":
-        return filters.repeated_block(texts, thresholds.repeated_block)
+        return filters.repeated_block(judged.messages, thresholds.repeated_block)
     if name == "same_message":
         return filters.same_message(judged.messages, thresholds.same_message)
     if name == "early_exit":
-        return _early_exits(judged, texts)
+        return _early_exits(judged)
     if name == "other_speaker":
         known = {*judged.names, *(speaker for speaker, _ in judged.messages)}
         return judged.each(
@@ -149,14 +148,14 @@ def _findings(name: str, judged: _Judged) -> dict[int, Finding]:
     return judged.each(lambda _, text: _ALONE[name](text, getattr(thresholds, name)))
 
 
-def _early_exits(judged: _Judged, texts: Sequence[str]) -> dict[int, Finding]:
+def _early_exits(judged: _Judged) -> dict[int, Finding]:
     """Farewells before the last messages of the total that is planned."""
     total = judged.total
     if total is None:
         return {}
-    last = min(len(texts), total - judged.settings.early_exit)
+    last = min(len(judged.messages), total - judged.settings.early_exit)
     return {
         index: Finding(0, f"{quoted(said)}, {total - index - 1} messages before the end")
         for index in range(judged.first, last)
-        if (said := filters.farewell(texts[index])) is not None
+        if (said := filters.farewell(judged.messages[index][1])) is not None
     }

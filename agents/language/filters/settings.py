@@ -19,17 +19,17 @@ class FilterSettings(Settings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    repeated_sentence: int = Field(2, ge=2)
-    """In how many messages a sentence stands, whoever says it, when it counts as repeated."""
+    repeated_sentence: int = Field(3, ge=2)
+    """In how many messages of one speaker a sentence stands when it counts as repeated."""
     sentence_words: int = Field(4, ge=1)
     """How many words a sentence has at least that may not be repeated."""
     repeated_block: int = Field(2, ge=1, le=100)
-    """How many messages in a row, all said before in the same order, are a repeated block."""
+    """How many messages in a row, all said before in the same order by the same speakers, are a repeated block."""
     same_message: int = Field(3, ge=2)
     """How often one speaker says the same whole message, of whatever length, when it counts as repeated."""
     word_loop: int = Field(4, ge=2)
     """How often a word, or the same few words, stand in a row in one message when they are a loop."""
-    early_exit: int = Field(2, ge=0)
+    early_exit: int = Field(3, ge=0)
     """How many of the last messages may take leave; a farewell before them is an early exit."""
     empty: int = Field(1, ge=1)
     """How many characters a message has at least, spaces, dots, dashes and quotation marks not counted."""

@@ -87,38 +87,50 @@ def test_sentences_hold_every_word_once(text: str) -> None:
 
 def test_repeated_sentence_at_its_thresholds() -> None:
     texts = ["I like it a lot. Absolutely.", "Absolutely! Why?", "well, I LIKE it", "i like it, a lot!!", "Absolutely."]
-    assert list(repeated_sentence(texts, 2, 4)) == [3]
-    assert repeated_sentence(texts, 2, 4)[3].text == "“i like it, a lot!!” in 2 messages"
-    assert repeated_sentence(texts, 3, 4) == {}
-    assert repeated_sentence(texts, 2, 6) == {}
-    assert list(repeated_sentence(texts, 2, 5)) == [3]
-    assert list(repeated_sentence(texts, 3, 1)) == [4]
-    assert repeated_sentence(["I like it a lot. I like it a lot."], 2, 4) == {}
+    said = [("A", text) for text in texts]
+    assert list(repeated_sentence(said, 2, 4)) == [3]
+    assert repeated_sentence(said, 2, 4)[3].text == "“i like it, a lot!!” in 2 messages from A"
+    assert repeated_sentence(said, 3, 4) == {}
+    assert repeated_sentence(said, 2, 6) == {}
+    assert list(repeated_sentence(said, 2, 5)) == [3]
+    assert list(repeated_sentence(said, 3, 1)) == [4]
+    assert repeated_sentence([("A", "I like it a lot. I like it a lot.")], 2, 4) == {}
+
+
+def test_what_the_other_said_is_no_repetition_of_ones_own() -> None:
+    told = ["I like it a lot.", "Do you like it too?"]
+    one_after_the_other = [("AB"[i % 2], told[i // 2 % 2]) for i in range(6)]
+    assert repeated_sentence(one_after_the_other, 3, 4) == {}
+    assert list(repeated_sentence(one_after_the_other, 2, 4)) == [4, 5]
+    exchanged = [("A", "a"), ("B", "b"), ("A", "c"), ("B", "a"), ("A", "b")]
+    assert repeated_block(exchanged, 2) == {}
+    assert list(repeated_block([*exchanged, ("B", "x"), *exchanged[:2]], 2)) == [7]
 
 
 def test_repeated_block_says_which_messages() -> None:
     texts = ["hi", "a", "b", "c", "x", "A!", "b.", "c", "y"]
-    assert repeated_block(texts, 2) == {
+    said = [("A", text) for text in texts]
+    assert repeated_block(said, 2) == {
         6: (2, "messages 6 to 7 as messages 2 to 3"),
         7: (3, "messages 6 to 8 as messages 2 to 4"),
     }
-    assert list(repeated_block(texts, 3)) == [7]
-    assert repeated_block(texts, 4) == {}
-    assert repeated_block(texts, 1)[5].text == "message 6 as message 2"
+    assert list(repeated_block(said, 3)) == [7]
+    assert repeated_block(said, 4) == {}
+    assert repeated_block(said, 1)[5].text == "message 6 as message 2"
 
 
-SMALL = st.lists(st.sampled_from(["a", "b", "c"]), max_size=14)
+SMALL = st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from("abc")), max_size=14)
 
 
 @given(SMALL, st.integers(1, 4))
-def test_repeated_block_is_what_comparing_all_blocks_finds(texts: list[str], length: int) -> None:
-    def block(end: int) -> list[str]:
-        return texts[end - length + 1 : end + 1]
+def test_repeated_block_is_what_comparing_all_blocks_finds(said: list[tuple[str, str]], length: int) -> None:
+    def block(end: int) -> list[tuple[str, str]]:
+        return said[end - length + 1 : end + 1]
 
-    found = repeated_block(texts, length)
+    found = repeated_block(said, length)
     assert sorted(found) == [
         end
-        for end in range(length - 1, len(texts))
+        for end in range(length - 1, len(said))
         if any(block(earlier) == block(end) for earlier in range(length - 1, end - length + 1))
     ]
     for size, text in found.values():
@@ -126,18 +138,23 @@ def test_repeated_block_is_what_comparing_all_blocks_finds(texts: list[str], len
         now, before = (numbers[:2], numbers[2:]) if size > 1 else (numbers[:1] * 2, numbers[1:] * 2)
         assert now[1] - now[0] == before[1] - before[0] == size - 1 >= length - 1
         assert before[1] < now[0]
-        assert texts[now[0] - 1 : now[1]] == texts[before[0] - 1 : before[1]]
+        assert said[now[0] - 1 : now[1]] == said[before[0] - 1 : before[1]]
 
 
 @given(
-    st.lists(st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3), max_size=8),
+    st.lists(
+        st.tuples(st.sampled_from("AB"), st.lists(st.sampled_from(["One two.", "One two three.", "No."]), max_size=3)),
+        max_size=8,
+    ),
     st.integers(2, 4),
 )
-def test_repeated_sentence_is_what_comparing_all_messages_finds(said: list[list[str]], times: int) -> None:
-    found = repeated_sentence([" ".join(message) for message in said], times, 2)
+def test_repeated_sentence_is_what_comparing_all_messages_finds(said: list[tuple[str, list[str]]], times: int) -> None:
+    found = repeated_sentence([(speaker, " ".join(message)) for speaker, message in said], times, 2)
     counts = {
-        i: max((sum(s in before for before in said[: i + 1]) for s in message if s != "No."), default=0)
-        for i, message in enumerate(said)
+        i: max(
+            (sum(who == speaker and s in each for who, each in said[: i + 1]) for s in message if s != "No."), default=0
+        )
+        for i, (speaker, message) in enumerate(said)
     }
     assert {i: finding.size for i, finding in found.items()} == {i: n for i, n in counts.items() if n >= times}
 
@@ -317,6 +334,26 @@ good night
 nice chatting with you
 let's end this conversation here.
 I have to go see you tomorrow
+its been nice talking
+Well, it's been great chatting!
+nice chatting!
+Wow, I never knew that, nice talking with you
+anyway its been fun chatting with you today, I learned a lot
+same here, take care
+Same here have a good one
+have a nice night
+You too, have a great weekend!
+Same to you, I hope you have a good night.
+It's time for bed so good night
+thanks for chatting, enjoy your evening!
+I enjoyed chatting!
+I had a good time chatting with you
+thanks for the chat
+It was a nice chat
+Well I gtg, nice talking with you
+You too bye
+take care and have a good night
+I have to say goodbye
 """
 NO_FAREWELLS = """
 I have to go to work every day
@@ -331,6 +368,23 @@ have you had a good day
 good night's sleep is important
 I'm leaving work at five
 it was great talking to my mother
+I take care of my dog
+well, take care of my dog
+do you have a good one to recommend?
+they have a nice day care there
+we had a great day and a good night
+17 regular weeks with one bye
+they play 16 games, bye weeks and all
+they took so long
+it was nice chatting with my sister
+we like talking about it
+I enjoyed talking about dogs with her
+nice talking points!
+thanks for talking me into it
+I enjoyed the conversation between the two actors
+he had a good talk on TED, nice speaking voice
+we saw them on the farewell tour, good night sleep after it
+Great chat!
 """
 
 
@@ -377,8 +431,8 @@ def test_policies_of_the_papers(
 
 # What each filter finds in the last message; everything else there is on is silent.
 TURNS: dict[str, tuple[list[tuple[str, str]], str]] = {
-    "repeated_sentence": ([("A", "I like it a lot.")], "yes. I like it a lot"),
-    "repeated_block": ([("A", "one"), ("B", "two"), ("A", "three"), ("B", "one")], "two"),
+    "repeated_sentence": ([("A", "I like it a lot.")] * 2, "yes. I like it a lot"),
+    "repeated_block": ([("B", "one"), ("A", "two"), ("A", "three"), ("B", "one")], "two"),
     "same_message": ([("A", "ok"), ("B", "x"), ("A", "ok"), ("B", "y")], "ok"),
     "word_loop": ([], "no no no no"),
     "early_exit": ([], "bye"),
@@ -409,10 +463,10 @@ def test_judge_turn_asks_every_filter(name: str) -> None:
 
 def test_missing_messages_are_an_early_exit() -> None:
     said = [("A", "hi"), ("B", "what is up?"), ("A", "bye")]
-    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=2) == []
+    assert judge_turn([], "A", "bye", MEASURE) == judge_turn([], "A", "bye", MEASURE, total=3) == []
     assert judge_conversation(said, COMPLETION) == judge_conversation(said, COMPLETION, total=3) == []
-    [judgement] = judge_conversation(said, COMPLETION, total=5)
-    assert (judgement.found, judgement.turns) == ("“bye”, 2 messages before the end; 3 of 5 messages", (2,))
+    [judgement] = judge_conversation(said, COMPLETION, total=6)
+    assert (judgement.found, judgement.turns) == ("“bye”, 3 messages before the end; 3 of 6 messages", (2,))
     assert judgement.rejected
     [judgement] = judge_conversation(said[:2], COMPLETION, total=5)
     assert judgement.found == "2 of 5 messages"

@@ -23,20 +23,19 @@ FOUND: dict[str, dict[str, int]] = {
     "S1.1": {},
     "S1.2": {},
     "S1.3": {},
-    "S1.4": {"repeated_sentence": 16, "repeated_block": 10, "same_message": 9},
-    "S1.5": {"repeated_sentence": 6, "repeated_block": 3},
+    "S1.4": {"repeated_sentence": 13, "repeated_block": 10, "same_message": 9},
+    "S1.5": {},
     "S1.6": {},
-    "S1.7": {"repeated_sentence": 3},
+    "S1.7": {"repeated_sentence": 1},
     "S1.8": {},
     "S1.9": {"early_exit": 1},
     "S1.10": {"empty": 2, "too_short": 2},
     "S3.1": {"same_message": 10, "early_exit": 1, "too_short": 12},
     "S3.2": {"list": 1},
-    "S3.3": {"repeated_sentence": 11, "same_message": 10, "early_exit": 1},
+    "S3.3": {"repeated_sentence": 10, "same_message": 10, "early_exit": 1},
 }
 REJECTED = {
     "S1.4": ["repeated_sentence", "repeated_block"],
-    "S1.5": ["repeated_sentence", "repeated_block"],
     "S1.10": ["empty"],
 }
 
@@ -85,31 +84,38 @@ def test_discarded_example_has_as_many_copies_as_one_counts_by_hand() -> None:
     assert copies["i think their dedication to liberty and justice made them great"] == 17
     assert copies["what do you think"] == 12
     [repeated, block, _] = judged("S1.4")
-    assert repeated.found == "“I think their dedication to liberty and justice made them gr…” in 17 messages"
-    assert repeated.turns == tuple(range(8, 24))
+    assert repeated.found == "“I think their dedication to liberty and justice made them gr…” in 9 messages from B"
+    assert repeated.turns == tuple(range(11, 24))
     assert repeated.action == block.action == "resample_conversation"
 
 
-def test_the_example_that_the_authors_kept_although_a_block_repeats() -> None:
-    [sentence, block] = judged("S1.5")
-    assert (sentence.found, block.found) == (
-        "“Do you have any other favorite books?” in 3 messages",
-        "messages 17 to 19 as messages 14 to 16",
-    )
-    # The authors' verdicts on both of their examples follow from thresholds of four.
-    as_authors = FilterSettings(repeated_sentence=4, repeated_block=4)
-    assert judged("S1.5", as_authors) == []
-    assert any(judgement.rejected for judgement in judged("S1.4", as_authors))
+def test_every_verdict_is_the_authors() -> None:
+    kept = {name for name, example in EXAMPLES.items() if example["authors"] == "kept"}
+    assert {name for name in EXAMPLES if verdict(name) in ("kept", "kept, flagged")} - {"S1.9"} == kept
+
+
+def test_the_example_that_the_authors_kept_although_the_speakers_repeat_each_other() -> None:
+    said = [key(text) for _, text in messages("S1.5")]
+    assert said[16:19] == said[13:16]
+    assert judged("S1.5") == []
+    alone = [("A", text) for _, text in messages("S1.5")]
+    found = judge_conversation(alone, papers_policy("MM", "completion", "completion"))
+    assert [(judgement.filter, judgement.found) for judgement in found] == [
+        ("repeated_sentence", "“Do you have any other favorite books?” in 3 messages from A"),
+        ("repeated_block", "messages 17 to 19 as messages 14 to 16"),
+        ("same_message", "“I've read that book, and it's really great. I also like The…” 3 times from A"),
+    ]
 
 
 def test_flagged_example_says_a_sentence_three_times() -> None:
     [only] = judged("S1.7")
-    assert (only.action, only.found) == ("flag", "“I love playing all sorts of games!” in 3 messages")
+    assert (only.action, only.found) == ("flag", "“I love playing all sorts of games!” in 3 messages from B")
 
 
 def test_sentences_under_four_words_are_what_the_kept_examples_repeat() -> None:
-    # "Absolutely." twice in S1.3; without the exemption it would go.
-    assert [judgement.filter for judgement in judged("S1.3", FilterSettings(sentence_words=1))] == ["repeated_sentence"]
+    # "Absolutely." twice in S1.3; without the exemption it would go at a threshold of two.
+    strict = FilterSettings(sentence_words=1, repeated_sentence=2)
+    assert [judgement.filter for judgement in judged("S1.3", strict)] == ["repeated_sentence"]
 
 
 def test_people_and_machines_of_the_kept_examples_stay_below_the_length() -> None:

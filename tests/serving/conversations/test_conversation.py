@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agents import seeds
 from agents.answers import TurnAnswer
 from agents.errors import InputError
-from agents.language.filters.settings import COMPLETION, Policy
+from agents.language.filters.settings import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations import policies, scenario
 from serving.conversations.conversation import STRIDE, Conversation
@@ -71,6 +71,7 @@ def hold(
         7,
         1,
         rules.policy or Policy(),
+        FilterSettings(repeated_sentence=2),
         attempts=rules.attempts,
         instructions=told or (lambda stimulus, draw: None,) * 2,
         journalled=turns or {},
@@ -90,7 +91,7 @@ def fresh(turn: int, attempt: int) -> str:
 def looping(until: int) -> Script:
     """From its third turn on the same sentence again, in the attempts before ``until``."""
     return lambda turn, attempt: (
-        "I have said this before, you know." if turn > 2 and attempt < until else fresh(turn, attempt)
+        "I have said this before, you know." if turn > 1 and attempt < until else fresh(turn, attempt)
     )
 
 
@@ -123,7 +124,7 @@ def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds(
     assert texts(item) == [fresh(turn, 2 * STRIDE) for turn in range(6)]
     assert json.loads(item.answer or b"")["ended_early"] is False
     assert item.seed == seeds.derive(7, "a~b", "c", 0, None, 2)
-    # Turns 3 and 4 say the same: an attempt ends with the second of them.
+    # Turns 2 and 4 are one speaker's and say the same: an attempt ends with the second of them.
     assert scheduler.asked == [(turn, STRIDE * attempt) for attempt in (0, 1) for turn in range(5)] + [
         (turn, 2 * STRIDE) for turn in range(6)
     ]

@@ -103,7 +103,8 @@ def test_an_agent_that_begins_has_begun() -> None:
 def test_what_filters_find_is_told_and_nothing_more() -> None:
     async def work(found: served_here.Here) -> None:
         talk = await opened(found)
-        await say(found, talk, "I like books a lot, you know.")
+        for told in ("I like books a lot, you know.", "Yes. I like books a lot, you know."):
+            await say(found, talk, told)
         status, answer = await say(found, talk, "I like books a lot, you know.")
         assert status == 200
         [flag] = answer["messages"][0]["flags"]

@@ -286,7 +286,7 @@ def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) ->
     page.keyboard.press("Enter")
     page.wait_for_selector("#message")
     assert page.evaluate("() => document.activeElement.id") == "message"
-    said = ["I lost all my <b>books</b> today.", "I lost all my <b>books</b> today."]
+    said = ["I lost all my <b>books</b> today.", "1, 2, 3, 4, 5, 6, 7, <b>8</b>"]
     page.keyboard.type(said[0])
     page.keyboard.press("Enter")
     page.wait_for_selector(".chat li:nth-child(2):has-text('eliza')")
@@ -302,7 +302,7 @@ def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) ->
     assert page.locator(".chat .bubble").all_inner_texts() == [one["text"] for one in messages]
     sides = page.eval_on_selector_all(".chat li", "rows => rows.map(row => row.className)")
     assert sides == ["right", "left", "right", "left"]
-    assert "repeated_sentence" in page.inner_text(".chat li:nth-child(3) .flag")
+    assert "list" in page.inner_text(".chat li:nth-child(3) .flag")
     assert not page.is_visible("#message")
     with page.expect_request(lambda request: request.method == "DELETE"):
         page.click("#submit")  # the one before is forgotten

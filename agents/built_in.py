@@ -153,6 +153,13 @@ BUILT_IN: tuple[Entry, ...] = (
     # The main revision has a backbone of timm's, a package that nothing else here needs.
     detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),
     gbvs("gbvs", "graph-based visual saliency; maximum with inhibition of return", COMPARED),
+    gbvs(
+        "gbvs-harel",
+        "graph-based visual saliency with resizing, blur and grey pictures as in Harel's program",
+        COMPARED,
+        program="harel",
+        grey="no_colour",
+    ),
     ivsn("ivsn", "invariant visual search: VGG16's features of the scene that resemble the target's", VARIANT),
     ivsn("ivsn-notarget", "invariant visual search without its target", VARIANT, modulation="none"),
     ivsn("ivsn-layer", "invariant visual search by features of an early layer", VARIANT, target_layer="pool2"),

@@ -44,11 +44,13 @@ ORIENTATION = 0x0112  # the tag of EXIF
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an image's header says: ``format``, and ``width`` and ``height`` in pixels after EXIF orientation."""
+    """What an image's header says: ``format``, ``width`` and ``height`` in pixels after EXIF orientation, and whether
+    there is ``one_channel``, of grey."""
 
     format: str
     width: int
     height: int
+    one_channel: bool
 
 
 class Image:
@@ -108,7 +110,9 @@ class Image:
             if _orientation(image) >= 5:
                 width, height = height, width
             # A JPEG with a preview behind it is called MPO by Pillow; its first picture is the JPEG.
-            return Header("JPEG" if image.format == "MPO" else str(image.format), width, height)
+            form = "JPEG" if image.format == "MPO" else str(image.format)
+            grey = image.mode.partition(";")[0] in ("1", "L", "LA", "I", "F")
+            return Header(form, width, height, grey)
 
     def _source(self) -> tuple[BinaryIO, int]:
         """The bytes as a file, and how many there are."""

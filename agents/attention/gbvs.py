@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of one image
 Weight = Annotated[float, Field(ge=0, le=1000)]
-Prepared = tuple["NDArray[np.uint8]", Plan]
+Prepared = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the colour channel
 
 
 class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     """Harel, Koch and Perona 2006, with the settings of their program; see ``models.graph_saliency``.
+
+    What the paper leaves open is ours in ``gbvs`` and the program's in ``gbvs-harel``; whether the grey pictures of the
+    Turing-like tests were files of one channel is not known.
 
     The map knows nothing of a target: in search it is the same as in free viewing, and only the path ends when the
     target is found.
@@ -35,6 +38,10 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         """How activation is concentrated: by the power 1.5, or by the second walk on a graph."""
         weights: tuple[Weight, Weight, Weight] = (1.0, 1.0, 1.0)
         """Weights of the colour, the intensity and the orientation channel in the sum."""
+        program: Literal["ours", "harel"] = "ours"
+        """How maps are resized, linearised and blurred, which the paper leaves open: ours, or the authors' program."""
+        grey: Literal["all", "no_colour"] = "all"
+        """The channels of a picture whose file has one: all, or none of colour, as in the authors' program."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     extra = "attention"
@@ -53,7 +60,8 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
     def prepare(self, stimulus: Stimulus) -> Prepared:
         assert isinstance(stimulus, AttentionStimulus)
         pixels = stimulus.image.decode()
-        return pixels, scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings)
+        without = self.settings.grey == "no_colour" and stimulus.image.header().one_channel
+        return pixels, scanpath.plan(stimulus, (pixels.shape[1], pixels.shape[0]), self.settings), without
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
@@ -65,11 +73,13 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
 
         def answer(indices: list[int]) -> list[Reply | Exception]:
             images = torch.stack([torch.from_numpy(batch[index][0]) for index in indices]).to(self._device)
-            maps = graph_saliency.saliency(images, given.normalisation, given.weights)
+            weights = (0.0, *given.weights[1:]) if batch[indices[0]][2] else given.weights
+            maps = graph_saliency.saliency(images, given.normalisation, weights, given.program)
             paths = scanpaths(maps, [batch[index][1] for index in indices], given.inhibition)
             return [scanpath.reply(path) for path in paths]
 
-        return scanpath.reply_by_size([pixels.shape for pixels, _ in batch], answer, PIXELS_AT_ONCE)
+        alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]
+        return scanpath.reply_by_size(alike, answer, PIXELS_AT_ONCE)
 
     def provenance(self) -> dict[str, Any]:
         import torch

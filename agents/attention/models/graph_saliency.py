@@ -20,6 +20,11 @@ ramp made steeper; maps are brought to the grid by area where they shrink and, i
 grow; the last blur ends at three standard deviations, and the last resize is bicubic (Keys, a = -0.5). A level is used
 while both of its sides have three pixels; if that leaves none, the deepest one that has stands in.
 
+With ``program`` "harel" these are as in the authors' Matlab program: light is linearised after the pyramid;
+every resize is Matlab's imresize (bicubic, widened where values become fewer, mirrored at the edge); and the last blur
+ends at round(2 sd), one cell. Their monitor's table, their kernels at the edge of the pyramid and of the Gabor filters,
+and their iteration are not followed.
+
 All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
 behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch.
 """
@@ -39,6 +44,7 @@ from torch.nn import functional
 from agents.attention.models.resizing import area_weights, cubic_weights
 
 Normalisation = Literal["power", "graph"]
+Program = Literal["ours", "harel"]
 Weights = tuple[float, float, float]
 
 LEVELS = (2, 3, 4)
@@ -57,12 +63,17 @@ _XYZ = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9
 _CONES = ((0.15514, 0.54312, -0.03286), (-0.15514, 0.45684, 0.03286), (0.0, 0.0, 0.00801))
 
 
-def saliency(images: Tensor, normalisation: Normalisation = "power", weights: Weights = (1.0, 1.0, 1.0)) -> Tensor:
+def saliency(
+    images: Tensor,
+    normalisation: Normalisation = "power",
+    weights: Weights = (1.0, 1.0, 1.0),
+    program: Program = "ours",
+) -> Tensor:
     """Saliency maps, float64 [batch, height, width] from 0 to 1 (all 0 where an image is uniform).
 
     ``images`` is uint8 [batch, height, width, 3] in sRGB. ``weights`` are those of colour, intensity and orientation.
     """
-    maps, channels = features(images)
+    maps, channels = features(images, program)
     batch, count, rows, columns = maps.shape
     chains = maps.flatten(0, 1)
     alive = (chains.amax((1, 2)) - chains.amin((1, 2)) >= FLAT).nonzero()[:, 0]
@@ -72,7 +83,7 @@ def saliency(images: Tensor, normalisation: Normalisation = "power", weights: We
     total = torch.zeros((batch, rows, columns), dtype=maps.dtype, device=maps.device)
     for index, channel in enumerate(channels):
         total += weights[channel] * normalised[:, index]
-    return _to_frame(total, *images.shape[1:3])
+    return _to_frame(total, images.shape[1], images.shape[2], program)
 
 
 def grid_shape(height: int, width: int) -> tuple[int, int]:
@@ -84,18 +95,20 @@ def grid_shape(height: int, width: int) -> tuple[int, int]:
 # --- features ---------------------------------------------------------------------------------------------------------
 
 
-def features(images: Tensor) -> tuple[Tensor, list[int]]:
+def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[int]]:
     """Feature maps on the grid [batch, maps, rows, columns], each in units of its full scale, and the channel of each
     (0 colour, 1 intensity, 2 orientation)."""
     grid = grid_shape(*images.shape[1:3])
     opponent = _opponent(images.device)
     maps: list[Tensor] = []
     channels: list[int] = []
-    for planes in _pyramid(images):
+    for planes in _pyramid(images, program):
         light, intensity = planes[:, :-1], planes[:, -1:]
+        if program == "harel":
+            light = _linear(light)
         colour = (opponent @ light.flatten(2)).view_as(light)
         for channel, members in enumerate((colour, intensity, orientations(intensity[:, 0]))):
-            maps.append(resize(members, *grid))
+            maps.append(resize(members, *grid, program))
             channels += [channel] * members.shape[1]
     return torch.cat(maps, 1), channels
 
@@ -115,30 +128,36 @@ def _opponent(device: torch.device) -> Tensor:
     return (rows / rows.abs().sum(1, keepdim=True)).to(device)
 
 
-def _pyramid(images: Tensor) -> list[Tensor]:
-    """At each level used: linear light (3 planes) and then intensity, [batch, 4, ...] from 0 to 1.
+def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
+    """At each level used: linear light (3 planes; stored values for "harel") and then intensity, [batch, 4, ...] from
+    0 to 1.
 
     Opponent colours are linear in light, so they can be formed after the pyramid.
     """
     height, width = images.shape[1:3]
     deepest = max(k for k in range(LEVELS[-1] + 1) if k == 0 or min(height, width) >> k >= SMALLEST_SIDE)
     if deepest == 0:
-        return [torch.cat(list(_planes(images)), 1)]
+        return [torch.cat(list(_planes(images, program)), 1)]
     # One plane after the other: all of a photograph's at full size would take much memory.
-    levels = {1: torch.cat([_halve(plane) for plane in _planes(images)], 1)}
+    levels = {1: torch.cat([_halve(plane) for plane in _planes(images, program)], 1)}
     for level in range(2, deepest + 1):
         levels[level] = _halve(levels[level - 1])
     return [levels[k] for k in LEVELS if k in levels] or [levels[deepest]]
 
 
-def _planes(images: Tensor) -> Iterator[Tensor]:
-    """Linear light (IEC 61966-2-1) of each channel, and intensity, max(R, G, B) of the stored values; each
+def _planes(images: Tensor, program: Program) -> Iterator[Tensor]:
+    """Linear light of each channel ("harel": the stored values), and intensity, max(R, G, B) of the stored values; each
     [batch, 1, height, width] from 0 to 1."""
     code = torch.arange(256, dtype=torch.float64, device=images.device) / 255
-    linear = torch.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    values = code if program == "harel" else _linear(code)
     for channel in images.unbind(3):
-        yield linear.index_select(0, channel.reshape(-1).int()).view(channel.shape)[:, None]
+        yield values.index_select(0, channel.reshape(-1).int()).view(channel.shape)[:, None]
     yield images.amax(3)[:, None].double() / 255
+
+
+def _linear(stored: Tensor) -> Tensor:
+    """Linear light of stored values (IEC 61966-2-1), both from 0 to 1."""
+    return torch.where(stored <= 0.04045, stored / 12.92, ((stored + 0.055) / 1.055) ** 2.4)
 
 
 def _halve(planes: Tensor) -> Tensor:
@@ -235,20 +254,24 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
 # --- from the sum to the frame ----------------------------------------------------------------------------------------
 
 
-def _to_frame(master: Tensor, height: int, width: int) -> Tensor:
+def _to_frame(master: Tensor, height: int, width: int, program: Program) -> Tensor:
     """Attenuate the border, blur, resize; to 0..1 after each step."""
     rows, columns = master.shape[1:]
     ramp = _ramp(rows, MAP_BORDER, master.device)[:, None] * _ramp(columns, MAP_BORDER, master.device)
     spread = BLUR_SIGMA * max(rows, columns)
-    down, across = (_blur_weights(side, spread, master.device) for side in (rows, columns))
+    reach = round(2 * spread) if program == "harel" else math.ceil(3 * spread)
+    down, across = (_blur_weights(side, spread, reach, master.device) for side in (rows, columns))
     blurred = _min_max(down @ _min_max(master * ramp) @ across.T)
-    return _min_max(resize(blurred, height, width))
+    return _min_max(resize(blurred, height, width, program))
 
 
-def resize(planes: Tensor, height: int, width: int) -> Tensor:
-    """Planes [..., rows, columns] at another size: by area where they shrink, bicubic where they grow."""
+def resize(planes: Tensor, height: int, width: int, program: Program = "ours") -> Tensor:
+    """Planes [..., rows, columns] at another size: by area where they shrink and bicubic where they grow, or by
+    Matlab's imresize."""
     down, across = (
-        area_weights(source, length, planes.device)
+        cubic_weights(source, length, "mirrored", planes.device)
+        if program == "harel"
+        else area_weights(source, length, planes.device)
         if length < source
         else cubic_weights(source, length, device=planes.device)
         for source, length in zip(planes.shape[-2:], (height, width), strict=True)
@@ -272,9 +295,8 @@ def _ramp(side: int, border: int, device: torch.device) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _blur_weights(side: int, spread: float, device: torch.device) -> Tensor:
-    """Weights [side, side] of a Gaussian cut off at three standard deviations (rounded up to a whole cell)."""
-    reach = math.ceil(3 * spread)
+def _blur_weights(side: int, spread: float, reach: int, device: torch.device) -> Tensor:
+    """Weights [side, side] of a Gaussian of standard deviation ``spread`` that ends after ``reach`` cells."""
     offset = torch.arange(-reach, reach + 1)
     weight = torch.exp(-(offset.double() ** 2) / (2 * spread**2))
     index = (torch.arange(side)[:, None] + offset).clamp(0, side - 1)

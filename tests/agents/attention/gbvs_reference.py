@@ -112,6 +112,19 @@ def keys(t):
     return -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2 if t < 2 else 0.0
 
 
+def imresize_matrix(source, length):
+    """Matlab's imresize, bicubic: wider where values become fewer, mirrored beyond the edge."""
+    matrix, ratio = np.zeros((length, source)), length / source
+    wide = max(1.0, 1 / ratio)
+    for out in range(length):
+        centre = (out + 0.5) / ratio - 0.5
+        for k in range(math.floor(centre - 2 * wide), math.ceil(centre + 2 * wide) + 1):
+            mirrored = k % (2 * source)
+            matrix[out, min(mirrored, 2 * source - 1 - mirrored)] += keys((centre - k) / wide)
+        matrix[out] /= matrix[out].sum()
+    return matrix
+
+
 def resize_matrix(source, length):
     matrix = np.zeros((length, source))
     for out in range(length):
@@ -126,16 +139,15 @@ def resize_matrix(source, length):
     return matrix
 
 
-def resize(plane, rows, columns):
-    return resize_matrix(plane.shape[0], rows) @ plane @ resize_matrix(plane.shape[1], columns).T
+def resize(plane, rows, columns, weights=resize_matrix):
+    return weights(plane.shape[0], rows) @ plane @ weights(plane.shape[1], columns).T
 
 
 def unit(plane):
     return (plane - plane.min()) / (plane.max() - plane.min())
 
 
-def blur(plane, spread):
-    reach = math.ceil(3 * spread)
+def blur(plane, spread, reach):
     kernel = np.exp(-(np.arange(-reach, reach + 1.0) ** 2) / (2 * spread**2))
     kernel /= kernel.sum()
     for _ in range(2):
@@ -144,26 +156,31 @@ def blur(plane, spread):
     return plane
 
 
-def features(image):
+def features(image, weights=resize_matrix, linear_first=True):
     """Feature maps on the grid, each with its full scale; image uint8 [height, width, 3]."""
     grid = [max(1, round(32 * side / max(image.shape[:2]))) for side in image.shape[:2]]
     colours, ranges = opponent(linear(image))
-    pyramid = [*colours, image.max(2) / 255]
+    pyramid = [*(colours if linear_first else image.transpose(2, 0, 1) / 255), image.max(2) / 255]
     found = []
     for level in range(1, LEVELS[-1] + 1):
         pyramid = [halve(plane) for plane in pyramid]
         if level not in LEVELS or min(pyramid[0].shape) < 3:
             continue
-        found += [(resize(plane, *grid), scale) for plane, scale in zip(pyramid, [*ranges, 1.0], strict=True)]
+        shown = pyramid
+        if not linear_first:
+            shown = [*opponent(linear(255 * np.stack(pyramid[:3], 2)))[0], pyramid[3]]
+        found += [(resize(plane, *grid, weights), scale) for plane, scale in zip(shown, [*ranges, 1.0], strict=True)]
         for degrees in (0, 45, 90, 135):
             plane, scale = energy(pyramid[-1], math.radians(degrees))
-            found.append((resize(plane, *grid), scale))
+            found.append((resize(plane, *grid, weights), scale))
     return found
 
 
-def saliency(image, normalisation="power", tolerance=TOLERANCE):
+def saliency(image, normalisation="power", tolerance=TOLERANCE, program="ours"):
     """The map of an image with at least one pyramid level, not uniform."""
-    found = features(image)
+    harel = program == "harel"
+    weights = imresize_matrix if harel else resize_matrix
+    found = features(image, weights, linear_first=not harel)
     rows, columns = found[0][0].shape
     total = np.zeros((rows, columns))
     for plane, scale in found:
@@ -176,5 +193,6 @@ def saliency(image, normalisation="power", tolerance=TOLERANCE):
             chain = chain_concentration(active.ravel(), nearness(rows, columns, 0.06))
             total += equilibrium(chain, tolerance).reshape(rows, columns)
     total = unit(total * np.outer(ramp(rows, 4), ramp(columns, 4)))
-    blurred = unit(blur(total, 0.02 * max(rows, columns)))
-    return unit(resize(blurred, *image.shape[:2]))
+    spread = 0.02 * max(rows, columns)
+    blurred = unit(blur(total, spread, round(2 * spread) if harel else math.ceil(3 * spread)))
+    return unit(resize(blurred, *image.shape[:2], weights))

@@ -1,8 +1,10 @@
 """The agent ``gbvs``: from stimuli to answers."""
 
+import numpy as np
 import pytest
 import torch
 from gaze_cases import answers, files, loaded, pixels, stimulus
+from PIL import Image as PILImage
 
 from agents.attention.gbvs import GraphSaliencyAgent
 from agents.attention.models import graph_saliency
@@ -44,6 +46,23 @@ def test_search_is_the_same_path_up_to_the_target(picture):
     assert (found["stop"], found["fixations"]) == ("target", free["fixations"][: found["found_at"] + 1])
     assert found["found_at"] <= 4
     assert (unknown["found"], unknown["fixations"]) == (None, free["fixations"])
+
+
+@pytest.mark.parametrize(("mode", "without"), [("L", True), ("LA", True), ("I;16", True), ("RGB", False), ("P", False)])
+def test_a_picture_of_one_channel_may_have_no_colour_channel(tmp_path, picture, mode, without):
+    """The authors' program skips the colour channel where imread gives one channel."""
+    grey, path = PILImage.open(picture).convert("L"), tmp_path / "grey.png"
+    if mode == "I;16":
+        PILImage.fromarray(np.asarray(grey).astype(np.uint16) * 257).save(path)
+    else:
+        grey.convert(mode).save(path)
+    made = agent(grey="no_colour")
+    [usual, skipped, chosen] = (
+        answers(one, [stimulus(path), stimulus(picture)]) for one in (agent(), made, agent(weights=(0, 1, 1)))
+    )
+    assert usual[0] != chosen[0]
+    assert skipped[0] == (chosen if without else usual)[0]
+    assert skipped[1] == usual[1]  # the other picture of the batch, in colour
 
 
 def test_a_map_that_is_not_finite_fails_alone(picture, monkeypatch):

@@ -81,12 +81,12 @@ def test_graph_normalisation_is_the_limit_of_power_iteration(shape, device):
 # --- the whole pipeline ---
 
 
-@pytest.mark.parametrize("normalisation", ["power", "graph"])
+@pytest.mark.parametrize(("normalisation", "program"), [("power", "ours"), ("graph", "ours"), ("power", "harel")])
 @pytest.mark.parametrize(("height", "width"), [(48, 205), (303, 75)])
-def test_the_map_is_the_plain_pipelines(height, width, normalisation, device):
+def test_the_map_is_the_plain_pipelines(height, width, normalisation, program, device):
     image = scene(height, width, seed=height)
-    expected = reference.saliency(image, normalisation, tolerance=1e-12)
-    found = run(image, device=device, normalisation=normalisation)[0]
+    expected = reference.saliency(image, normalisation, 1e-12, program)
+    found = run(image, device=device, normalisation=normalisation, program=program)[0]
     assert np.abs(found - expected).max() < 1e-8
 
 

@@ -61,6 +61,11 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _frame(text: str) -> tuple[int, int]:
+    across, _, down = text.partition("x")
+    return _positive(across), _positive(down)
+
+
 def _replicas(text: str) -> int | None:
     return None if text == "auto" else _positive(text)
 
@@ -165,7 +170,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument("files", nargs="+", type=_path)
     importing.add_argument("--out", required=True, type=_path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
-    importing.add_argument("--name", help="whose answers a submission file holds")
+    importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
+    importing.add_argument("--frame", type=_frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     return parser
 
 
@@ -313,7 +319,7 @@ def _export(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     from serving.runs.importing import import_files
 
-    import_files(options.files, options.out, task=options.task, name=options.name)
+    import_files(options.files, options.out, task=options.task, name=options.name, frame=options.frame)
     return 0
 
 

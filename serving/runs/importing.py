@@ -1,8 +1,9 @@
-"""Import: the published benchmark's files become the same records as our own answers.
+"""Import: files of people's and other machines' answers become the same records as our own answers.
 
-The forms of the files are in :mod:`serving.runs.published_benchmark`. People's answers go to ``records/humans.jsonl``
-(agent ``human:05``) and machines' to ``records/published.jsonl`` (agent ``published:gpt2``, never a name of ours). The
-sample counts the answers of one agent to one stimulus, in the order of the file.
+The forms of the files are in :mod:`serving.runs.published_benchmark` and :mod:`serving.runs.import_forms`. People's
+answers go to ``records/humans.jsonl`` (agent ``human:05``) and machines' to ``records/published.jsonl`` (agent
+``published:gpt2``, never a name of ours). The sample counts the answers of one agent to one stimulus, in the order of
+the file.
 
 The folder may be a run's or a new one. A file that is imported again takes the place of what came from it before, so
 that importing twice leaves the same bytes. Either all files are imported or, if anything is wrong with one, none.
@@ -19,12 +20,14 @@ from typing import Any
 
 import orjson
 
+from agents.attention.scanpath_comparison import Size
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem
 from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.display_text import count
+from serving.runs.import_forms import read_file
 from serving.runs.output_paths import make_parent
-from serving.runs.published_benchmark import Source, read_source
+from serving.runs.published_benchmark import Source
 from serving.runs.reader import RunFolder
 from serving.runs.run_json import check_files, new_run_json
 from serving.runs.schemas import IMPORT, mismatch
@@ -37,28 +40,36 @@ ENOUGH = 30
 Rows = list[dict[str, Any]]
 
 
-def import_files(paths: Sequence[Path | str], out: Path | str, task: str | None = None, name: str | None = None) -> int:
+def import_files(
+    paths: Sequence[Path | str],
+    out: Path | str,
+    task: str | None = None,
+    name: str | None = None,
+    frame: Size | None = None,
+) -> int:
     """Import ``paths`` into the folder ``out`` and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
-    the machine that a submission is from. Raises InputError with every problem found, StorageError, LockedError.
+    the machine that a submission or scanpaths are from, or the speakers of pages (``A~B``); ``frame`` (width, height)
+    in pixels is for scanpaths that do not say theirs. Raises InputError with every problem found, StorageError,
+    LockedError.
     """
     out = Path(out)
-    if name is not None and not NAME.fullmatch(name):
-        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*")
+    if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
+        raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
     if not paths:
         raise InputError("there is nothing to import: give at least one file")
     sources: list[Source] = []
     wrong: list[Problem] = []
     for path in dict.fromkeys(Path(path) for path in paths):
         try:
-            sources.append(read_source(path, task, name))
+            sources.append(read_file(path, task, name, frame))
         except InputError as error:
             wrong += error.problems or [Problem(str(path), None, None, str(error))]
     if wrong:
         raise InputError(f"nothing was imported: {count(len(wrong), 'problem')}", wrong)
-    if name is not None and not any(source.form == "submission" for source in sources):
-        raise InputError("--name is for submissions; these files say themselves whose answers they hold")
+    if name is not None and not any(source.name == name for source in sources):
+        raise InputError("--name is for files that do not say whose answers they hold; these do")
     check_files(out, links=False)
     _refuse_other_folders(out)
     make_parent(out / "records" / "humans.jsonl")

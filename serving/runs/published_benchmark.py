@@ -14,7 +14,7 @@ import hashlib
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -43,7 +43,7 @@ _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth"
 _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-Form = Literal["ground truth", "submission"]
+Form = Literal["ground truth", "submission", "records", "topical-chat", "page", "coco-search18"]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]
 
@@ -68,12 +68,14 @@ _CONTENT: dict[tuple[Form, bool], TypeAdapter[Any]] = {  # what a file holds, by
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer of the file: to which stimulus, by whom, and what."""
+    """One answer of the file: to which stimulus, by whom, and what. ``fields`` are those of its record that the file
+    says itself, ``answer`` among them where the response is not one of the benchmark's."""
 
     stimulus: str
     kind: Literal["human", "published"]
     agent: str
     response: Any
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ class Source:
                 "sample": 0,
                 "seed": None,
                 "status": "ok",
-                "answer": _answer(self.task, answer.response),
+                "answer": None if "answer" in answer.fields else _answer(self.task, answer.response),
                 "raw": answer.response,
                 "attempts": [],
                 "error": None,
@@ -131,20 +133,26 @@ class Source:
                 "timing": None,
                 "worker": None,
                 "created": None,
+                **answer.fields,
             }
 
 
 def read_source(path: Path, task: str | None = None, name: str | None = None) -> Source:
-    """Read one file. ``task`` where the file's name does not say it, ``name`` for a submission.
+    """Read one file of the benchmark. ``task`` where the file's name does not say it, ``name`` for a submission.
 
     Raises InputError, either with every problem of its rows, or with one sentence about the file that does not name it.
     """
-    data = _read(path)
-    which = _task(path, task)
+    data = read_whole(path)
     try:
-        content = _without_surrogates(strict_json(data))
+        content = without_surrogates(strict_json(data))
     except ValueError as error:
         raise InputError(f"is not JSON in UTF-8: {error}") from None
+    return benchmark_source(path, data, content, task, name)
+
+
+def benchmark_source(path: Path, data: bytes, content: Any, task: str | None, name: str | None) -> Source:
+    """The file whose bytes are ``data``, parsed ``content``. Raises as :func:`read_source`."""
+    which = _task(path, task)
     if not isinstance(content, dict):
         raise InputError("must be a JSON object of stimuli")
     form = _form(content, which)
@@ -191,7 +199,7 @@ def _answered(stimulus: str, row: dict[str, Any], noticed: Counter[str]) -> Answ
     return Answered(stimulus, kind, f"{kind}:{subject if subject.strip() else UNKNOWN}", row["response"])
 
 
-def _read(path: Path) -> bytes:
+def read_whole(path: Path) -> bytes:
     """The file's bytes. A device or a pipe could go on for ever, so it is looked at before it is opened."""
     try:
         about = path.stat()
@@ -213,14 +221,14 @@ def _task(path: Path, task: str | None) -> Task:
     return known[given]
 
 
-def _without_surrogates(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """``value`` with lone surrogates replaced."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
     return value
 
 

@@ -215,9 +215,12 @@ def _add(found: ReadSet, path: Recorded, problem: Problem) -> None:
 
 
 def _target(record: Row, row: Row) -> str | None:
-    """What was searched for. The published benchmark's files hold free viewing alone."""
+    """What was searched for. The published benchmark's files hold free viewing alone; COCO-Search18's say it."""
     if not row:
-        return FREE if record["kind"] in ("human", "published") else None
+        if record["kind"] not in ("human", "published"):
+            return None
+        raw = record["raw"]
+        return searched_for(raw.get("condition"), raw.get("task")) if isinstance(raw, dict) else FREE
     if row.get("mode", "free") == "free":
         return FREE
     named, image = (row.get("meta") or {}).get("target"), row.get("target_image")
@@ -248,7 +251,7 @@ def _read_json(path: Path, frame: Size | None, found: ReadSet) -> None:
 
 
 def _add_coco(found: ReadSet, entries: Sequence[CocoPath], path: Path, frame: Size | None) -> None:
-    frames, agents = _sidecar(path.with_name(f"{path.name}.export.json"))
+    frames, agents = sidecar(path.with_name(f"{path.name}.export.json"))
     without = 0
     for index, entry in enumerate(entries):
         subject = str(entry.subject)
@@ -256,8 +259,7 @@ def _add_coco(found: ReadSet, entries: Sequence[CocoPath], path: Path, frame: Si
         if size is None:
             without += 1
             continue
-        named = None if entry.task in (None, "", "none") else str(entry.task).lower()
-        target = FREE if entry.condition == "freeview" else named
+        target = searched_for(entry.condition, entry.task)
         agent, sample = agents.get(subject, (subject, None))
         recorded = Recorded(
             stimulus=f"{entry.name} [{target}]" if target else entry.name,
@@ -275,7 +277,14 @@ def _add_coco(found: ReadSet, entries: Sequence[CocoPath], path: Path, frame: Si
         found.problems.append(Problem(str(path), None, None, message))
 
 
-def _sidecar(path: Path) -> tuple[Mapping[tuple[str, str | None], Size], Mapping[str, tuple[str, int]]]:
+def searched_for(condition: Any, task: str | None) -> str | None:
+    """What an entry of COCO-Search18's list says was searched for: nothing in free viewing; None if it does not say."""
+    if condition == "freeview":
+        return FREE
+    return None if task in (None, "", "none") else str(task).lower()
+
+
+def sidecar(path: Path) -> tuple[Mapping[tuple[str, str | None], Size], Mapping[str, tuple[str, int]]]:
     """Frames by (name, subject), and (agent, sample) by subject, from the side-car of an export; maybe none."""
     if not path.is_file():
         return {}, {}

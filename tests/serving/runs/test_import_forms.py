@@ -1,0 +1,201 @@
+"""Conversations and people's scanpaths in the forms of others become records, and ours come back from their export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from run_folders import ANSWERS, agent_entry, record, stimulus, write_run
+
+from agents.errors import InputError
+from serving.cli import main
+from serving.export.registry import export
+from serving.runs.importing import import_files
+from serving.runs.reader import RunFolder
+from serving.runs.records import problems
+from serving.runs.scanpath_files import read_set
+
+GAZE, TALK = "attention_prediction", "conversation"
+PAGE = """<script>window.parent.postMessage({}, "*");</script>
+<font size="3">
+<FONT COLOR=darkblue><p style="margin-top:-10px;"> A: Hi , I read &amp; swim. You ? </p>
+</FONT><FONT COLOR=crimson><p> B: <3 books: all of them
+and more </p>
+</FONT><p> A: ... </p><p> </p><p>The end</p></font>"""
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else orjson.dumps(content))
+    return path
+
+
+def rows(out: Path, name: str) -> list[dict[str, Any]]:
+    found = list(RunFolder(out).records(name))
+    assert [problem for row in found for problem in problems(row)] == []
+    return found
+
+
+def texts(row: dict[str, Any]) -> list[tuple[str, str, str]]:
+    assert [one["turn"] for one in row["answer"]["messages"]] == list(range(len(row["answer"]["messages"])))
+    return [(one["speaker"], one["agent"], one["text"]) for one in row["answer"]["messages"]]
+
+
+def test_topical_chat(tmp_path: Path) -> None:
+    said = [
+        {"message": f"Number {turn}.", "agent": f"agent_{1 + turn % 2}", "sentiment": "Happy", "turn_rating": "Good"}
+        for turn in range(4)
+    ]
+    talk = {"article_url": "https://example.org", "config": "C", "content": said, "conversation_rating": {}}
+    shorter = {**talk, "content": said[:3]}
+    out = tmp_path / "out"
+    import_files([write(tmp_path / "valid_freq.json", {"t_1": talk, "t_2": shorter})], out)
+    one, other = rows(out, "humans")
+    assert (one["task"], one["stimulus"], other["stimulus"], one["agent"]) == (TALK, "t_1", "t_2", "human~human")
+    assert texts(one)[:2] == [("agent_1", "human", "Number 0."), ("agent_2", "human", "Number 1.")]
+    assert one["raw"] == talk
+    assert json.loads((out / "import.json").read_bytes())["sources"][0]["form"] == "topical-chat"
+    excerpts = tmp_path / "excerpts"
+    export(out, "conversations", excerpts)
+    pages = sorted(excerpts.glob("*.html"))
+    assert len(pages) == 2
+    import_files(pages, tmp_path / "again", name="human~human")
+    [first] = rows(tmp_path / "again", "humans")  # both excerpts say the same, and a file's content counts once
+    assert [text for _, _, text in texts(first)] == ["Number 0.", "Number 1.", "Number 2."]
+
+
+def test_a_page_of_the_published_test(tmp_path: Path) -> None:
+    page, out = write(tmp_path / "conv12.html", PAGE.encode()), tmp_path / "out"
+    with pytest.raises(InputError) as refused:
+        import_files([page], out)
+    assert "does not say who its speakers are; give them with --name A~B" in str(refused.value.problems)
+    assert main(["import", str(page), "--name", "human~blenderbot", "--out", str(out)]) == 0
+    [row] = rows(out, "published")
+    assert (row["stimulus"], row["agent"], row["kind"]) == ("conv12", "published:human~blenderbot", "published")
+    assert texts(row) == [
+        ("A", "human", "Hi , I read & swim. You ?"),
+        ("B", "blenderbot", "<3 books: all of them\nand more"),
+        ("A", "human", "..."),
+    ]
+    assert json.loads((out / "import.json").read_bytes())["sources"][0]["noticed"] == {
+        "paragraphs_without_a_speaker": 1
+    }
+    import_files([page], out, name="human~human")
+    assert [row["agent"] for row in rows(out, "humans")] == ["human~human"]
+
+
+def test_records_of_conversations_keep_all_but_whose_they_are(tmp_path: Path) -> None:
+    given = [
+        record("t1", TALK, "human~eliza", seed=11, raw={"person": "A"}),
+        record("t1", TALK, "a~b", kind="control"),
+        record("t2", TALK, "human~eliza", status="failed", answer=None, error={"code": "x", "message": "y"}),
+        record("c1", "color_estimation"),
+        record("t1", TALK, "human~eliza", seed=12, raw={"person": "A"}),  # the last line of a key counts
+    ]
+    file, out = tmp_path / "human~eliza.jsonl", tmp_path / "out"
+    file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in given))
+    import_files([file], out)
+    [row] = rows(out, "published")
+    same = ("answer", "raw", "seed", "timing", "worker", "created", "stimulus_sha256", "attempts")
+    assert {name: row[name] for name in same} == {name: given[-1][name] for name in same}
+    [source] = json.loads((out / "import.json").read_bytes())["sources"]
+    assert (row["agent"], row["provenance"]["digest"]) == ("published:human~eliza", source["sha256"])
+    assert source["noticed"] == {
+        "control_records_not_imported": 1,
+        "failed_records_not_imported": 1,
+        "records_of_other_tasks_not_imported": 1,
+    }
+    before = (out / "records" / "published.jsonl").read_bytes()
+    import_files([file], out)
+    assert (out / "records" / "published.jsonl").read_bytes() == before
+    file.write_bytes(orjson.dumps({**given[0], "seed": "x"}) + b"\n{\n")
+    with pytest.raises(InputError) as refused:
+        import_files([file], out)
+    assert {one.line for one in refused.value.problems} == {1, 2}
+
+
+PEOPLE = [
+    {
+        "name": "000000400966.jpg", "subject": 2, "task": "microwave", "condition": "present",
+        "bbox": [67, 114, 78, 42], "X": [848.6, 799.2], "Y": [517.2, 476.2], "T": [73, 193], "length": 2,
+        "correct": 1, "RT": 1159, "split": "train", "fixOnTarget": True,
+    },
+    {
+        "name": "000000400966.jpg", "subject": 10, "task": "none", "condition": "freeview",
+        "X": [840, -3.5], "Y": [525, 20], "T": [200, 100], "length": 2,
+    },
+]  # fmt: skip
+
+
+def test_people_of_coco_search18(tmp_path: Path) -> None:
+    file, out = write(tmp_path / "fixations.json", PEOPLE), tmp_path / "out"
+    with pytest.raises(InputError) as refused:
+        import_files([file], out)
+    assert "give --frame WIDTHxHEIGHT" in str(refused.value.problems)
+    assert main(["import", str(file), "--frame", "1680x1050", "--out", str(out)]) == 0
+    search, free = rows(out, "humans")
+    assert (search["stimulus"], search["agent"]) == ("microwave/000000400966.jpg", "human:02")
+    assert (free["stimulus"], free["agent"]) == ("000000400966.jpg", "human:10")
+    answer = search["answer"]
+    assert (answer["fixations"], answer["frame"]) == ([[848.6, 517.2], [799.2, 476.2]], [1680, 1050])
+    assert (answer["durations_ms"], answer["found"], free["answer"]["found"]) == ([73, 193], True, None)
+    assert search["raw"] == PEOPLE[0]
+    assert json.loads((out / "import.json").read_bytes())["sources"][0]["noticed"] == {"points_off_the_frame": 1}
+    # What the comparison of scanpaths reads of the records is what it reads of the file.
+    imported, direct = read_set(str(out)).paths, read_set(str(file), (1680, 1050)).paths
+    assert [(one.target, one.fixations, one.names) for one in imported] == [
+        (one.target, one.fixations, one.names) for one in direct
+    ]
+    import_files([file], out, name="scanner", frame=(1680, 1050))
+    assert [row["agent"] for row in rows(out, "published")] == ["published:scanner"] * 2
+
+
+def test_our_own_export_of_scanpaths_comes_back(tmp_path: Path) -> None:
+    timed = {**ANSWERS[GAZE], "durations_ms": [200.0, 150.5, 90.0], "frame": [1680, 1050]}
+    stimuli = [
+        stimulus("g1", GAZE, image="a/1.jpg"),
+        stimulus("g2", GAZE, image="b/2.jpg", mode="search", meta={"target": "Cup"}, target_present=True),
+    ]
+    found = {**ANSWERS[GAZE], "found": True, "stop": "target"}
+    records = {
+        "gbvs": [record("g1", GAZE, "gbvs"), record("g2", GAZE, "gbvs", answer=found)],
+        "dg": [record("g1", GAZE, "dg", sample=sample, answer=timed) for sample in (0, 1)],
+    }
+    run = write_run(tmp_path / "run", stimuli, records, {"gbvs": agent_entry(GAZE), "dg": agent_entry(GAZE)})
+    file, out = tmp_path / "paths.json", tmp_path / "out"
+    export(run, "coco-search18", file)
+    import_files([file], out)
+    told = ("fixations", "frame", "durations_ms", "found")
+    assert [
+        (row["agent"], row["stimulus"], row["sample"], *(row["answer"][name] for name in told))
+        for row in rows(out, "published")
+    ] == [
+        (f"published:{row['agent']}", name, row["sample"], *(row["answer"][each] for each in told))
+        for row, name in zip([*records["gbvs"], *records["dg"]], ["1.jpg", "cup/2.jpg", "1.jpg", "1.jpg"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "more", "message"),
+    [
+        ("talk.json", {"t": {"content": [{"agent": 1, "message": "x"}]}}, {}, "should be a valid string"),
+        ("talk.json", {"t": {"content": []}}, {}, "at least 1 item"),
+        ("talk.json", {"t": {"content": [{"agent": "a", "message": "x"}]}}, {"task": "color"}, "not to color"),
+        ("paths.json", [{"name": "a", "subject": 1, "X": [1], "Y": []}], {}, "one number for each fixation"),
+        ("paths.json", [{"name": "a", "subject": 1, "X": ["1"], "Y": [1]}], {}, "valid number"),
+        ("paths.json", [], {}, "no answers that can be imported"),
+        ("word.json", {"sun": "hot"}, {"name": "a~b"}, "no page of two speakers"),
+        ("page.html", b"<p> A: \xff </p>", {"name": "a~b"}, "not text in UTF-8"),
+        ("page.html", b"<p>nothing</p>", {"name": "a~b"}, "no answers that can be imported"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_is_imported(
+    tmp_path: Path, name: str, content: Any, more: dict[str, Any], message: str
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InputError) as refused:
+        import_files([write(tmp_path / name, content)], out, **more)
+    assert message in str(refused.value.problems)
+    assert not out.exists()

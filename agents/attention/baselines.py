@@ -39,7 +39,8 @@ class _Drawn(Agent[P]):
         return scanpath.plan(stimulus, (width, height), self.settings)
 
     def respond(self, batch: Sequence[Plan], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        paths = Paths(batch, self.selection)
+        plans = [plan.drawn(draw.seed) for plan, draw in zip(batch, draws, strict=True)]
+        paths = Paths(plans, self.selection)
         noises = [random.Random(draw.seed) for draw in draws]
         while going := paths.going():
             for index in going:

@@ -160,7 +160,8 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         rows, columns = pictures.shape[2:]
         drawn = self.settings.choice == "sample"
         inhibition = None if drawn else self.settings.inhibition
-        paths = InhibitedPaths([plan for _, plan, _ in items], (rows, columns), inhibition, self._device)
+        plans = [plan.drawn(seed) for (_, plan, _), seed in zip(items, seeds, strict=True)]
+        paths = InhibitedPaths(plans, (rows, columns), inhibition, self._device)
         cells = torch.arange(rows * columns, device=self._device).view(1, rows, columns)
         frames = [plan.frame for plan in paths.plans]
         with torch.inference_mode():

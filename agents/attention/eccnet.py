@@ -120,8 +120,10 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         given = self.settings
         shared = given.inhibition, given.radius, given.window_resized
         return [
-            scanpath.reply(search(self.net, image.to(self.device), target.to(self.device), plan, *shared))
-            for image, target, plan in batch
+            scanpath.reply(
+                search(self.net, image.to(self.device), target.to(self.device), plan.drawn(draw.seed), *shared)
+            )
+            for (image, target, plan), draw in zip(batch, draws, strict=True)
         ]
 
     def _resized(self, pixels: NDArray[np.uint8], columns: int, rows: int) -> torch.Tensor:

@@ -75,7 +75,7 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
             images = torch.stack([torch.from_numpy(batch[index][0]) for index in indices]).to(self._device)
             weights = (0.0, *given.weights[1:]) if batch[indices[0]][2] else given.weights
             maps = graph_saliency.saliency(images, given.normalisation, weights, given.program)
-            paths = scanpaths(maps, [batch[index][1] for index in indices], given.inhibition)
+            paths = scanpaths(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], given.inhibition)
             return [scanpath.reply(path) for path in paths]
 
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]

@@ -94,7 +94,8 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
 
             def answer(indices: list[int]) -> list[Reply | Exception]:
                 maps = similarity.paste([parts[index] for index in indices], search[indices[0]].frame, self.method)
-                paths = scanpaths(maps, [plans[index] for index in indices], self.settings.inhibition)
+                drawn = [plans[index].drawn(draws[index].seed) for index in indices]
+                paths = scanpaths(maps, drawn, self.settings.inhibition)
                 return [scanpath.reply(path) for path in paths]
 
             return scanpath.reply_by_size([item.frame for item in search], answer, PIXELS_AT_ONCE)

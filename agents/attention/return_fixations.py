@@ -119,5 +119,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         with torch.inference_mode():
             maps = return_fixations.maps(self.features, seen, self.method, given.border)
             stacked = torch.stack([torch.from_numpy(prior) for prior in priors])
-            paths = return_fixations.scanpaths(maps, plans, memories, stacked, weights)
+            drawn = [plan.drawn(draw.seed) for plan, draw in zip(plans, draws, strict=True)]
+            paths = return_fixations.scanpaths(maps, drawn, memories, stacked, weights)
         return [scanpath.reply(path) for path in paths]

@@ -10,14 +10,16 @@ This module imports no torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Box, Pixel, Plan
+from agents.attention.scanpath_files import read_lengths
 from agents.contract import Reply, Settings
-from agents.errors import AnswerError
+from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import AttentionStimulus, Pixels
 
 if TYPE_CHECKING:
@@ -48,6 +50,18 @@ class PathSettings(Settings):
     """Most fixations in search for a target, the forced first one included."""
     max_waldo: Fixations = 80
     """Most fixations in search where the stimulus is of a Waldo data set, the forced first one included."""
+    lengths: Path | None = None
+    """A file of people's scanpaths, or of numbers, one a line: draws how many fixations there are, to that most."""
+
+    @field_validator("lengths")
+    @classmethod
+    def _lengths_can_be_read(cls, value: Path | None) -> Path | None:
+        try:
+            if value is not None:
+                read_lengths(value)
+        except UnavailableError as error:
+            raise ValueError(str(error)) from None
+        return value
 
 
 class ScanSettings(PathSettings):
@@ -73,7 +87,9 @@ def plan(stimulus: AttentionStimulus, frame: Pixel, settings: PathSettings) -> P
     maximum = settings.max_free if not searching else settings.max_waldo if waldo else settings.max_search
     absent = stimulus.target_present is False
     target = None if absent or not searching else _target(stimulus, frame)
-    return Plan(frame, window, stimulus.max_fixations or maximum, target, searching and (absent or target is not None))
+    tested = searching and (absent or target is not None)
+    lengths = () if settings.lengths is None else read_lengths(settings.lengths)
+    return Plan(frame, window, stimulus.max_fixations or maximum, target, tested, lengths=lengths)
 
 
 def _target(stimulus: AttentionStimulus, frame: Pixel) -> Box | NDArray[np.bool_] | None:

@@ -7,10 +7,8 @@ them. All is drawn from the seed. What a conversation keeps from turn to turn is
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -18,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from agents import seeds
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
+from agents.attention.scanpath_files import FRAME, Scanpath, read_scanpaths
 from agents.contract import MIB, Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
@@ -36,7 +35,6 @@ from agents.vision.caption_rules import flags
 
 NO_PROMPT = "Please enter a valid prompt."
 SYMBOLS = "#*&^%@!+=$~"
-FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
 
 # Ordinary words; none of them is a colour's name, and those of UNSEEN name nothing that a picture could show.
 UNSEEN = (
@@ -52,15 +50,6 @@ ITEMS = (
     "common", "rare", "regional", "traditional", "experimental", "imported", "seasonal", "historical", "formal",
     "everyday", "commercial", "handmade", "portable", "miniature", "ceremonial", "standard", "reversible", "temporary",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A scanpath made for another image: fixations [x, y] in pixels of ``frame``."""
-
-    stimulus: str
-    fixations: list[list[float]]
-    frame: tuple[int, int]
 
 
 class CatchAgent(Agent["CatchAgent.Settings"]):
@@ -95,7 +84,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
     batch_size = 256
     parallel = False
     settings: Settings
-    _foreign: Sequence[Foreign] = ()
+    _others: Sequence[Scanpath] = ()
 
     def missing(self) -> str | None:
         path = self.settings.scanpaths
@@ -112,7 +101,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             if missing is not None:
                 raise UnavailableError(missing)
             assert self.settings.scanpaths is not None
-            self._foreign = read_scanpaths(self.settings.scanpaths)
+            self._others = read_scanpaths(self.settings.scanpaths)
 
     def provenance(self) -> dict[str, Any]:
         path = self.settings.scanpaths
@@ -164,7 +153,7 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             return Reply(_path([point] * count, frame, "point"))
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
         own = {_bare(name) for name in names if name}
-        others = [one for one in self._foreign if _bare(one.stimulus) not in own]
+        others = [one for one in self._others if _bare(one.stimulus) not in own]
         if not others:
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
         one = noise.choice(others)
@@ -190,38 +179,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             lines += ["", f"By {group}:"]
             lines += [f"- {item} {topic}" for item in noise.sample(ITEMS, self.settings.items)]
         return "\n".join(lines)
-
-
-def read_scanpaths(path: Path) -> list[Foreign]:
-    """The scanpaths of a file: records of attention prediction, one a line, or a published form, in frames of 1280 x
-    1024: an object of fixations by image (a submission), or of rows by image, of which people's are taken (the ground
-    truth). Raises UnavailableError."""
-    found: list[Foreign] = []
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".jsonl":
-            for row in map(json.loads, filter(None, text.splitlines())):
-                if row["task"] == "attention_prediction" and row["status"] == "ok":
-                    width, height = row["answer"]["frame"]
-                    found.append(_foreign(row["stimulus"], row["answer"]["fixations"], (int(width), int(height))))
-        else:
-            for name, answers in json.loads(text).items():
-                rows = answers if answers and isinstance(answers[0], dict) else [{"response": answers}]
-                found += [
-                    _foreign(name, row["response"], FRAME) for row in rows if row.get("groundtruth", "human") == "human"
-                ]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UnavailableError(f"{path}: cannot be read as scanpaths: {type(error).__name__}: {error}") from None
-    found = [one for one in found if one.fixations]
-    if not found:
-        raise UnavailableError(f"{path}: holds no scanpath")
-    return found
-
-
-def _foreign(name: str, fixations: Any, frame: tuple[int, int]) -> Foreign:
-    if min(frame) < 1:
-        raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
-    return Foreign(str(name), [[float(x), float(y)] for x, y in fixations], frame)
 
 
 def _bare(name: str) -> str:

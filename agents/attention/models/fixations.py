@@ -7,8 +7,9 @@ next fixation is chosen is not said here: see :mod:`agents.attention.models.inhi
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from agents.answers import ScanpathAnswer
@@ -30,7 +31,8 @@ class Plan:
     ``target`` is a box [x, y, width, height], a mask (bool [height, width]) or None where there is nothing to test.
     ``searching`` says whether not finding it is an answer. A window covers what is at most window // 2 pixels away, so
     that no fixation lies in the window of another, whichever came first; with ``exact`` it is as many pixels wide as
-    it says, and of an even number one less lies behind the fixation than before it: x - 32 … x + 31.
+    it says, and of an even number one less lies behind the fixation than before it: x - 32 … x + 31. ``lengths`` are
+    numbers of fixations, one of which is :meth:`drawn` where there are any.
     """
 
     frame: Pixel
@@ -39,6 +41,15 @@ class Plan:
     target: Box | NDArray[np.bool_] | None = None
     searching: bool = False
     exact: bool = False
+    lengths: tuple[int, ...] = ()
+
+    def drawn(self, seed: int) -> Plan:
+        """The plan with its own number of fixations, by ``seed`` alone, and never more than ``maximum``."""
+        if not self.lengths:
+            return self
+        # Of a stream of its own: no other draw from the seed moves with it.
+        length = random.Random(f"number of fixations, {seed}").choice(self.lengths)
+        return replace(self, maximum=min(self.maximum, length))
 
     @property
     def reach(self) -> tuple[int, int]:

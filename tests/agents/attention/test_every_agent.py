@@ -124,6 +124,23 @@ def test_answers_do_not_depend_on_the_batch(agents, tmp_path, name):
     assert list(agent.respond([], [])) == []
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_agent_draws_its_number_of_fixations_from_peoples(agents, tmp_path, monkeypatch, name):
+    """From the draw's seed alone, up to the most there may be; the fixations are those of the longer path."""
+    agent, lengths = agents(name), tmp_path / "lengths.txt"
+    lengths.write_text("2\n4\n9\n")
+    [(path, _), (target, _)] = random_pictures(tmp_path, 11, 2)
+    item = stimulus(agent, path, target, window=7, max_fixations=5)
+    seeds = list(range(8))
+    usual = [answers(agent, [item], [seed])[0]["fixations"] for seed in seeds]
+    monkeypatch.setattr(agent, "settings", agent.settings.model_copy(update={"lengths": lengths}))
+    drawn = [answer["fixations"] for answer in answers(agent, [item] * 8, seeds)]
+    assert {len(path) for path in usual} == {5}
+    assert {len(path) for path in drawn} == {2, 4, 5}
+    assert drawn == [path[: len(own)] for own, path in zip(drawn, usual, strict=True)]
+    assert answers(agent, [item], seeds[3:4])[0]["fixations"] == drawn[3]
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 @pytest.mark.parametrize("name", ["gbvs", "return-fixations"])
 def test_a_gpu_answers_as_a_cpu(agents, tmp_path, name):

@@ -1,0 +1,84 @@
+"""Scanpaths that somebody made, from files: for catch trials, and for how many fixations people make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agents.errors import UnavailableError
+
+FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
+
+
+@dataclass(frozen=True, slots=True)
+class Scanpath:
+    """Fixations [x, y] in pixels of ``frame`` (width, height), made for the picture ``stimulus``."""
+
+    stimulus: str
+    fixations: list[list[float]]
+    frame: tuple[int, int]
+
+
+def read_scanpaths(path: Path) -> list[Scanpath]:
+    """The scanpaths of a file that have a fixation: records of attention prediction, one a line, or a published form,
+    in frames of 1280 x 1024: an object of fixations by image (a submission), or of rows by image, of which people's
+    are taken (the ground truth). Raises UnavailableError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = list(_records(text) if path.suffix == ".jsonl" else _published(json.loads(text)))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(path, error) from None
+    if not any(one.fixations for one in found):
+        raise UnavailableError(f"{path}: holds no scanpath")
+    return [one for one in found if one.fixations]
+
+
+@lru_cache(maxsize=8)
+def read_lengths(path: Path) -> tuple[int, ...]:
+    """How many fixations each scanpath of a file has: those of :func:`read_scanpaths`, COCO-Search18's list, a list of
+    grid cells ({"scanpaths": [{"grid64": [...]}]}), or, in a file that is not called .json or .jsonl, one number a
+    line. Raises UnavailableError."""
+    content = None
+    try:
+        if path.suffix not in (".json", ".jsonl"):
+            found = [int(line) for line in path.read_text(encoding="utf-8").split()]
+        elif path.suffix == ".json" and isinstance(content := json.loads(path.read_text(encoding="utf-8")), list):
+            found = [len(one["X"]) for one in content]
+        elif content is not None and "scanpaths" in content:
+            found = [len(one["grid64"]) for one in content["scanpaths"]]
+        else:
+            found = [len(one.fixations) for one in read_scanpaths(path)]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise _unreadable(path, error) from None
+    if not found or min(found) < 1:
+        raise UnavailableError(f"{path}: a number of fixations is at least 1, and there must be one")
+    return tuple(found)
+
+
+def _records(text: str) -> Iterator[Scanpath]:
+    for row in map(json.loads, filter(None, text.splitlines())):
+        if row["task"] == "attention_prediction" and row["status"] == "ok":
+            width, height = row["answer"]["frame"]
+            yield _scanpath(row["stimulus"], row["answer"]["fixations"], (int(width), int(height)))
+
+
+def _published(content: Any) -> Iterator[Scanpath]:
+    for name, answers in content.items():
+        rows = answers if answers and isinstance(answers[0], dict) else [{"response": answers}]
+        for row in rows:
+            if row.get("groundtruth", "human") == "human":
+                yield _scanpath(name, row["response"], FRAME)
+
+
+def _scanpath(name: str, fixations: Any, frame: tuple[int, int]) -> Scanpath:
+    if min(frame) < 1:
+        raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
+    return Scanpath(str(name), [[float(x), float(y)] for x, y in fixations], frame)
+
+
+def _unreadable(path: Path, error: Exception) -> UnavailableError:
+    return UnavailableError(f"{path}: cannot be read as scanpaths: {type(error).__name__}: {error}")

@@ -1,0 +1,57 @@
+"""How many fixations people make, from files, and numbers of fixations drawn from them."""
+
+import json
+from collections import Counter
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from agents.attention import scanpath
+from agents.attention.models.fixations import Plan
+from agents.attention.models.inhibition import scanpaths
+from agents.attention.scanpath_files import read_lengths
+
+
+def row(response, human):
+    about = {"groundtruth": "human", "human_groundtruth": human} if human else {"groundtruth": "machine"}
+    return {"imageID": "001", "response": response, **about}
+
+
+ANSWER = {"fixations": [[1, 1]] * 4, "frame": [9, 9]}
+FILES = {
+    "ground truth": ("fv.json", {"img001.jpg": [row([[1, 1]] * 15, ""), row([[1, 1]] * 4, "05")], "img002.jpg": []}),
+    "submission": ("fv.json", {"img001": [[1, 1]] * 4}),
+    "COCO-Search18": ("people.json", [{"name": "a", "subject": 1, "X": [1, 2, 3, 4], "Y": [1, 2, 3, 4]}]),
+    "cells": ("people.json", {"scanpaths": [{"image": "gray001.jpg", "grid64": [2016, 1, 2, 4096]}]}),
+    "records": ("run.jsonl", {"task": "attention_prediction", "status": "ok", "stimulus": "a", "answer": ANSWER}),
+    "numbers": ("lengths.txt", 4),
+}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_every_form_of_file_says_how_many_fixations_people_make(form, tmp_path):
+    name, content = FILES[form]
+    (tmp_path / name).write_text(json.dumps(content))
+    assert read_lengths(tmp_path / name) == (4,)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.txt", "4\nfour"), ("a.txt", ""), ("a.txt", "0"), ("a.json", "{}"), ("a.json", "[{}]"), ("b", "")],
+)
+def test_a_file_without_lengths_is_refused_with_its_name_before_anything_loads(name, text, tmp_path):
+    if name != "b":
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ValidationError, match=name):
+        scanpath.PathSettings(lengths=tmp_path / name)
+
+
+def test_numbers_of_fixations_are_peoples():
+    """Half of these people made fewer than 15 fixations; without their lengths a machine never does."""
+    lengths = (4, 9, 9, 12, 14, 15, 15, 16, 18, 21)
+    plans = [Plan((30, 20), 2, 15, lengths=lengths).drawn(seed) for seed in range(2000)]
+    found = Counter(len(path.fixations) for path in scanpaths(torch.rand(1, 20, 30).expand(2000, -1, -1), plans))
+    assert set(found) == {4, 9, 12, 14, 15}
+    assert found[9] / 2000 == pytest.approx(0.2, abs=0.03)  # three standard errors
+    assert found[15] / 2000 == pytest.approx(0.5, abs=0.035)

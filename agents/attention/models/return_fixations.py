@@ -20,7 +20,7 @@ What differs from the published program: it stores all three terms in 8 bits and
 map and then the score are rounded to 2**-20 and ties go to the lowest index; it measures d from the fixation's
 cell / 64 to the others' cell / 63, which moves inhibition by up to one cell towards the top left; and on arrays its
 prior knows where the six objects are (here it is that of natural images). On the one image whose maps are published
-with it, its map gives 14 of its 15 fixations here, the last one differing.
+with it, its map gives 14 of its 15 fixations here, and with the first two of these differences undone all 15.
 """
 
 from __future__ import annotations

@@ -122,6 +122,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=_port, default=8000)
+    serve.add_argument("--out", type=_path, metavar="RUN", help="keep what is said and answered as records there")
     serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--seed", type=_seed, default=0, metavar="S", help="for requests that give none (default 0)")

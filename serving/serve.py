@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
 from serving.runs import batch_sizes
+from serving.runs.run import digest
 from serving.scheduling import interrupts
 
 KEY = "TURINGLIKE_API_KEY"
@@ -26,6 +28,7 @@ def serve(options: argparse.Namespace) -> int:
         import uvloop
 
         from serving.http.guard import LOOPBACK, Rules
+        from serving.http.kept_records import kept_records
         from serving.http.server import bound_sockets, check_key, log_to_stderr
         from serving.http.server import serve as run
         from serving.http.service import ServeOptions
@@ -46,9 +49,14 @@ def serve(options: argparse.Namespace) -> int:
         hosts |= {options.host.lower()}
     log_to_stderr()
     rules = Rules(frozenset(hosts), key)
-    with bound_sockets(options.host, options.port) as sockets:
+    with ExitStack() as held:
+        sockets = held.enter_context(bound_sockets(options.host, options.port))
+        kept = None
+        if options.out is not None:
+            described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
+            kept = held.enter_context(kept_records(options.out, options.seed, described))
         interrupts.run(
-            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, _say), uvloop.new_event_loop
+            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, _say, kept), uvloop.new_event_loop
         )
     return 0
 

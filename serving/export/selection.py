@@ -39,8 +39,9 @@ class Selection:
         ]
 
     def tasks(self, name: str) -> list[str]:
-        """The tasks of an agent, as ``run.json`` has them."""
-        return list(self.folder.meta["agents"].get(name, {}).get("task", ()))
+        """The tasks of an agent, as ``run.json`` has them; a pair that a server kept is not there, and converses."""
+        entry = self.folder.meta["agents"].get(name, {"task": ["conversation"] if "~" in name else []})
+        return list(entry["task"])
 
     def records(self, name: str, answers_to: str | None = None) -> Iterator[dict[str, Any]]:
         """The selected records of an agent or an import, failed ones too; or only answers to the task given."""

@@ -6,11 +6,12 @@ forgotten when nobody has used it for a while; how many there are is bounded.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Request, Response
@@ -171,7 +172,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
             )
             key = kept.add(dialogue)
             try:
-                await unless_gone(request, dialogue.open(deadline))
+                await unless_gone(request, _kept(service, dialogue, dialogue.open(deadline)))
             except BaseException:
                 kept.remove(key)  # nobody has been told its id
                 raise
@@ -191,7 +192,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         dialogue = kept.use(key)
         with service.queued(_agent(dialogue)), _as_api_errors(_agent(dialogue)):
             before = len(dialogue.transcript())
-            await unless_gone(request, dialogue.say(message.text, service.options.deadline))
+            await unless_gone(request, _kept(service, dialogue, dialogue.say(message.text, service.options.deadline)))
             fresh = dialogue.transcript()[before:]
             return Messages(messages=[_flagged(one) for one in fresh], ended=dialogue.ended)
 
@@ -214,6 +215,13 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         kept.remove(key)
 
     return routes
+
+
+async def _kept(service: Service, dialogue: Dialogue, saying: Awaitable[Any]) -> None:
+    """Await what is said, and see it kept, whether or not the client goes away meanwhile."""
+    await saying
+    if dialogue.transcript():
+        await asyncio.shield(service.keep(dialogue))
 
 
 def _agent(dialogue: Dialogue) -> str:

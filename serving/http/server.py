@@ -20,6 +20,7 @@ from agents.errors import InputError
 from serving.http.app import create_app
 from serving.http.connections import BoundedProtocol
 from serving.http.guard import LOOPBACK, FinishedRequest, Rules
+from serving.http.kept_records import KeptRecords
 from serving.http.service import ServeOptions, Service
 from serving.scheduling import worker_process
 from serving.timestamps import now
@@ -75,13 +76,14 @@ async def serve(
     rules: Rules,
     take_signals: Callable[[], None],
     say: Callable[[str], None],
+    kept: KeptRecords | None = None,
 ) -> None:
     """Serve until cancelled, then end in order: no new requests, an answer to each that is under way, workers, Ray.
 
-    ``take_signals`` takes the signals back that Ray has taken when it started. Raises ClusterError and
-    UnavailableError.
+    ``take_signals`` takes the signals back that Ray has taken when it started; ``kept`` keeps what is answered. Raises
+    ClusterError, UnavailableError and StorageError.
     """
-    service = Service(options, agents)
+    service = Service(options, agents, kept)
     server = UvicornServer(config(create_app(service, rules, log_request)))
     say("starting Ray")
     try:
@@ -91,14 +93,17 @@ async def serve(
         say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
         serving = asyncio.create_task(server.serve(list(sockets)))
         watch = asyncio.create_task(service.watch())
+        tasks = {serving, watch} if kept is None else {serving, watch, kept.start()}
         try:
-            finished, _ = await asyncio.wait({serving, watch}, return_when=asyncio.FIRST_COMPLETED)
+            finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finished.pop().result()
         finally:
             service.draining = True
             server.should_exit = True
             watch.cancel()
             await asyncio.wait({serving})
+            if kept is not None:
+                await kept.close()
     finally:
         await service.close()
 

@@ -18,12 +18,14 @@ from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
+from serving.conversations.dialogue import Dialogue
 from serving.conversations.scenario import SIDES
 from serving.http.errors import ApiError, failure, quotes_others
+from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
 from serving.runs.eligibility import task_of
 from serving.runs.record_lines import RecordHeader
-from serving.runs.run import digest
+from serving.runs.run import PERSON, digest
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.placement import Device
 from serving.scheduling.replicas import ReplicaPool
@@ -79,7 +81,9 @@ class Service:
     UnavailableError if all do.
     """
 
-    def __init__(self, options: ServeOptions, agents: Mapping[str, Agent[Any]]) -> None:
+    def __init__(
+        self, options: ServeOptions, agents: Mapping[str, Agent[Any]], kept: KeptRecords | None = None
+    ) -> None:
         self.options = options
         self.agents = agents
         self.metrics = Metrics(agents)
@@ -95,7 +99,8 @@ class Service:
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self._replicas: ReplicaPool | None = None
         self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
-        run = secrets.token_hex(6)
+        self._kept = kept
+        run = secrets.token_hex(6) if kept is None else kept.run
         self.headers: dict[str, RecordHeader] = {}
         for name, agent in agents.items():
             about = digest([(options.entries[name], agent)])
@@ -274,7 +279,16 @@ class Service:
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
+        if self._kept is not None:
+            told = self._in_full(item)
+            await self._kept.keep(told.name or told.agent, self._line(told), item.row)
         return item
+
+    async def keep(self, dialogue: Dialogue) -> None:
+        """Keep the record of a conversation as it stands, where records are kept. Raises ApiError."""
+        if self._kept is not None:
+            agent = dialogue.speakers[1 - dialogue.person]
+            await self._kept.keep(_pair(agent, 1 - dialogue.person), await dialogue.record(self.headers[agent]))
 
     def _late(self, name: str) -> ApiError:
         return ApiError(504, "deadline", f"agent {name} had no answer in {self.options.deadline:g} s")
@@ -284,12 +298,35 @@ class Service:
         if item.error is not None and quotes_others(item.error[0]):
             code, message = item.error
             log.error("answer", extra={"about": {"agent": item.agent, "code": code, "message": message}})
-            item = replace(item, error=(code, failure(item.agent, code).detail))
-        tasks = self.agents[item.agent].tasks
-        task = tasks[0] if len(tasks) == 1 else task_of(item.row)
-        if task == "conversation" and item.answer is not None:
+        return self._line(item)
+
+    def _line(self, item: AgentRequest) -> bytes:
+        if item.error is not None and quotes_others(item.error[0]):
+            item = replace(item, error=(item.error[0], failure(item.agent, item.error[0]).detail))
+        task = self._task(item)
+        if task == "conversation" and item.answer is not None and not item.name:
             item = replace(item, answer=_as_conversation(item).model_dump_json().encode())
         return self.headers[item.agent].line(item, task)
+
+    def _task(self, item: AgentRequest) -> str:
+        tasks = self.agents[item.agent].tasks
+        return tasks[0] if len(tasks) == 1 else task_of(item.row)
+
+    def _in_full(self, item: AgentRequest) -> AgentRequest:
+        """The item as it is kept: a message as the conversation of a person with the agent, with what was said
+        before it."""
+        if self._task(item) != "conversation" or item.answer is None:
+            return item
+        stimulus = parse_row(item.row)
+        assert isinstance(stimulus, ConversationStimulus)
+        last = _as_conversation(item).messages[0]
+        said = [
+            Message(turn=turn, speaker=one.speaker, agent=item.agent if one.speaker == last.speaker else PERSON,
+                    text=one.text)
+            for turn, one in enumerate(stimulus.history)
+        ]  # fmt: skip
+        whole = ConversationAnswer(messages=[*said, last], ended_early=len(said) + 1 < stimulus.exchanges)
+        return replace(item, name=_pair(item.agent, _next_side(stimulus)), answer=whole.model_dump_json().encode())
 
     async def stream(
         self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
@@ -338,6 +375,11 @@ class Service:
 
 def _log_failed(name: str, why: str) -> None:
     log.error("agent", extra={"about": {"agent": name, "failed": why}})
+
+
+def _pair(agent: str, side: int) -> str:
+    """The name of a pair of a person and an agent, who is A (0) or B (1)."""
+    return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"
 
 
 def _next_side(stimulus: ConversationStimulus) -> int:

@@ -91,7 +91,7 @@ class Record(_Strict):
 
     ``raw`` is what the agent said before anything was cleaned. ``attempts`` are those about which filters had
     something to say, in order. Imported answers (kinds human and published) have no seed, timing, worker or time of
-    creation: nobody recorded them.
+    creation where nobody recorded them.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, title=schemas.RECORD)

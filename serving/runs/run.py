@@ -27,6 +27,7 @@ from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
 from serving.runs.run_json import new_run_json, read_run_json
 
 # what a folder may have in which no run has begun yet, or one is just beginning
+PERSON = "human"
 OURS = frozenset({"lock", "records", "turns", "stimuli.jsonl", "stimuli.index", "stimuli.new"})
 LEFTOVER = re.compile(r"\.(stimuli|run|.*\.jsonl).*\.\w{8}")
 
@@ -122,6 +123,8 @@ def open_run(
     """
     _remove_leftovers(folder)
     meta, old = _load_meta(folder), None
+    if meta is not None and not meta["set"]:
+        raise InputError(f"{folder} holds what a server kept, and no set; choose another --out")
     if meta is not None:
         _same_seed_and_agents(folder, meta, seed, described)
         old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
@@ -151,6 +154,25 @@ def open_run(
     run = Run(folder, meta, index, builder.invalid, builder.skipped)
     run.save()
     return run
+
+
+def open_served(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> str:
+    """Make or continue the folder of a server that keeps records, which the caller has locked; returns the run's id.
+
+    Raises InputError for the run of a set, IdentityError for another seed, or an agent that has changed.
+    """
+    _remove_leftovers(folder)
+    meta = _load_meta(folder)
+    if meta is None:
+        meta = new_run_json(secrets.token_hex(6), seed, 0)
+    elif meta["set"]:
+        raise InputError(f"{folder} is the run of a set; what a server keeps has a folder of its own")
+    else:
+        _same_seed_and_agents(folder, meta, seed, described)
+    for name, about in described.items():
+        meta["agents"][name] = {**about, "samples": 0}
+    write_json(folder / "run.json", meta)
+    return str(meta["run"])
 
 
 def is_ours(name: str) -> bool:
@@ -196,8 +218,9 @@ def _load_meta(folder: Path) -> dict[str, Any] | None:
 
 
 def _has_begun(folder: Path, name: str) -> bool:
-    """Whether the agent has answered anything in this run."""
-    files = (folder / "records" / f"{name}.jsonl", folder / "turns" / f"{name}.jsonl")
+    """Whether the agent has answered anything in this run, or said anything to a person."""
+    names = (name, f"{PERSON}~{name}", f"{name}~{PERSON}")
+    files = (folder / kind / f"{each}.jsonl" for kind in ("records", "turns") for each in names)
     return any(path.exists() and path.stat().st_size for path in files)
 
 

@@ -20,7 +20,7 @@ from serving.timestamps import now
 
 # What a run folder holds that is nobody else's to write. The page of the report is not among it.
 FOLDERS = ("records", "turns")
-OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "lock", "import.json", *FOLDERS)
+OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
 MOST_BYTES = 16 << 20  # of run.json
 Whole = Annotated[int, Field(ge=0)]

@@ -37,7 +37,7 @@ def status(path: Path | str) -> dict[str, Any]:
 
     - ``ok``, ``rejected``, ``failed``: its records of each status; the last of a key counts.
     - ``unanswered``: keys (stimulus of its tasks, sample) of the run without a record; ``outside`` counts records of
-      no such key.
+      no such key (none, where a folder has no set, as a server's has not).
     - ``attempts_per_answer``: attempts made, rejected ones included, over records. (In a conversation the rejected
       attempts at its turns count, its accepted turns together count as one.)
     - ``rate``: records per second between the first and the last record's time, pauses included; None if that is less
@@ -73,7 +73,7 @@ def status(path: Path | str) -> dict[str, Any]:
             **tally.report(),
             "expected": expected,
             "unanswered": expected - within,
-            "outside": tally.statuses.total() - within,
+            "outside": tally.statuses.total() - within if folder.has_stimuli() else 0,
             "changed": is_changed(folder.records_path(name), entry.get("records")),
         }
         for task in stimuli.tasks_among(eligible):

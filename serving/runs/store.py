@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agents.errors import StorageError
@@ -27,6 +27,7 @@ class _File:
         self.path = path
         self.lines: list[bytes] = []
         self.counts: Counter[str] = Counter()
+        self.put = 0  # lines, written or not
         self.size = repair_tail(path)
         try:
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -61,7 +62,8 @@ class Store:
         self._buffered = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._closing = False
+        self._flushed = asyncio.Event()  # another one after each flush
+        self._closing = self._failed = False
 
     def open(self, path: Path) -> None:
         """Open a file for appending, its torn tail cut. Raises StorageError."""
@@ -74,6 +76,7 @@ class Store:
         file = self._files[path]
         file.lines.append(line)
         file.counts[kind] += 1
+        file.put += 1
         self._buffered += len(line)
         if self._buffered > BUFFER:
             self._room.clear()
@@ -82,11 +85,24 @@ class Store:
         """Wait while too much is waiting to be written."""
         await self._room.wait()
 
+    async def written(self, paths: Sequence[Path]) -> None:
+        """Wait until all that was put in these files is on disk. Raises StorageError where :meth:`run` has failed."""
+        wanted = {path: self._files[path].put for path in paths}
+        while any(self.done[path].total() < put for path, put in wanted.items()):
+            if self._failed:
+                raise StorageError("nothing can be written any more")
+            await self._flushed.wait()
+
     async def run(self) -> None:
         """Write until :meth:`finish`; raises StorageError."""
-        while not self._closing:
-            await asyncio.sleep(INTERVAL)
-            await self.flush()
+        try:
+            while not self._closing:
+                await asyncio.sleep(INTERVAL)
+                await self.flush()
+        except BaseException:
+            self._failed = True
+            self._flushed.set()
+            raise
 
     async def flush(self) -> None:
         """Write what there is now."""
@@ -102,6 +118,8 @@ class Store:
                 self._buffered -= len(data)
         if self._buffered <= BUFFER:
             self._room.set()
+        self._flushed.set()
+        self._flushed = asyncio.Event()
 
     async def finish(self, writer: asyncio.Task[None]) -> None:
         """Write what is left, close the files, and end the task of :meth:`run`."""

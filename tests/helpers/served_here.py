@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,7 +17,9 @@ from agents import catalogue
 from serving.http.app import create_app
 from serving.http.conversations import OpenConversations
 from serving.http.guard import Guard, Rules
+from serving.http.kept_records import kept_records
 from serving.http.service import ServeOptions, Service
+from serving.runs.run import digest
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.worker import Worker, WorkerSpec
 
@@ -90,21 +93,28 @@ async def serve(
     *,
     rules: Rules | None = None,
     kept: OpenConversations | None = None,
+    out: Path | None = None,
     **options: Any,
 ) -> AsyncIterator[Here]:
-    """Serve the agents that ``settings`` has, with these."""
+    """Serve the agents that ``settings`` has, with these; their records are kept in ``out``."""
     entries = {name: catalogue.get(name) for name in settings}
     agents = {name: entry.make(settings[name]) for name, entry in entries.items()}
-    service = ServiceHere(ServeOptions(entries, settings, **options), agents)
-    try:
+    chosen = ServeOptions(entries, settings, **options)
+    described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
+    async with AsyncExitStack() as held:
+        records = None
+        if out is not None:
+            records = held.enter_context(kept_records(out, chosen.seed, described))
+            records.start()
+            held.push_async_callback(records.close)
+        service = ServiceHere(chosen, agents, records)
+        held.push_async_callback(service.close)
         await service.start()
         while any(about["state"] == "loading" for about in service.states().values()):
             await asyncio.sleep(0.001)
         app = create_app(service, rules or Rules(), kept=kept)
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
             yield Here(service, app, client)
-    finally:
-        await service.close()
 
 
 def here(work: Callable[[Here], Awaitable[Any]], settings: Any = None, **options: Any) -> Any:

@@ -1,0 +1,76 @@
+"""``serve --out``: the run folder in which a server keeps what people and agents said and answered.
+
+``records/AGENT.jsonl`` has answers, ``records/human~AGENT.jsonl`` and ``records/AGENT~human.jsonl`` conversations, each
+line a record of all that has been said so far: the last line of a key counts. ``asked.jsonl`` has the stimulus of each
+answer (images by name), which its record knows by ``stimulus_sha256``. Nobody is answered before it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agents.errors import InputError, StorageError
+from serving.http.errors import ApiError
+from serving.runs.atomic_files import lock
+from serving.runs.output_paths import make_parent
+from serving.runs.run import is_ours, open_served
+from serving.runs.run_json import check_files
+from serving.runs.store import Store
+
+log = logging.getLogger("turinglike.http")
+
+
+class KeptRecords:
+    """Use as ``start()``, :meth:`keep`, ``await close()``. ``run`` is the folder's id."""
+
+    def __init__(self, folder: Path, run: str, store: Store) -> None:
+        self.run = run
+        self._folder = folder
+        self._store = store
+        self._writer: asyncio.Task[None] | None = None
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin to write; the task ends with StorageError where nothing can be written any more."""
+        self._writer = asyncio.create_task(self._store.run())
+        return self._writer
+
+    async def keep(self, name: str, record: bytes, row: bytes | None = None) -> None:
+        """Write the line ``record`` of the agent or pair ``name``, and the stimulus's ``row``; return when both are on
+        disk. Raises ApiError 503 where they cannot be."""
+        lines = [(self._folder / "records" / f"{name}.jsonl", record)]
+        if row is not None:
+            lines.insert(0, (self._folder / "asked.jsonl", row + b"\n"))
+        try:
+            for path, line in lines:
+                self._store.open(path)
+                self._store.put(path, line)
+            await self._store.written([path for path, _ in lines])
+        except StorageError as error:
+            log.error("answer", extra={"about": {"agent": name, "not_kept": str(error)}})
+            raise ApiError(503, "not_kept", "the answer could not be kept, and is lost; the log says why") from None
+
+    async def close(self) -> None:
+        """Write what is left and close the files. Raises StorageError."""
+        if self._writer is not None:
+            await self._store.finish(self._writer)
+
+
+@contextmanager
+def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]]) -> Iterator[KeptRecords]:
+    """Make or continue the folder, and hold its lock. ``described`` is what ``run.json`` keeps of each agent.
+
+    Raises InputError (another kind of folder), IdentityError (another seed, another agent of the same name),
+    StorageError and LockedError.
+    """
+    check_files(folder, links=False)
+    begun = (folder / "run.json").exists() or not folder.is_dir()
+    if not begun and not all(is_ours(path.name) for path in folder.iterdir()):
+        raise InputError(f"{folder} is not empty and not a run folder; choose another --out")
+    make_parent(folder / "records" / "x")
+    with lock(folder) as check:
+        yield KeptRecords(folder, open_served(folder, seed, described), Store(check))

@@ -1,0 +1,242 @@
+"""What people and agents say to a server is on disk before anybody is answered, and in one folder with one writer."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import served_here
+import server_process
+from served_here import code, here
+
+from agents.errors import IdentityError, InputError, LockedError, StorageError
+from serving.cli import main
+from serving.export.registry import export
+from serving.http.kept_records import kept_records
+from serving.runs import store
+from serving.runs.atomic_files import lock
+from serving.runs.reader import RunFolder
+from serving.runs.records import problems
+from serving.runs.status import status
+
+OPEN = "/v1/conversations"
+WORD = {"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}
+
+
+def kept(out: Path, name: str) -> list[dict[str, Any]]:
+    found = list(RunFolder(out).latest(name))
+    assert [problem for row in found for problem in problems(row)] == []
+    return found
+
+
+def said(record: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(one["agent"], one["text"]) for one in record["answer"]["messages"]]
+
+
+def test_single_answers_are_on_disk_when_they_are_given(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def work(found: served_here.Here) -> None:
+        _, record = await found.post("/v1/responses", WORD)
+        assert kept(out, "null") == [record]
+        items = [{"stimulus": {"id": f"w{n}", "task": "word_association", "cue": f"cue{n}"}} for n in range(2, 6)]
+        answer = await found.client.post("/v1/responses/stream", json={"agent": "null", "items": items})
+        assert len(answer.text.splitlines()) == 4
+        _, chat = await found.post(
+            "/v1/chat/completions",
+            {
+                "model": "null",
+                "messages": [{"role": "user", "content": "sea"}],
+                "stimulus": {"task": "word_association"},
+            },
+        )
+        assert kept(out, "null")[-1] == chat["turinglike"]["records"][0]
+
+    here(work, out=out)
+    rows = (out / "asked.jsonl").read_bytes().splitlines()
+    by_sha = {hashlib.sha256(row).hexdigest(): json.loads(row) for row in rows}
+    cues = [by_sha[record["stimulus_sha256"]]["cue"] for record in kept(out, "null")]
+    assert sorted(cues) == ["cue2", "cue3", "cue4", "cue5", "sea", "tea"]
+    found = status(out)
+    counts = found["agents"]["null"]
+    assert (counts["ok"], counts["unanswered"], counts["outside"], found["complete"]) == (6, 0, 0, True)
+
+
+def test_a_conversation_is_kept_after_each_message(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def work(found: served_here.Here) -> None:
+        _, talk = await found.post(OPEN, {"agent": "null", "who_starts": "A", "who": "human:ann", "exchanges": 4})
+        assert not (out / "records" / "human~null.jsonl").exists()  # nothing has been said
+        for text in ("I like books.", "And tea."):
+            await found.post(f"{OPEN}/{talk['id']}/messages", {"text": text})
+            [record] = kept(out, "human~null")
+            assert said(record)[-2] == ("human:ann", text)
+        shown = (await found.client.get(f"{OPEN}/{talk['id']}")).json()["record"]
+        assert (
+            (record["agent"], record["answer"])
+            == (shown["agent"], shown["answer"])
+            == ("human:ann~null", record["answer"])
+        )
+        assert record["answer"]["ended_early"] is False
+        await found.client.delete(f"{OPEN}/{talk['id']}")
+        assert len(kept(out, "human~null")) == 1
+        await found.post(OPEN, {"agent": "null", "who_starts": "A", "person": "B"})
+        [record] = kept(out, "null~human")
+        assert [agent for agent, _ in said(record)] == ["null"]
+
+    here(work, out=out)
+    excerpts = tmp_path / "excerpts"
+    export(out, "conversations", excerpts)
+    assert [path.stem for path in excerpts.glob("*.html")] == ["conv1_len3"]
+
+
+def test_a_chat_is_kept_with_what_was_said_before(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    messages = [
+        {"role": role, "content": text} for role, text in (("user", "Hi!"), ("assistant", "Hm."), ("user", "So?"))
+    ]
+
+    async def work(found: served_here.Here) -> None:
+        for upto in (1, 3):
+            asked = {"model": "null", "messages": messages[:upto], "stimulus": {"task": "conversation"}}
+            _, answer = await found.post("/v1/chat/completions", asked)
+        [record] = kept(out, "human~null")
+        reply = answer["choices"][0]["message"]["content"]
+        assert said(record) == [("human", "Hi!"), ("null", "Hm."), ("human", "So?"), ("null", reply)]
+        assert len((out / "records" / "human~null.jsonl").read_bytes().splitlines()) == 2
+        assert len(answer["turinglike"]["records"][0]["answer"]["messages"]) == 1
+
+    here(work, out=out)
+
+
+def test_who_goes_away_has_said_what_was_said(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def work(found: served_here.Here) -> None:
+        found.leave.set()
+        await found.hang_up("/v1/responses", json.dumps(WORD).encode())
+        _, record = await found.post("/v1/responses", WORD)
+        assert kept(out, "null") == [record]
+
+    here(work, {"null": {"delay_s": 0.05}}, out=out)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """After this is called nothing can be written."""
+
+    def fail(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    return lambda: monkeypatch.setattr(store.os, "write", fail)
+
+
+def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, fill = tmp_path / "out", full_disk(monkeypatch)
+
+    async def work(found: served_here.Here) -> None:
+        assert (await found.post("/v1/responses", WORD))[0] == 200
+        fill()
+        for _ in range(2):
+            assert code(await found.post("/v1/responses", WORD)) == (503, "not_kept")
+
+    with pytest.raises(StorageError, match="No space left"):
+        here(work, out=out)
+    assert len(kept(out, "null")) == 1
+
+
+def opened(out: Path, seed: int = 0, sha: str = "a") -> str:
+    described = {
+        "null": {
+            "task": ["word_association"], "kind": "machine", "digest": sha * 64, "settings": {"x": sha},
+            "checkpoint": None, "revision": None,
+        }
+    }  # fmt: skip
+    with kept_records(out, seed, described) as records:
+        return records.run
+
+
+def test_a_folder_goes_on_with_the_same_agents_and_one_writer(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    here(lambda found: found.post("/v1/responses", WORD), out=out)
+    here(lambda found: found.post("/v1/responses", {**WORD, "sample": 1}), out=out)
+    assert [record["sample"] for record in kept(out, "null")] == [0, 1]
+    assert len({record["run"] for record in kept(out, "null")}) == 1
+    with pytest.raises(IdentityError, match="made from something else"):
+        opened(out)
+    with pytest.raises(IdentityError):
+        here(lambda found: found.post("/v1/responses", WORD), out=out, seed=8)
+    with lock(out), pytest.raises(LockedError):
+        opened(out)
+    assert opened(tmp_path / "new") == opened(tmp_path / "new", sha="b")  # nothing was kept with the other settings
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    other = tmp_path / "photographs"
+    other.mkdir()
+    (other / "precious.jpg").write_text("x")
+    with pytest.raises(InputError, match="not empty and not a run folder"):
+        opened(other)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_bytes(
+        json.dumps(
+            {
+                "schema": "turinglike.run/1",
+                "run": "0123456789ab",
+                "seed": 0,
+                "samples": 1,
+                "set": {"count": 1},
+                "agents": {},
+            }
+        ).encode()
+    )
+    with pytest.raises(InputError, match="is the run of a set"):
+        opened(run)
+
+
+def test_a_set_is_not_answered_where_a_server_keeps_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tmp_path / "out")
+    words = tmp_path / "words.jsonl"
+    words.write_text(json.dumps(WORD["stimulus"]))
+    assert main(["generate", str(words), "--agents", "null", "--out", str(tmp_path / "out")]) == 2
+    assert "holds what a server kept" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "stimuli.jsonl").exists()
+
+
+def exchange(server: server_process.Server, path: str, body: Any) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with server_process.started(tmp_path, "null", "--out", str(out)) as server:
+        server.wait_for("/ready")
+        talk = exchange(server, OPEN, {"agent": "null", "who_starts": "A"})[1]
+        assert exchange(server, f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
+        assert exchange(server, "/v1/responses", WORD)[0] == 200
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait(30)
+    assert said(kept(out, "human~null")[0])[0] == ("human", "I like books.")
+    assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
+
+
+def test_a_folder_that_cannot_be_written_ends_the_command_with_4(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with lock(out), server_process.started(tmp_path, "null", "--out", str(out)) as server:
+        assert server.process.wait(60) == 4
+        assert "is being written by process" in server.said()
+        assert "starting Ray" not in server.said()

@@ -84,15 +84,13 @@ dialogpt = family("language.dialogpt:DialoGPTAgent", CHAT, "Zhang et al. 2020, a
 blenderbot = family("language.blenderbot:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
+    "program": "llama-3.3",
     "rises_with": "turn",
-    "ages": True,
-    "plain": True,
     "frequency_penalty": 0.0,
     "presence_penalty": 0.0,
     "lower_case": 0.0,
     "min_words": 2,
-    "greetings": ["Hi!", "Hey", "Hello, how are you?", "What's up?", "Hey, how is it going?"],
-    "truncation": {"least": 7},
+    "truncation": {"least": 7, "fallback": "whole"},
 }
 GRATTAFIORI = "Grattafiori et al. 2024, arXiv 2407.21783"
 llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)

@@ -1,45 +1,43 @@
-"""Language models that were trained to chat (Llama, Qwen), each in the part of one of two friends.
+"""Language models that were trained to chat (Llama, Qwen), asked as a program of the 2025 paper asked its chat models.
 
-How they are asked follows the papers' chat models (GPT-4o, Claude) or Llama 3.3, by the settings. Everything of a turn
-that is left to chance is drawn from the turn's own seed.
+Everything of a turn that is left to chance is drawn from the turn's own seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB, Draw
-from agents.language import prompts
+from agents.contract import GIB, Draw, Reply, Verdict
+from agents.language import chat_prompts, prompts
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
-from agents.language.truncation import TruncationSettings, read_lengths, sent_message
-from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
 
 class ChatAgent(TextAgent["ChatAgent.Settings"]):
-    """The other's messages are the user's, its own the assistant's, and its part is the system message."""
+    """Converses in the words of :mod:`agents.language.chat_prompts`; by Llama's program a first message is a greeting
+    that the model is not asked for."""
 
     class Settings(PromptedSettings):
-        """The papers' choices for GPT-4o and Claude."""
+        """The papers' choices for GPT-4o."""
 
-        prompt: str = prompts.CHAT
-        """The part, with {name}, {other}, {persona}, {age} and {topic}; a line with one that is not known goes."""
-        plain: bool = False
-        """Whether the part goes on with the rules for Llama: no emojis, no asterisks, no announcing of the part."""
-        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = (prompts.GREETING,)
-        """What the other is taken to have said before the first message; one is drawn for each conversation."""
-        ages: bool = False
-        """Whether the two have ages, drawn for each conversation: 18 to 70 years, at most five apart."""
+        program: chat_prompts.Program = "gpt-4o"
+        """The program of the papers in whose words and form it is asked to converse."""
+        parts: chat_prompts.Parts | None = None
+        """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
         temperature: float = Field(0.6, ge=0, le=2)
         """Divides the logits; 0 takes the likeliest token."""
         hottest: float = Field(1.0, ge=0, le=2)
         """The temperature that it rises to, in equal steps."""
         rises_with: Literal["attempt", "turn"] = "attempt"
-        """What the temperature rises with: the attempts at a message, or the messages of the conversation."""
+        """What the temperature rises with: the attempts at a message, or the conversation's messages from the third."""
+        word_temperature: float = Field(1.0, ge=0, le=2)
+        """The temperature of words; the papers' program sends none, and servers then take 1."""
         frequency_penalty: float = Field(2.0, ge=-2, le=2)
         """Taken from the logit of a token for each time that the message has it."""
         presence_penalty: float = Field(2.0, ge=-2, le=2)
@@ -47,7 +45,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         max_tokens: int = Field(80, ge=1, le=4096)
         """The most tokens of a message."""
         min_words: int = Field(5, ge=0, le=1000)
-        """A message of fewer words, before it is cut, is asked for again while attempts are left."""
+        """A message of fewer words is asked for again while attempts are left; by fallback whole, before it is cut."""
         lower_case: float = Field(0.5, ge=0, le=1)
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = TruncationSettings()
@@ -68,35 +66,33 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         self._lengths = read_lengths(self.settings.truncation)
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        template = f"{self.settings.prompt}\n{prompts.PLAIN}" if self.settings.plain else self.settings.prompt
-        return prompts.chat_part(stimulus, draw, template, self.settings.ages)
+        parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
+        return "\n".join(filter(None, parts))
+
+    def _unasked(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
+        return chat_prompts.greeting(stimulus, draw) if self.settings.program == "llama-3.3" else None
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         chosen = self.settings
-        share = self._share_of_attempts(draw)
+        share = draw.attempt / max(self.attempts - 1, 1)
         if chosen.rises_with == "turn":
             turn = int(draw.options.get("turn", len(stimulus.history)))
-            share = turn / max(stimulus.exchanges - 1, 1)
-        return prompts.chat_request(
-            stimulus,
-            draw,
-            history,
-            self._sampling(share, chosen.max_tokens),
-            part=self.instructions(stimulus, draw),
-            greeting=prompts.greeting(stimulus, draw.sample, chosen.greetings),
-        )
+            share = (turn - 2) / max(stimulus.exchanges - 2, 1)
+        rise = (chosen.hottest - chosen.temperature) * min(max(share, 0.0), 1.0)
+        sampling = chosen.sampling(chosen.temperature + rise, chosen.max_tokens)
+        return chat_prompts.request(stimulus, draw, history, sampling, chosen.program, chosen.parts)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.chat_word(stimulus, self._sampling(self._share_of_attempts(draw), self.settings.word_tokens))
+        return prompts.chat_word(
+            stimulus, Sampling(self.settings.word_temperature, max_tokens=self.settings.word_tokens)
+        )
 
-    def _message(self, text: str, draw: Draw) -> str:
-        return sent_message(text, draw, self.settings.truncation, self._lengths, self.settings.lower_case)
-
-    def _share_of_attempts(self, draw: Draw) -> float:
-        return draw.attempt / max(self.attempts - 1, 1)
-
-    def _sampling(self, share: float, most: int) -> Sampling:
-        """The temperature rises with ``share``, from 0 to 1."""
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         chosen = self.settings
-        rise = chosen.hottest - chosen.temperature
-        return chosen.sampling(chosen.temperature + rise * min(max(share, 0.0), 1.0), most)
+        truncation = chosen.truncation if stimulus.type == "MM" else None  # to a person nothing is filtered
+        return sent_message(text, draw, truncation, self._lengths, chosen.lower_case)
+
+    def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        chosen = self.settings
+        whole = chosen.truncation is not None and chosen.truncation.fallback == "whole"
+        return says_too_little(stimulus, reply, chosen.min_words, self.attempts, before_cut=whole)

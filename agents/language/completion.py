@@ -43,6 +43,8 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
         """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
         separator: Literal[" ", "\n"] = " "
         """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
+        template: prompts.Template = "2022"
+        """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
 
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
@@ -57,11 +59,12 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
     settings: Settings
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return prompts.completion_opening(stimulus, draw)
+        return prompts.completion_opening(stimulus, draw, self.settings.template)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        sampling = self._sampling(draw, self.settings.max_tokens)
-        return prompts.completion_request(stimulus, draw, history, sampling, self.settings.separator)
+        chosen = self.settings
+        sampling = self._sampling(draw, chosen.max_tokens)
+        return prompts.completion_request(stimulus, draw, history, sampling, chosen.separator, chosen.template)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.completion_word(stimulus, self._sampling(draw, self.settings.word_tokens))

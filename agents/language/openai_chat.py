@@ -1,6 +1,6 @@
 """Agents that converse and answer cue words with a model on a server that speaks OpenAI's interface.
 
-They are asked as the papers asked GPT-4o and Claude (chats) or GPT-3 (completions); see :mod:`agents.language.prompts`.
+They are asked as the papers asked GPT-4o (chats) or GPT-3 (completions).
 What was said before is sent as a whole: a server knows best how much its model has room for, and says so.
 """
 
@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.language import prompts
+from agents.language import chat_prompts, prompts
 from agents.language.engines.openai import OpenAIEngine, ServerText
 from agents.language.engines.openai_settings import ServerSettings
 from agents.language.engines.request import Sampling, TextRequest
@@ -64,19 +64,13 @@ class ServerAgent(Agent[V]):
         await self._engine.aclose()
 
 
-class TalkSettings(ServerSettings):
-    """How a chat model talks: the papers' choices for GPT-4o and Claude."""
+class TurnSettings(ServerSettings):
+    """How a model says a message or a word: the papers' choices for GPT-4o."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    prompt: str = prompts.CHAT
-    """The part: {name}, {other}, {persona}, {age}, {topic} are filled in; a line with one that is not known goes."""
-    greeting: str = prompts.GREETING
-    """What the other is taken to have said before the first message."""
-    ages: bool = False
-    """Whether the two have ages, drawn for each conversation: 18 to 70 years, at most five apart."""
     turn_temperature: float = Field(0.6, ge=0, le=2)
-    """The temperature of the first attempt at a message or a word."""
+    """The temperature of the first attempt at a message."""
     turn_hottest: float = Field(1.0, ge=0, le=2)
     """The temperature of the last attempt; it rises in equal steps."""
     turn_tokens: int = Field(80, ge=1, le=4096)
@@ -86,8 +80,8 @@ class TalkSettings(ServerSettings):
     presence_penalty: float = Field(2.0, ge=-2, le=2)
     """For messages: taken from the logit of a token that the message has."""
     min_words: int = Field(5, ge=0, le=1000)
-    """A message of fewer words, before it is cut, is asked for again while attempts are left."""
-    attempts: int = Field(7, ge=1, le=100)
+    """A message of fewer words, after it is cut, is asked for again while attempts are left."""
+    attempts: int = Field(6, ge=1, le=100)
     """How often an answer is asked for at most; the last short message is kept, unless it has no word at all."""
     lower_case: float = Field(0.5, ge=0, le=1)
     """The share of messages that are put in small letters."""
@@ -95,15 +89,26 @@ class TalkSettings(ServerSettings):
     """How a message is cut to a drawn length; none: it is not."""
     word_tokens: int = Field(10, ge=1, le=4096)
     """The most tokens of a reply in word association; models that reason before they answer need many more."""
+    word_temperature: float = Field(1.0, ge=0, le=2)
+    """The temperature of words; the papers' program sends none, and servers then take 1."""
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
 
 
-T = TypeVar("T", bound=TalkSettings)
+class TalkSettings(TurnSettings):
+    """How a chat model is asked to converse, too."""
+
+    program: chat_prompts.Program = "gpt-4o"
+    """The program of the papers in whose words and form it is asked to converse."""
+    parts: chat_prompts.Parts | None = None
+    """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
+
+
+T = TypeVar("T", bound=TurnSettings)
 
 
 class TalkingAgent(ServerAgent[T]):
-    """Conversation and word association with a chat model."""
+    """Base of the agents that converse and answer cue words; a family says what is asked."""
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
@@ -123,37 +128,31 @@ class TalkingAgent(ServerAgent[T]):
         assert isinstance(prepared, ConversationStimulus)
         text = await self._complete(self._turn(prepared, draw), draw)
         chosen = self.settings
-        message = sent_message(text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
+        truncation = chosen.truncation if prepared.type == "MM" else None  # to a person nothing is filtered
+        message = sent_message(text.text, draw, truncation, self._lengths, chosen.lower_case)
         answer = TurnAnswer(text=message, raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 
-    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return prompts.chat_part(stimulus, draw, self.settings.prompt, self.settings.ages)
-
+    @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
-        sampling = self._turn_sampling(draw)
-        part, greeting = self.instructions(stimulus, draw), self.settings.greeting
-        return prompts.chat_request(stimulus, draw, stimulus.history, sampling, part=part, greeting=greeting)
+        """The request for the next message."""
+
+    @abstractmethod
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        """The request for a word."""
 
     def _turn_sampling(self, draw: Draw) -> Sampling:
         chosen = self.settings
+        share = min(draw.attempt / max(self.attempts - 1, 1), 1.0)
         return Sampling(
-            temperature=self._temperature(draw),
+            temperature=round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6),
             frequency_penalty=chosen.frequency_penalty,
             presence_penalty=chosen.presence_penalty,
             max_tokens=chosen.turn_tokens,
         )
 
-    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.chat_word(stimulus, self._word_sampling(draw))
-
-    def _word_sampling(self, draw: Draw) -> Sampling:
-        return Sampling(self._temperature(draw), max_tokens=self.settings.word_tokens)
-
-    def _temperature(self, draw: Draw) -> float:
-        chosen = self.settings
-        share = min(draw.attempt / max(self.attempts - 1, 1), 1.0)
-        return round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6)
+    def _word_sampling(self) -> Sampling:
+        return Sampling(self.settings.word_temperature, max_tokens=self.settings.word_tokens)
 
     async def _complete(self, request: TextRequest, draw: Draw) -> ServerText:
         """The server's text. Raises AnswerError, ``filtered`` if its own filter left nothing of it."""
@@ -163,12 +162,33 @@ class TalkingAgent(ServerAgent[T]):
         return text
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        if not isinstance(stimulus, WordStimulus | ConversationStimulus):
-            return None
-        return says_too_little(reply, self.settings.min_words, self.attempts)
+        return says_too_little(stimulus, reply, self.settings.min_words, self.attempts)
 
 
-class OpenAIChatAgent(TalkingAgent[TalkSettings]):
+C = TypeVar("C", bound=TalkSettings)
+
+
+class ChatServerAgent(TalkingAgent[C]):
+    """A chat model, asked in the words of :mod:`agents.language.chat_prompts`."""
+
+    def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
+        return "\n".join(filter(None, parts))
+
+    async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        if self.settings.program == "llama-3.3" and (said := chat_prompts.greeting(prepared, draw)) is not None:
+            return said
+        return await super().respond_one(prepared, draw)
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
+        chosen, sampling = self.settings, self._turn_sampling(draw)
+        return chat_prompts.request(stimulus, draw, stimulus.history, sampling, chosen.program, chosen.parts)
+
+    def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
+        return prompts.chat_word(stimulus, self._word_sampling())
+
+
+class OpenAIChatAgent(ChatServerAgent[TalkSettings]):
     """A chat model, asked as the papers' GPT-4o."""
 
     Settings = TalkSettings
@@ -177,13 +197,15 @@ class OpenAIChatAgent(TalkingAgent[TalkSettings]):
 class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
     """A model that continues texts, asked as the papers' GPT-3."""
 
-    class Settings(TalkSettings):
-        """The papers' choices for GPT-3; ``prompt``, ``greeting`` and ``ages`` have no use here."""
+    class Settings(TurnSettings):
+        """The papers' choices for GPT-3."""
 
         separator: Literal[" ", "\n"] = " "
         """What stands between the messages in the prompt: a space, as in the papers, or a line."""
+        template: prompts.Template = "2022"
+        """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
         turn_temperature: float = Field(0.8, ge=0, le=2)
-        """The temperature of the first attempt at a message or a word."""
+        """The temperature of the first attempt at a message."""
         turn_hottest: float = Field(0.8, ge=0, le=2)
         """The temperature of the last attempt; it rises in equal steps."""
         turn_tokens: int = Field(60, ge=1, le=4096)
@@ -199,11 +221,11 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
     settings: Settings
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
-        return prompts.completion_opening(stimulus, draw)
+        return prompts.completion_opening(stimulus, draw, self.settings.template)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
-        sampling = self._turn_sampling(draw)
-        return prompts.completion_request(stimulus, draw, stimulus.history, sampling, self.settings.separator)
+        chosen, sampling = self.settings, self._turn_sampling(draw)
+        return prompts.completion_request(stimulus, draw, stimulus.history, sampling, chosen.separator, chosen.template)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
-        return prompts.completion_word(stimulus, self._word_sampling(draw))
+        return prompts.completion_word(stimulus, self._word_sampling())

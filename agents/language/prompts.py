@@ -1,8 +1,8 @@
 """What text models are asked: pure functions of a stimulus, the speaker whose turn it is, and what was said.
 
 The prompt of completion models, the question and the example pairs of word association are the papers' own (2022
-paper, S6.1.3 and S7.1.4; 2025 paper, Methods). That of chat models is not in the papers; it is reconstructed here, in
-our words, from what is known of it.
+paper, S6.1.3 and S7.1.4; 2025 paper, Methods). How chat models were asked to converse stands in
+:mod:`agents.language.chat_prompts`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from agents.contract import Draw
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
@@ -19,21 +19,14 @@ from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")
 GREETING = "Hi!"
-COMPLETION = (
-    "{greeter} greets {starter}. {starter} starts to talk about {topic}. Both ask long questions, give long responses "
-    "and often disagree. Then the topic changes. The conversation never ends."
-)
-CHAT = """You are {name}, a person, and {other} is your friend. The two of you are texting.
-You are {persona}.
-You are {age} years old.
-You talk about {topic}. Once a subject is worn out, turn to another one without saying so.
-You have your own opinions: do not agree with everything, do not praise {other}, and do not say anything twice.
-Write as people do on a phone: very informal, sparing with punctuation, fewer than 20 tokens. One spelling mistake is \
-fine.
-Not every message is a question.
-Answer with your next message and nothing else."""
-PLAIN = """Use no emojis, and no asterisks for what you do.
-Never say who you are meant to be, and never begin the conversation again or sum it up."""
+Template = Literal["2022", "2025"]
+COMPLETION: dict[Template, str] = {
+    "2022": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Both ask long questions, give long "
+    "responses and often disagree. Then the topic changes. The conversation never ends.",
+    "2025": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Ask long questions, give long "
+    "responses, and often disagree. Then the topic changes. The conversation never ends.",
+}
+"""As the 2022 paper and the papers' program have it, and as the 2025 paper prints it; its example has the older."""
 WORD_QUESTION = "Name a word that you associate with {cue}? Please provide your answer with only one word."
 WORD_EXAMPLES = "Please complete the prompt below:"
 
@@ -65,27 +58,25 @@ def drawn(stimulus: ConversationStimulus, sample: int, what: str) -> random.Rand
     return random.Random("\n".join(map(str, about)))
 
 
-def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
-    """The ages of A and B in years: A's from 18 to 70, B's within five years of it and of these limits."""
-    numbers = drawn(stimulus, sample, "ages")
-    first = numbers.randint(18, 70)
-    return first, numbers.randint(max(18, first - 5), min(70, first + 5))
-
-
 def greeting(stimulus: ConversationStimulus, sample: int, choices: Sequence[str]) -> str:
     """One of ``choices`` for this conversation, with the topic in the place of ``{topic}``, on one line."""
     chosen = drawn(stimulus, sample, "greeting").choice(choices)
     return " ".join(filled(chosen, topic=stimulus.topic).split("\n"))
 
 
-def completion_opening(stimulus: ConversationStimulus, draw: Draw) -> str:
+def completion_opening(stimulus: ConversationStimulus, draw: Draw, template: Template) -> str:
     """What the papers' prompt for completion models tells of the two speakers before either speaks."""
     greeter, starter = _first_two(stimulus, draw)
-    return filled(COMPLETION, greeter=greeter, starter=starter, topic=stimulus.topic or "something")
+    return filled(COMPLETION[template], greeter=greeter, starter=starter, topic=stimulus.topic or "something")
 
 
 def completion_request(
-    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, separator: str = " "
+    stimulus: ConversationStimulus,
+    draw: Draw,
+    history: Sequence[Utterance],
+    sampling: Sampling,
+    separator: str = " ",
+    template: Template = "2022",
 ) -> TextRequest:
     """The next message after ``history``, of a model that continues a text: the papers' prompt, what was said, and the
     name of the one whose turn it is. A message ends where a speaker's name begins.
@@ -93,11 +84,12 @@ def completion_request(
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:". The one who
     greets is not the one who says the first message.
     """
-    name, _ = speakers(stimulus, draw.options)
+    name, other = speakers(stimulus, draw.options)
     greeter, _ = _first_two(stimulus, draw)
     said = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
-    text = separator.join([completion_opening(stimulus, draw), f"{greeter}: {GREETING}", *said, f"{name}:"])
-    return TextRequest(text, sampling=replace(sampling, stops=_names_begin(stimulus, draw)))
+    opening = completion_opening(stimulus, draw, template)
+    text = separator.join([opening, f"{greeter}: {GREETING}", *said, f"{name}:"])
+    return TextRequest(text, sampling=replace(sampling, stops=(f"{name}:", f"{other}:")))
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
@@ -107,43 +99,7 @@ def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
     return (name, other) if other_starts else (other, name)
 
 
-def _names_begin(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
-    return tuple(f"{name}:" for name in speakers(stimulus, draw.options))
-
-
-def chat_part(stimulus: ConversationStimulus, draw: Draw, template: str, has_ages: bool) -> str:
-    """The part that a chat model plays. ``template`` has {name}, {other}, {persona}, {age} and {topic}."""
-    name, other = speakers(stimulus, draw.options)
-    side = (stimulus.names or SIDES).index(name)
-    return filled(
-        template,
-        name=name,
-        other=other,
-        topic=stimulus.topic,
-        persona=stimulus.personas[side] if stimulus.personas else None,
-        age=ages(stimulus, draw.sample)[side] if has_ages else None,
-    )
-
-
-def chat_request(
-    stimulus: ConversationStimulus,
-    draw: Draw,
-    history: Sequence[Utterance],
-    sampling: Sampling,
-    *,
-    part: str,
-    greeting: str,
-) -> TextRequest:
-    """The next message after ``history``, of a chat model in its ``part`` (:func:`chat_part`). A message ends where a
-    speaker's name begins."""
-    name, _ = speakers(stimulus, draw.options)
-    messages = chat(name, history, greeting, part)
-    return TextRequest(messages=messages, sampling=replace(sampling, stops=_names_begin(stimulus, draw)))
-
-
-def chat(
-    assistant: str, history: Sequence[Utterance], greeting: str | None = GREETING, system: str | None = None
-) -> tuple[ChatMessage, ...]:
+def chat(assistant: str, history: Sequence[Utterance], greeting: str | None = None) -> tuple[ChatMessage, ...]:
     """What was said as a chat in which ``assistant`` is the assistant.
 
     Messages in a row from one side become one, as many templates want speakers to take turns; and as they want the user
@@ -158,7 +114,7 @@ def chat(
             turns[-1] = ChatMessage(turn.role, f"{turns[-1].text}\n{turn.text}")
         else:
             turns.append(turn)
-    return (*([ChatMessage("system", system)] if system else []), *turns)
+    return tuple(turns)
 
 
 def word_examples(stimulus: WordStimulus) -> str:

@@ -39,7 +39,7 @@ class TextSettings(PretrainedSettings):
     """fp32 gives the same answers for any batch; auto: fp32 on CPU, bf16 on CUDA."""
     min_words: int = Field(1, ge=0, le=1000)
     """A message of fewer words is asked for again while attempts are left."""
-    attempts: int = Field(7, ge=1, le=100)
+    attempts: int = Field(6, ge=1, le=100)
     """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
 
 
@@ -61,8 +61,9 @@ class DrawnSettings(TextSettings):
 
     @model_validator(mode="after")
     def _temperature_divides(self) -> DrawnSettings:
-        if 0 < self.temperature < 0.01:
-            raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
+        for name in type(self).model_fields:
+            if name.endswith("temperature") and 0 < getattr(self, name) < 0.01:
+                raise ValueError(f"{name} is 0, which takes the likeliest token, or at least 0.01")
         return self
 
     def sampling(self, temperature: float, max_tokens: int) -> Sampling:
@@ -153,6 +154,9 @@ class TextAgent(PretrainedAgent[T]):
         replies: dict[int, Reply | Exception] = {}
         requests: dict[int, FittedRequest] = {}
         for index, (stimulus, draw) in enumerate(zip(batch, draws, strict=True)):
+            if (said := self._unasked(stimulus, draw)) is not None:
+                replies[index] = said
+                continue
             try:
                 requests[index] = self.fitted_request(stimulus, draw)
             except AnswerError as error:
@@ -168,6 +172,8 @@ class TextAgent(PretrainedAgent[T]):
         return [replies[index] for index in range(len(batch))]
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
+        if (said := self._unasked(prepared, draw)) is not None:
+            return said
         fitted = self.fitted_request(prepared, draw)
         assert isinstance(self._engine, VLLMEngine)
         return self._reply(prepared, draw, fitted, await self._engine.generate(fitted.request, draw.seed))
@@ -195,7 +201,11 @@ class TextAgent(PretrainedAgent[T]):
         """The request for a word."""
         raise TypeError(f"{type(self).__name__} answers no cue words")
 
-    def _message(self, text: str, draw: Draw) -> str:
+    def _unasked(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
+        """The reply, where the model is not asked for it."""
+        return None
+
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
         return " ".join(text.split())
 
@@ -230,9 +240,10 @@ class TextAgent(PretrainedAgent[T]):
         if isinstance(stimulus, WordStimulus):
             assert isinstance(self.settings, PromptedSettings)
             return Reply(word_answer(stimulus, text.text, self.settings.word_rules), text.text)
+        assert isinstance(stimulus, ConversationStimulus)
         is_cut = bool(fitted.left_out or fitted.cut)
         answer = TurnAnswer(
-            text=self._message(text.text, draw),
+            text=self._message(stimulus, text.text, draw),
             raw=text.raw,
             finish=f"{text.finish}; prompt cut" if is_cut else text.finish,
         )
@@ -248,4 +259,4 @@ class TextAgent(PretrainedAgent[T]):
         return Reply(answer, about)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        return says_too_little(reply, self.settings.min_words, self.attempts)
+        return says_too_little(stimulus, reply, self.settings.min_words, self.attempts)

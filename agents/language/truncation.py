@@ -1,30 +1,28 @@
 """What becomes of a generated message: it is cut to the lengths of people's, put in small letters, or too short.
 
 The 2025 paper draws a length in words for each reply and cuts a longer reply "at the most appropriate punctuation
-mark". Here that is the last full stop, exclamation or question mark within the length; what follows if there is none is
-a setting.
+mark". In its programs that is the last full stop, exclamation or question mark within the length. Words are what spaces
+separate.
 """
 
 from __future__ import annotations
 
 import random
-import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.answers import WordAnswer
+from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply, Settings, Verdict
 from agents.errors import InputError, Problem
-from agents.language.filters.texts import WORD, sentence_ends, words
 from agents.language.words.replies import no_word
+from agents.stimuli import ConversationStimulus, Stimulus
 
-Fallback = Literal["sentence", "clause", "words"]
+Fallback = Literal["empty", "whole"]
 
-_CLAUSE = re.compile(r"[,;:、，；：](?=\s|$)|[、，；：]|\s[–—-](?=\s)|—")
+GREETED = "greeting"  # the finish of a first message that no model says
 _LONGEST = 100_000
 
 
@@ -40,9 +38,9 @@ class TruncationSettings(Settings):
     least: int = Field(1, ge=1)
     """The shortest length that is drawn, in words."""
     lengths: Path | None = None
-    """A file of lengths to draw from instead, one number of words a line."""
-    fallback: Fallback = "sentence"
-    """Where a first sentence longer than the length is cut: sentence (at its end), clause (at a comma), words."""
+    """People's messages, whose lengths are drawn instead: records of conversations (.jsonl), or a length a line."""
+    fallback: Fallback = "empty"
+    """What is left where no mark stands within the length: empty (nothing, so that it is asked for again), or whole."""
 
 
 def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:
@@ -54,9 +52,10 @@ def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] 
 
 
 def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
-    """The lengths in the file that ``settings`` name, one whole number from 0 a line; none if they name no file.
+    """The lengths in words in the file that ``settings`` name; none if they name no file.
 
-    Empty lines do not count. Raises InputError.
+    A ``.jsonl`` file holds records: the lengths are those of the messages of speakers called "human…". Any other has
+    one whole number from 0 a line; empty lines do not count. Raises InputError.
     """
     path = None if settings is None else settings.lengths
     if path is None:
@@ -69,7 +68,12 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     problems: list[Problem] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if text.isascii() and text.isdigit() and len(text) <= 6 and int(text) <= _LONGEST:
+        if path.suffix == ".jsonl" and text:
+            try:
+                found += _peoples_lengths(text)
+            except ValidationError as error:
+                problems.append(Problem(str(path), number, None, f"no record: {error.errors()[0]['msg']}"))
+        elif text.isascii() and text.isdigit() and len(text) <= 6 and int(text) <= _LONGEST:
             found.append(int(text))
         elif text:
             problems.append(Problem(str(path), number, None, f"{text[:40]!r} is no whole number from 0 to {_LONGEST}"))
@@ -78,6 +82,26 @@ def read_lengths(settings: TruncationSettings | None) -> tuple[int, ...]:
     if not found:
         raise InputError(f"{path}: holds no length")
     return tuple(found)
+
+
+class _Said(BaseModel):
+    agent: str | None = None
+    text: str
+
+
+class _Talk(BaseModel):
+    messages: list[_Said] = []
+
+
+class _Record(BaseModel):
+    """As much of a record as tells what people said in a conversation."""
+
+    answer: _Talk | None
+
+
+def _peoples_lengths(line: str) -> list[int]:
+    said = _Record.model_validate_json(line).answer or _Talk()
+    return [len(one.text.split()) for one in said.messages if (one.agent or "").startswith("human")]
 
 
 def sent_message(
@@ -93,40 +117,35 @@ def sent_message(
     return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
 
 
-def says_too_little(reply: Reply, least: int, attempts: int) -> Verdict | None:
-    """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words before they are
-    cut. The last of the ``attempts`` at a message is kept if it has any word."""
+def says_too_little(
+    stimulus: Stimulus, reply: Reply, least: int, attempts: int, *, before_cut: bool = False
+) -> Verdict | None:
+    """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
+    or ``before_cut``. The last of the ``attempts`` at a message is kept if it has any word; every message to a person
+    is ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods)."""
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
-    text = reply.raw["text"]
-    count = len(words(text))
+    if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED:
+        return None
+    if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
+        return None
+    text = reply.raw["text"] if before_cut else reply.answer.text
+    count = sum(any(map(str.isalnum, word)) for word in text.split())
     if count >= max(least, 1):
         return None
     is_last = reply.raw["attempt"] + 1 >= attempts
-    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {text[:200]}")
+    return Verdict("too_few_words", count == 0 or not is_last, f"{count} words: {reply.raw['text'][:200]}")
 
 
-def truncate(text: str, words: int, fallback: Fallback = "sentence") -> str:
-    """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last sentence end within them.
-
-    If the first sentence is longer than that, ``fallback`` says what is kept of it. "sentence": all of it (all of the
-    text, where no sentence ends), as chat models that spare punctuation would otherwise be cut in mid-sentence most of
-    the time; the result is then longer than asked for. "clause": up to the last comma, semicolon, colon or dash within
-    the length, and where there is none up to the length. "words": up to the length. Nothing is kept but a beginning of
-    the text, and a result is never empty unless the text is.
-    """
-    found = list(WORD.finditer(text))
+def truncate(text: str, words: int, fallback: Fallback = "empty") -> str:
+    """``text`` if it has at most ``words`` words; otherwise its beginning, up to the last ``.``, ``!`` or ``?`` within
+    them. Where there is none ``fallback`` says what is left: nothing, or all of the text."""
+    found = text.split()
     if len(found) <= words:
         return text
-    first, limit = found[0].start(), found[words].start()
-    # The marks before the first word ("...", "?!") end no sentence that could be kept.
-    ends = [end for end in sentence_ends(text) if end > first]
-    if within := bisect_right(ends, limit):
-        return text[: ends[within - 1]].rstrip()
-    if fallback == "sentence":
-        return text[: ends[0]].rstrip() if ends else text
-    marks = [mark.start() for mark in _CLAUSE.finditer(text, first, limit + 1)] if fallback == "clause" else []
-    return text[: marks[-1] if marks else found[words - 1].end()].rstrip()
+    begins = " ".join(found[:words])
+    kept = begins[: max(begins.rfind(mark) for mark in ".!?") + 1]
+    return text if fallback == "whole" and not kept else kept
 
 
 def _rounded(numbers: random.Random, settings: TruncationSettings) -> int:

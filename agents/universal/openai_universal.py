@@ -21,7 +21,7 @@ from agents.contract import GIB, Draw, Reply, Verdict
 from agents.images import Image
 from agents.language.engines.openai import ServerText
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
-from agents.language.openai_chat import TalkingAgent, TalkSettings
+from agents.language.openai_chat import ChatServerAgent, TalkSettings
 from agents.stimuli import (
     TASKS,
     AttentionStimulus,
@@ -75,7 +75,7 @@ class UniversalSettings(TalkSettings):
     """How often a caption, or a message that is too short, is asked for at most."""
 
 
-class UniversalAgent(TalkingAgent[UniversalSettings]):
+class UniversalAgent(ChatServerAgent[UniversalSettings]):
     """Asked as people were; a scanpath's prompt knows free viewing only."""
 
     tasks = TASKS

@@ -78,7 +78,7 @@ def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[
 def _conversation(number: int) -> dict[str, Any]:
     """A conversation so far, in which one message is exchanged now."""
     drawn = random.Random(number)
-    topic, names = drawn.choice(TOPICS), drawn.sample(NAMES, 2)
+    topic, names = drawn.choice(TOPICS), [drawn.choice(those) for those in NAMES]
     texts = [text.format(topic=topic) for text in MESSAGES[: 2 + number % (len(MESSAGES) - 1)]]
     return {
         "topic": topic,

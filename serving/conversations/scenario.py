@@ -1,7 +1,7 @@
 """Who converses about what: what a stimulus leaves open is drawn from the conversation's seed, before anyone speaks.
 
-Topics are those that people were given in the papers; personas are the two lists of their chat models, of which each
-speaker has one; the names are ours (the papers took new ones every time, and do not list them).
+Topics are those that people were given in the papers (2025: food too, which GPT-4o's program leaves out); names and
+personas are the two lists of the papers' programs, of which each speaker has one.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ TOPICS = (
     "science",
     "technology",
     "movies",
+    "food",
 )
 PERSONAS = (
     ("logical and skeptical", "excitable and passionate", "sarcastic and witty", "serious and intellectual"),
     ("curious and open-minded", "pragmatic and reserved", "opinionated and strong-willed", "friendly and cheerful"),
 )
 NAMES = (
-    "Alice", "Amir", "Ana", "Andre", "Anna", "Ben", "Bianca", "Carlos", "Carmen", "Chen", "Clara", "Daniel", "Diana",
-    "Dmitri", "Elena", "Emma", "Erik", "Eva", "Fatima", "Felix", "Grace", "Hana", "Hugo", "Ines", "Ivan", "Jack",
-    "James", "Jin", "John", "Jonas", "Julia", "Karim", "Kate", "Laura", "Leila", "Leo", "Lin", "Lucas", "Lucy", "Maria",
-    "Mark", "Maya", "Mei", "Michael", "Mina", "Nadia", "Nina", "Noah", "Nora", "Oliver", "Omar", "Oscar", "Paul",
-    "Priya", "Rahul", "Rosa", "Ruth", "Sam", "Sara", "Simon", "Sofia", "Tara", "Thomas", "Tom", "Victor", "Yuki", "Zoe",
+    ("John", "Alice", "Mark", "Andrew", "Julia", "Georgia", "Juliet", "Lily", "Olivia", "Emmett", "Miles", "Oscar",
+     "William"),
+    ("Frank", "Tom", "Elizabeth", "Gabriel", "Paul", "Alfie", "Christina", "Edward", "Ella", "Oliver", "Karen",
+     "Isabel", "Brad"),
 )  # fmt: skip
 SIDES = ("A", "B")
 
@@ -44,10 +44,10 @@ def draw_scenario(stimulus: ConversationStimulus, seed: int) -> ConversationStim
     """
     drawn = random.Random(seed)
     topic = drawn.choice(TOPICS)
-    names = drawn.sample(NAMES, 2)
+    names = tuple(drawn.choice(those) for those in NAMES)
     personas = tuple(drawn.choice(those) for those in PERSONAS)
     starts = drawn.choice(SIDES)
-    found = {"topic": topic, "names": tuple(names), "personas": personas, "who_starts": starts}
+    found = {"topic": topic, "names": names, "personas": personas, "who_starts": starts}
     full = stimulus.model_copy(update={key: value for key, value in found.items() if getattr(stimulus, key) is None})
     history = [one.model_copy(update={"speaker": speaker_name(one.speaker, full.names)}) for one in full.history]
     return full.model_copy(update={"history": history}) if history else full

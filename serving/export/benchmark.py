@@ -33,7 +33,9 @@ FILES: dict[str, str] = {
 }
 ELSEWHERE: dict[Kind, str] = {
     ("attention_prediction", "search"): "visual search (use coco-search18, pysaliency, jsonl or judges)",
-    ("conversation", None): "conversations (use conversations or jsonl)",
+    **dict.fromkeys(
+        (("conversation", kind) for kind in (None, "HM", "HH")), "conversations (use conversations or jsonl)"
+    ),
 }
 WIDTH, HEIGHT, FIXATIONS, LABELS = 1280, 1024, 15, 3
 
@@ -87,7 +89,8 @@ def _without_place(chosen: Selection) -> str:
     """What the exported agents were asked that this benchmark does not have, and the formats that do; maybe nothing."""
     agents = [chosen.folder.meta["agents"].get(name, {}) for name in chosen.machines()]
     kinds = {kind_of(row) for _, row in chosen.folder.stimuli()}
-    asked = [what for kind, what in ELSEWHERE.items() if kind in kinds and any(is_asked(a, kind) for a in agents)]
+    here = [kind for kind in ELSEWHERE if kind in kinds and any(is_asked(about, kind) for about in agents)]
+    asked = dict.fromkeys(ELSEWHERE[kind] for kind in here)
     return f", which has no place for {' and '.join(asked)}" if asked else ""
 
 

@@ -1,4 +1,5 @@
-"""Which stimuli of a set an agent is asked: those of its tasks, and in attention prediction those of its modes.
+"""Which stimuli of a set an agent is asked: those of its tasks, in attention prediction those of its modes, and no
+conversations with a person.
 
 What an agent answers stands in its entry of ``run.json``: ``task``, and ``modes`` where it has not all of them.
 """
@@ -10,12 +11,15 @@ from typing import Any
 
 import orjson
 
-Kind = tuple[str, str | None]  # task, and in attention prediction the mode
+Kind = tuple[str, str | None]  # task; in attention prediction the mode, in conversation HM or HH but not MM
 
 
 def kind_of(row: Mapping[str, Any]) -> Kind:
     """The kind of a stimulus's row."""
     task = str(row.get("task"))
+    if task == "conversation":
+        kind = str(row.get("type", "MM"))
+        return task, None if kind == "MM" else kind
     return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
 
 
@@ -27,6 +31,8 @@ def task_of(row: bytes) -> str:
 def is_asked(about: Mapping[str, Any], kind: Kind) -> bool:
     """Whether the agent of an entry of ``run.json`` is asked stimuli of that kind."""
     task, mode = kind
+    if task == "conversation" and mode is not None:  # one with a person, whom no pair of machines stands for
+        return not about.get("members") and task in about.get("task", ())
     return task in about.get("task", ()) and (mode is None or mode in about.get("modes", (mode,)))
 
 

@@ -379,6 +379,22 @@ def test_a_pair_must_be_able_to_converse(tmp_path: Path, capsys: pytest.CaptureF
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", ["HM", "HH"])
+def test_a_pair_of_machines_is_not_asked_to_converse_as_people(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = conversations(tmp_path / "set.jsonl", type=kind)
+    assert run(source, "null~null", tmp_path / "run") == 2
+    assert f"null~null: answers conversation, but the set has conversation ({kind})" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    lines = source.read_text().splitlines()
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text("\n".join([lines[0], lines[1].replace(f'"type": "{kind}"', '"type": "MM"')]) + "\n")
+    assert run(mixed, "null~null", tmp_path / "run") == 0
+    assert answers(tmp_path / "run", "null~null").keys() == {("c1", 0)}
+    assert f"conversation ({kind}): 1 stimulus, and none of these agents answers it" in capsys.readouterr().out
+
+
 def test_an_agent_has_begun_once_it_has_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = words(tmp_path / "set.jsonl", 3), tmp_path / "run"
     assert run(source, "null", out, "--set", "null.fail_load=true") == 3

@@ -14,12 +14,14 @@ import torch
 from pydantic import ValidationError
 from transformers import AutoTokenizer
 
+from agents import catalogue
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError
 from agents.language.blenderbot import TEMPLATE as BLENDERBOT
 from agents.language.blenderbot import BlenderbotAgent
 from agents.language.chat import ChatAgent
+from agents.language.chat_prompts import GREETINGS
 from agents.language.completion import CompletionAgent
 from agents.language.dialogpt import TEMPLATE as DIALOGPT
 from agents.language.dialogpt import DialoGPTAgent
@@ -135,10 +137,10 @@ def test_the_seed_decides_but_for_beams(agents: dict[str, TextAgent[Any]], name:
 
 
 def test_one_that_cannot_be_asked_fails_alone(folders: dict[str, Path], tmp_path: Path) -> None:
-    """A template that takes one message only."""
-    template = "{% if messages | length > 1 %}{{ raise_exception('too many') }}{% endif %}{{ messages[-1]['content'] }}"
-    agent = _loaded("chat", tiny_language.llama(tmp_path / "strict", template=template))
-    batch = [_conversation(1), _conversation(2), _conversation(1)]
+    """A template that takes two messages at most."""
+    template = "{% if messages | length > 2 %}{{ raise_exception('too many') }}{% endif %}{{ messages[-1]['content'] }}"
+    agent = _loaded("chat", tiny_language.llama(tmp_path / "strict", template=template), program="llama-3.3")
+    batch = [_conversation(1), _conversation(3), _conversation(1)]
     replies = agent.respond(batch, [_draw(turn, 1) for turn in range(3)])
     assert isinstance(replies[1], AnswerError)
     assert replies[1].code == "bad_prompt"
@@ -150,49 +152,66 @@ def test_one_that_cannot_be_asked_fails_alone(folders: dict[str, Path], tmp_path
 # what is asked
 
 
-def test_a_chat_model_has_its_part_and_the_papers_choices(agents: dict[str, TextAgent[Any]]) -> None:
+def test_a_chat_model_is_asked_with_the_papers_choices(agents: dict[str, TextAgent[Any]]) -> None:
     agent = agents["chat"]
     stimulus = _conversation(3, personas=["witty", "calm"])
     asked = _asked(agent, stimulus, _draw(turn=3))
-    assert [one.role for one in asked.messages] == ["system", "user", "assistant", "user"]
-    system = asked.messages[0].text
-    for part in ("You are Bob,", "Ann is your friend", "You are calm.", "about movies", "fewer than 20 tokens"):
-        assert part in system
-    assert "years old" not in system
-    assert "emojis" not in system
-    assert [one.text for one in asked.messages[1:]] == [one.text for one in stimulus.history]
+    assert [one.role for one in asked.messages] == ["system", "user"]
+    assert asked.messages[0].text.startswith("Ann is witty and is having a natural conversation")
+    assert asked.messages[1].text.startswith("Bob is calm and is having a natural conversation")
     sampling = asked.sampling
-    assert sampling.stops == ("Bob:", "Ann:")
+    assert set(sampling.stops) == {"Bob:", "Ann:"}
     assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.max_tokens) == (2, 2, 80)
-    begins = _asked(agent, _conversation(), _draw())
-    assert [(one.role, one.text) for one in begins.messages[1:]] == [("user", "Hi!")]
-    assert "You are Ann," in begins.messages[0].text
+    assert _asked(agent, _conversation(), _draw()).messages[1].text.endswith("A: Hi! \n:")
 
 
 def test_the_temperature_rises_with_the_attempts(agents: dict[str, TextAgent[Any]]) -> None:
     agent = agents["chat"]
-    assert agent.attempts == 7  # at most six retries
-    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(7)]
-    assert found == pytest.approx([0.6 + 0.4 * k / 6 for k in range(7)])
-    words = [_asked(agent, _word(), Draw(seed=0, attempt=k)).sampling.temperature for k in range(7)]
-    assert words == pytest.approx(found)
+    assert agent.attempts == 6
+    found = [_asked(agent, _conversation(1), _draw(turn=1, attempt=k)).sampling.temperature for k in range(6)]
+    assert found == pytest.approx([0.6, 0.68, 0.76, 0.84, 0.92, 1.0])
+    words = [_asked(agent, _word(), Draw(seed=0, attempt=k)).sampling for k in range(6)]
+    assert {one.temperature for one in words} == {1.0}
+    assert {one.frequency_penalty for one in words} == {0.0}
 
 
-def test_the_temperature_rises_with_the_turn_as_for_llama(folders: dict[str, Path]) -> None:
-    agent = _loaded("chat", folders["chat"], rises_with="turn", ages=True, plain=True)
+def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path]) -> None:
+    settings = {key: value for key, value in catalogue.get("llama-3.3-70b").settings.items() if key != "checkpoint"}
+    agent = _loaded("chat", folders["chat"], **settings)
+    draws = [_draw(seed, 0) for seed in range(40)]
+    first = _replies(agent, [_conversation(exchanges=24)] * 40, draws)
+    assert {one.answer.text for one in first if isinstance(one.answer, TurnAnswer)} < set(GREETINGS)
+    assert {one.answer.finish for one in first if isinstance(one.answer, TurnAnswer)} == {"greeting"}
+    [test] = agent.filters
+    assert all(test(_conversation(), one) is None for one in first)  # "Hey" has fewer words than are wanted
     stimulus = _conversation(1, exchanges=24)
-    found = [_asked(agent, stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(24)]
-    assert found == pytest.approx([0.6 + 0.4 * turn / 23 for turn in range(24)])
-    assert _asked(agent, stimulus, _draw()).messages[0].text.count("Use no emojis, and no asterisks") == 1
-    one = _asked(agent, _conversation(0, exchanges=1), _draw())
-    assert one.sampling.temperature == pytest.approx(0.6)
-    systems = {_asked(agent, _conversation(turn), _draw(seed=turn, turn=turn)).messages[0].text for turn in (1, 3, 5)}
-    ages = [line for text in systems for line in text.splitlines() if "years old" in line]
-    assert len(ages) == 3
-    alike = [
-        _asked(agent, _conversation(turn, id="c"), _draw(seed=turn, turn=turn)).messages[0].text for turn in (1, 3)
-    ]
-    assert alike[0] == alike[1]  # one age for one conversation
+    found = [_asked(agent, stimulus, _draw(turn=turn, attempt=3)).sampling.temperature for turn in range(1, 24)]
+    assert found == pytest.approx([0.6, *(0.6 + 0.4 / 22 * i for i in range(22))])
+    asked = _asked(agent, stimulus, _draw(turn=1)).sampling
+    assert (asked.frequency_penalty, asked.presence_penalty, asked.stops) == (0, 0, ("A:", "B:"))
+    [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
+    assert isinstance(reply.answer, TurnAnswer)
+    assert reply.answer.text
+    kept = Reply(TurnAnswer(text="Yes.", finish="stop"), {"text": "Yes. and so on", "attempt": 0})
+    assert test(stimulus, kept) is None  # counted before the cut
+    assert test(stimulus, _turn_reply("Yes.", 0)) is not None
+
+
+@pytest.mark.parametrize(("kind", "asked_again"), [("MM", True), ("HM", False)])
+def test_nothing_that_is_said_to_a_person_is_filtered_or_cut(
+    folders: dict[str, Path], kind: str, asked_again: bool
+) -> None:
+    """2025 paper, line 888: "We applied no filtering to human-human or human-AI dialogues"."""
+    agent = _loaded("chat", folders["chat"], truncation={"shape": 0.01, "scale": 0.01}, lower_case=0)
+    stimulus = _conversation(1, type=kind)
+    [test] = agent.filters
+    verdict = test(stimulus, _turn_reply("two words", 0))
+    assert (verdict is not None) == asked_again
+    [reply] = _replies(agent, [stimulus], [_draw(turn=1)])
+    assert isinstance(reply.answer, TurnAnswer)
+    said = " ".join(reply.raw["text"].split())
+    assert len(said.split()) > 1
+    assert (reply.answer.text == said) != asked_again
 
 
 def test_a_completion_model_is_asked_as_gpt_3_was(agents: dict[str, TextAgent[Any]]) -> None:
@@ -307,10 +326,10 @@ def _turn_reply(text: str, attempt: int) -> Reply:
     [
         ("chat", "one two three four", 0, True),
         ("chat", "one two three four five", 0, None),
-        ("chat", "one two three four", 5, True),
-        ("chat", "one two three four", 6, False),  # the last one is kept as it is
-        ("chat", "...", 6, True),  # but not without a word
-        ("chat", "", 6, True),
+        ("chat", "one two three four", 4, True),
+        ("chat", "one two three four", 5, False),  # the last one is kept as it is
+        ("chat", "...", 5, True),  # but not without a word
+        ("chat", "", 5, True),
         ("completion", "one two three four", 4, True),
         ("completion", "one two three four", 5, False),
         ("dialogpt", "ok", 0, None),
@@ -361,7 +380,8 @@ def test_a_reply_without_a_word_is_asked_for_again(folders: dict[str, Path]) -> 
     [
         ("chat", {"engine": "other"}),
         ("chat", {"temperature": 0.001}),
-        ("chat", {"greetings": []}),
+        ("chat", {"program": "gpt-5"}),
+        ("chat", {"parts": ["one"]}),
         ("completion", {"frequency_penalty": 3}),
         ("dialogpt", {"engine": "transformers"}),
         ("blenderbot", {"attempts": 2}),
@@ -425,7 +445,8 @@ def test_the_instructions_are_what_the_model_is_told_before_all_messages(
 ) -> None:
     stimulus, draw = _conversation(turns, personas=["shy", "loud"]), Draw(seed=1, options={"speaker": speaker})
     chat, completion = agents["chat"], agents["completion"]
-    assert _asked(chat, stimulus, draw).messages[0].text == chat.instructions(stimulus, draw)
+    system, user = _asked(chat, stimulus, draw).messages
+    assert f"{system.text}\n{user.text}".startswith(str(chat.instructions(stimulus, draw)))
     opening = completion.instructions(stimulus, draw)
     assert opening is not None
     assert (_asked(completion, stimulus, draw).prompt or "").split(": Hi!")[0].rpartition(" ")[0] == opening

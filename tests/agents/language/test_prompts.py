@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.contract import Draw
-from agents.language import prompts
+from agents.language import chat_prompts, prompts
 from agents.language.engines.request import ChatMessage, Sampling
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
@@ -39,6 +38,17 @@ def test_the_prompt_of_completion_models_is_the_papers_example() -> None:
     """2022 paper, S7.1.4."""
     assert _continued([]) == (
         "John greets Alice. Alice starts to talk about movies. Both ask long questions, give long responses and often "
+        "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
+    )
+
+
+def test_the_template_that_the_2025_paper_prints() -> None:
+    """2025 paper, Methods, lines 965 to 967."""
+    asked = prompts.completion_request(
+        _conversation(names=("Alice", "John"), topic="movies"), Draw(1), (), Sampling(), template="2025"
+    )
+    assert asked.prompt == (
+        "John greets Alice. Alice starts to talk about movies. Ask long questions, give long responses, and often "
         "disagree. Then the topic changes. The conversation never ends. John: Hi! Alice:"
     )
 
@@ -99,16 +109,6 @@ def test_a_line_that_names_something_unknown_is_left_out() -> None:
     assert prompts.filled("{unknown} {name}", name="x") == "{unknown} x"
 
 
-def test_the_part_of_a_chat_model_names_all_that_is_known() -> None:
-    values: dict[str, object] = {"name": "Ann", "other": "Bob", "persona": "calm", "age": 30, "topic": "books"}
-    full = prompts.filled(prompts.CHAT, **values)
-    assert not re.search(r"[{}]", full)
-    for value in values.values():
-        assert str(value) in full
-    bare = prompts.filled(prompts.CHAT, **{**values, "persona": None, "age": None})
-    assert set(full.splitlines()) - set(bare.splitlines()) == {"You are calm.", "You are 30 years old."}
-
-
 # who speaks
 
 
@@ -135,14 +135,9 @@ HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .",
 
 
 @settings(max_examples=100, deadline=None)
-@given(HISTORIES, st.sampled_from(["Ann", "Bob"]), st.sampled_from([None, "Be short."]))
-def test_a_chat_begins_with_the_user_and_takes_turns(
-    history: list[tuple[str, str]], asked: str, system: str | None
-) -> None:
-    messages = prompts.chat(asked, _said(*history), "Hello.", system)
-    if system is not None:
-        assert messages[0] == ChatMessage("system", system)
-        messages = messages[1:]
+@given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
+def test_a_chat_begins_with_the_user_and_takes_turns(history: list[tuple[str, str]], asked: str) -> None:
+    messages = prompts.chat(asked, _said(*history), "Hello.")
     assert [one.role for one in messages] == [("user", "assistant")[i % 2] for i in range(len(messages))]
     own = not history or history[0][0] == asked
     assert (messages[0].text == "Hello.") if own else messages[0].text.startswith(history[0][1])
@@ -156,27 +151,16 @@ def test_a_chat_begins_with_the_user_and_takes_turns(
 # what is drawn once for a conversation
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.text("abc", min_size=1, max_size=6), st.integers(0, 50))
-def test_ages_are_within_five_years_of_each_other(name: str, sample: int) -> None:
-    first, second = prompts.ages(_conversation(id=name), sample)
-    assert 18 <= first <= 70
-    assert 18 <= second <= 70
-    assert abs(first - second) <= 5
-
-
 def test_what_is_drawn_for_a_conversation_stays_while_it_goes_on() -> None:
     choices = [f"Hi {number}" for number in range(50)]
     drawn = set()
     for sample in range(30):
         before = _conversation(names=("Ann", "Bob"))
         after = before.model_copy(update={"history": _said(("Ann", "x"))})
-        assert prompts.ages(before, sample) == prompts.ages(after, sample)
+        assert chat_prompts.ages(before, sample) == chat_prompts.ages(after, sample)
         assert prompts.greeting(before, sample, choices) == prompts.greeting(after, sample, choices)
-        drawn.add((prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
+        drawn.add((chat_prompts.ages(before, sample), prompts.greeting(before, sample, choices)))
     assert len(drawn) > 25
-    ages = [prompts.ages(_conversation(id=str(number)), 0) for number in range(400)]
-    assert {min(first for first, _ in ages), max(first for first, _ in ages)} == {18, 70}
 
 
 def test_a_greeting_has_the_topic_if_there_is_one() -> None:

@@ -2,101 +2,61 @@
 
 from __future__ import annotations
 
+import json
 import math
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.errors import InputError
-from agents.language.filters.texts import WORD, words
-from agents.language.truncation import Fallback, TruncationSettings, draw_length, read_lengths, sent_message, truncate
+from agents.language.truncation import TruncationSettings, draw_length, read_lengths, sent_message, truncate
 
-FALLBACKS: list[Fallback] = ["sentence", "clause", "words"]
 # Two, four (six) and nine words.
 REPLY = "Oh no! That is too bad. Have you, by the way, asked your mother?"
 
 
 @pytest.mark.parametrize(
-    ("length", "expected"),
-    [
-        (2, "Oh no!"),
-        (5, "Oh no!"),
-        (6, "Oh no! That is too bad."),
-        (13, "Oh no! That is too bad."),
-        (14, REPLY),
-        (100, REPLY),
-    ],
-)
-@pytest.mark.parametrize("fallback", FALLBACKS)
-def test_the_last_sentence_end_within_the_length(length: int, expected: str, fallback: Fallback) -> None:
-    assert truncate(REPLY, length, fallback) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "length", "sentence", "clause", "plain"),
-    [
-        (REPLY, 1, "Oh no!", "Oh", "Oh"),
-        ("yeah, they pack so much in", 4, "yeah, they pack so much in", "yeah", "yeah, they pack so"),
-        ("well, so: it is - go home. Now", 4, "well, so: it is - go home.", "well, so: it is", "well, so: it is"),
-        ("well, you know: it is late", 5, "well, you know: it is late", "well, you know", "well, you know: it is"),
-        ("one two three, four", 3, "one two three, four", "one two three", "one two three"),
-        ("it costs 1,000 or 10:30 euros", 4, "it costs 1,000 or 10:30 euros", "it costs 1,000 or", "it costs 1,000 or"),
-        ("... so what is it? I ask", 2, "... so what is it?", "... so what", "... so what"),
-        ("?! So what is it? I ask", 2, "?! So what is it?", "?! So what", "?! So what"),
-        ("he said (loudly) that", 3, "he said (loudly) that", "he said (loudly", "he said (loudly"),
-        ("my son was accepted", 3, "my son was accepted", "my son was", "my son was"),
-    ],
-)  # fmt: skip
-def test_without_a_sentence_end_within_the_length(
-    text: str, length: int, sentence: str, clause: str, plain: str
-) -> None:
-    assert [truncate(text, length, fallback) for fallback in FALLBACKS] == [sentence, clause, plain]
-
-
-@pytest.mark.parametrize(
     ("text", "length", "expected"),
     [
-        ("I met Dr. Smith today. He is well.", 6, "I met Dr. Smith today."),
-        ("Well... my son was accepted! He is glad", 7, "Well... my son was accepted!"),
-        ('She said "Stop!" Then she left.', 4, 'She said "Stop!"'),
-        ("Really?! Yes... No. ok ok", 3, "Really?! Yes... No."),
-        ("今天很好。你呢？我也是。", 7, "今天很好。你呢？"),
-        ("Fine. 👍 I think so too", 2, "Fine."),
+        (REPLY, 1, ""),
+        (REPLY, 2, "Oh no!"),
+        (REPLY, 5, "Oh no!"),
+        (REPLY, 6, "Oh no! That is too bad."),
+        (REPLY, 13, "Oh no! That is too bad."),
+        (REPLY, 14, REPLY),
+        (REPLY, 100, REPLY),
+        ("yeah they pack so much in", 3, ""),
+        ("so it costs 3.50 or more I think", 5, "so it costs 3."),
+        ("what?! you... no way he did", 3, "what?! you..."),
     ],
 )
-def test_sentences_end_where_readers_see_it(text: str, length: int, expected: str) -> None:
+def test_the_last_mark_within_the_length(text: str, length: int, expected: str) -> None:
     assert truncate(text, length) == expected
+    assert truncate(text, length, "whole") == (expected or text)
 
 
-TEXT = st.text(st.characters(exclude_categories=()), max_size=120) | st.lists(
-    st.sampled_from(
-        ["yes", "so", "I", "Dr.", "no.", "what?!", "...", ",", ":", "-", "—", "\n", "”", "3.14", "我。", "！"]
-    ),
-    max_size=25,
-).map(" ".join)
+@given(
+    st.lists(st.sampled_from(["yes", "so", "no.", "what?!", "...", "3.14", "-", "oh!no"]), max_size=25),
+    st.integers(1, 12),
+)
+def test_the_cut_meets_the_length(parts: list[str], length: int) -> None:
+    """Beside a walk back from the end of the words, one character at a time."""
+    text = " ".join(parts)
+    kept = parts[:length]
+    plain = " ".join(kept)
+    while len(parts) > length and plain and plain[-1] not in ".!?":
+        plain = plain[:-1]
+    assert truncate(text, length) == plain
+    assert len(truncate(text, length).split()) <= length
+    assert truncate(text, length, "whole") in (plain, text)
 
 
-@given(TEXT, st.integers(1, 12), st.sampled_from(FALLBACKS))
-@settings(max_examples=300)
-def test_what_is_kept_is_a_beginning_that_says_something(text: str, length: int, fallback: Fallback) -> None:
-    kept = truncate(text, length, fallback)
-    assert text.startswith(kept)
-    assert (kept == text) or kept == kept.rstrip()
-    if len(plain_words(text)) <= length:
-        assert kept == text
-    else:
-        assert plain_words(kept)
-        if fallback != "sentence" or re.search(r"[.!?…。！？][\"'”’»)\]」』）]*$", kept) is None:
-            assert len(plain_words(kept)) <= length or kept == text
-    assert truncate(kept, length, fallback) == kept
-
-
-def plain_words(text: str) -> list[str]:
-    return WORD.findall(text)
+def test_a_long_message_without_a_mark_used_to_be_far_longer_than_its_length() -> None:
+    said = " ".join(["word"] * 23) + " end."
+    assert truncate(said, 3) == ""
 
 
 def test_drawn_lengths_have_the_mean_and_the_spread_of_people() -> None:
@@ -155,7 +115,7 @@ def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
         assert one in (cut, cut.lower())
     assert len(set(sent.values())) >= 6
     assert {sent_message(text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
-    assert sent_message("One Two Three", Draw(1), TruncationSettings(fallback="words"), (2,), 1) == "one two"
+    assert sent_message("One Two. Three", Draw(1), TruncationSettings(), (2,), 1) == "one two."
 
 
 def test_read_lengths(tmp_path: Path) -> None:
@@ -186,7 +146,14 @@ def test_files_without_lengths(content: bytes | None, tmp_path: Path) -> None:
         read_lengths(TruncationSettings(lengths=path))
 
 
-def test_a_hundred_thousand_characters() -> None:
-    text = "a word or two, " * 6_000 + "and an end. More"
-    assert truncate(text, 4, "clause") == "a word or two"
-    assert len(words(truncate(text, 4))) == 4 * 6_000 + 3
+def test_lengths_of_peoples_messages_in_records(tmp_path: Path) -> None:
+    said = [("human", "Hi there you"), ("eliza", "HOW DO YOU DO TODAY"), ("human:05", "fine!"), (None, "what is it")]
+    messages = [{"agent": agent, "text": text} for agent, text in said]
+    path = tmp_path / "people.jsonl"
+    lines = [{"task": "conversation", "answer": {"messages": messages}}, {"answer": None}, {"answer": {"word": "a"}}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_lengths(TruncationSettings(lengths=path)) == (3, 1)
+    path.write_text(path.read_text() + "7\n")
+    with pytest.raises(InputError, match="hold no length") as caught:
+        read_lengths(TruncationSettings(lengths=path))
+    assert [problem.line for problem in caught.value.problems] == [4]

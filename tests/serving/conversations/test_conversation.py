@@ -344,7 +344,9 @@ def test_sides_in_a_history_get_the_names(names: Any, expected: Any) -> None:
 def test_every_topic_name_and_side_is_drawn() -> None:
     drawn = [scenario.draw_scenario(ConversationStimulus(id="c", task="conversation"), seed) for seed in range(2000)]
     assert {one.topic for one in drawn} == set(scenario.TOPICS)
-    assert {name for one in drawn for name in one.names or ()} == set(scenario.NAMES)
+    assert {one.names and one.names[0] for one in drawn} == set(scenario.NAMES[0])
+    assert {one.names and one.names[1] for one in drawn} == set(scenario.NAMES[1])
+    assert "food" in scenario.TOPICS
     starts = sum(one.who_starts == "A" for one in drawn)
     assert 900 < starts < 1100  # 4.5 standard deviations
 

@@ -233,6 +233,19 @@ def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
     assert [record["stimulus"] for record in kept(out, "null")] == ["w1"]
 
 
+def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with server_process.started(tmp_path, "null", "--out", str(out)) as server:
+        server.wait_for("/ready")
+        assert exchange(server, "/v1/responses", WORD)[0] == 200
+        (out / "lock").unlink()
+        assert code(exchange(server, "/v1/responses", {**WORD, "sample": 1})) == (503, "not_kept")
+        assert server.process.wait(60) == 4
+        assert "lock was removed during the run" in server.said()
+        assert "Traceback" not in server.said()
+    assert [record["sample"] for record in kept(out, "null")] == [0]
+
+
 def test_a_folder_that_cannot_be_written_ends_the_command_with_4(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()

@@ -37,12 +37,14 @@ def family(
 
 GIT: dict[str, Any] = {"beams": 4, "length_penalty": 0.6, "max_tokens": 50, "count_prompt": True}
 BLIP: dict[str, Any] = {"prompt": "a picture of ", "beams": 3, "min_tokens": 5, "max_tokens": 20, "count_prompt": True}
+OFA_HUGE: dict[str, Any] = {"checkpoint": "./caption_huge_best.pt", "dictionary": "OFA-Sys/ofa-tiny"}
 LLAVA: dict[str, Any] = {
     "decoding": "sample",
     "temperature": 0.2,
     "max_tokens": 512,
     "reject": ["too_few_words", "too_many_words"],
-    "attempts": 11,
+    "attempts": 10,
+    "keep_last": True,
 }
 
 mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median cut, as ColorThief does it", ran=True)
@@ -118,12 +120,16 @@ BUILT_IN: tuple[Entry, ...] = (
         COMPARED,
         checkpoint="llava-hf/llava-v1.6-mistral-7b-hf",
     ),
+    # Two decodings are published: that of the authors' evaluation, and that of the script beside the checkpoint.
+    ofa("ofa-huge", "OFA, huge, fine-tuned on COCO captions; fairseq's file by local path", VARIANT, **OFA_HUGE),
     ofa(
-        "ofa-huge",
-        "OFA, huge, fine-tuned on COCO captions; fairseq's file by local path",
-        COMPARED,
-        checkpoint="./caption_huge_best.pt",
-        dictionary="OFA-Sys/ofa-tiny",
+        "ofa-huge-beam10",
+        "the same, decoded as the script beside its checkpoint does",
+        VARIANT,
+        **OFA_HUGE,
+        beams=10,
+        temperature=0.98,
+        length_penalty=0.98,
     ),
     ofa("ofa-tiny-pretrained", "OFA, tiny, pretrained only", checkpoint="OFA-Sys/ofa-tiny", image_size=256),
     ofa("ofa-medium-pretrained", "OFA, medium, pretrained only", checkpoint="OFA-Sys/ofa-medium", image_size=256),

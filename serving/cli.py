@@ -228,8 +228,9 @@ def _format_options(parser: argparse.ArgumentParser) -> list[str]:
                 continue
             choices = get_args(about.annotation)
             kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
-            told = f"{about.description} (default {about.default:g})" if not choices else about.description
-            group.add_argument(option, type=kind, choices=choices or None, metavar=None if choices else "N", help=told)
+            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
+            metavar = None if choices else "A,B" if kind is str else "N"
+            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
     return found
 
 

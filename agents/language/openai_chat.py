@@ -143,7 +143,7 @@ class TalkingAgent(ServerAgent[T]):
 
     def _turn_sampling(self, draw: Draw) -> Sampling:
         chosen = self.settings
-        share = min(draw.attempt / max(self.attempts - 1, 1), 1.0)
+        share = min(draw.attempt / max(chosen.attempts - 1, 1), 1.0)
         return Sampling(
             temperature=round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6),
             frequency_penalty=chosen.frequency_penalty,
@@ -162,7 +162,7 @@ class TalkingAgent(ServerAgent[T]):
         return text
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-        return says_too_little(stimulus, reply, self.settings.min_words, self.attempts)
+        return says_too_little(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
 
 C = TypeVar("C", bound=TalkSettings)

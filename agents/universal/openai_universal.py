@@ -9,7 +9,6 @@ those. A record says which (``image``: "original" or "png").
 from __future__ import annotations
 
 import io
-import random
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,8 +33,8 @@ from agents.stimuli import (
 )
 from agents.universal.prompts import COLOR, OBJECTS, SCANPATH, read_caption, read_color, read_objects
 from agents.universal.scanpath_replies import read_scanpath
-from agents.vision.caption_rules import MIN_WORDS, Flag, flags, words
-from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths
+from agents.vision.caption_rules import Flag, flags
+from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
 SENT = ("PNG", "JPEG", "WEBP", "GIF")  # what OpenAI takes
 READ = 20_000  # characters of a reply that are searched for an answer
@@ -71,8 +70,8 @@ class UniversalSettings(TalkSettings):
     """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
     """Flags that make a caption be asked for again; all flags are in the record anyway."""
-    attempts: int = Field(6, ge=1, le=100)
-    """How often a caption, or a message that is too short, is asked for at most."""
+    caption_attempts: int = Field(5, ge=1, le=100)
+    """How often a caption is asked for while it has such a flag; the last is kept."""
 
 
 class UniversalAgent(ChatServerAgent[UniversalSettings]):
@@ -85,7 +84,8 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
 
     def __init__(self, settings: UniversalSettings, name: str) -> None:
         super().__init__(settings, name)
-        rejecting = [partial(_reject, flag) for flag in settings.reject]
+        self.attempts = max(settings.attempts, settings.caption_attempts)
+        rejecting = [partial(_reject, flag, settings.caption_attempts) for flag in settings.reject]
         self.filters = (*self.filters, *rejecting, *NOTES)
 
     def prepare(self, stimulus: Stimulus) -> Any:
@@ -112,14 +112,14 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         return await self._scanpath(prepared, stimulus, draw)
 
     async def _caption(self, picture: Picture, draw: Draw) -> Reply:
-        limit = max(MIN_WORDS, random.Random(draw.seed).choice(self.settings.lengths))
+        limit = drawn_length(self.settings.lengths, picture.stimulus.id, draw.sample)
         prompt = INSTRUCTIONS.replace("{words}", str(limit))
         said = await self._look(picture, prompt, self.settings.caption_tokens, draw)
         text = read_caption(said.text[:READ])
-        known: list[Flag] = ["too_many_words"] if len(words(text)) > limit else []
+        known: list[Flag] = ["too_many_words"] if len(text.split()) > limit else []
         finish = "end" if said.finish == "stop" else said.finish
         answer = CaptionAnswer(text=text, tokens=said.tokens, finish=finish, flags=flags(text, known))
-        return _reply(answer, said, picture, max_words=limit)
+        return _reply(answer, said, picture, max_words=limit, attempt=draw.attempt)
 
     async def _scanpath(self, picture: Picture, stimulus: AttentionStimulus, draw: Draw) -> Reply:
         wanted = stimulus.max_fixations or FIXATIONS
@@ -176,9 +176,9 @@ def _whole(value: float) -> int | float:
 # filters: the first makes an attempt be repeated, the others only note
 
 
-def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+def _reject(flag: Flag, attempts: int, stimulus: Stimulus, reply: Reply) -> Verdict | None:
     if isinstance(reply.answer, CaptionAnswer) and flag in reply.answer.flags:
-        return Verdict(flag, True, reply.answer.text[:200])
+        return Verdict(flag, reply.raw["attempt"] + 1 < attempts, reply.answer.text[:200])
     return None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,13 +23,18 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
     """
 
     class Settings(CaptionSettings):
-        """As for every captioner."""
+        """As for every captioner, and how the length counts."""
+
+        length_norm: Literal["original", "transformers"] = "original"
+        """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
 
     memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
     device_memory = 6 * GIB
     model_class = "BlipForConditionalGeneration"
     model_types = ("blip",)
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+
+    settings: Settings
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -38,6 +43,14 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         decoder = model.text_decoder
         self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
         return model
+
+    def _length_penalty(self) -> float:
+        penalty = super()._length_penalty()
+        if self.settings.length_norm == "transformers":
+            return penalty
+        norm = LengthNorm(penalty)
+        norm.more = len(self._ids(self.settings.prompt))  # and the start, but not the end
+        return norm
 
     def _room(self) -> tuple[int, int]:
         return int(self._model.config.text_config.max_position_embeddings), 1

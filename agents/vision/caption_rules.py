@@ -1,8 +1,9 @@
 """What is noticed in a caption: pure functions of its text.
 
 The rules for people are those of the collection of captions in the Turing-like tests (2025 paper, Methods, "Image
-captioning": instructions and the interface's controls). The rule that two successive answers differ has no meaning for
-machines whose stimuli have no order, and is left out; so are those that no function of the text can tell.
+captioning": instructions and the interface's controls). How long a caption is, is counted in what spaces separate, as
+in the papers' programs. The rule that two successive answers differ has no meaning for machines whose stimuli have no
+order, and is left out; so are those that no function of the text can tell.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def flags(text: str, generated: Iterable[Flag] = ()) -> list[Flag]:
         "empty": not said,
         "special_tokens": SPECIAL_TOKEN.search(text) is not None,
         "repeated_words": thrice or max(Counter(said).values(), default=0) > MOST_IDENTICAL,
-        "too_few_words": len(said) < MIN_WORDS,
+        "too_few_words": len(text.split()) < MIN_WORDS,
         "special_characters": SPECIAL_CHARACTER.search(text) is not None,
         "there_is": THERE_IS.match(text) is not None,
         "mentions_image": MENTIONS_IMAGE.search(text) is not None,

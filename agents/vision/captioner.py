@@ -22,7 +22,7 @@ from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import PretrainedAgent, PretrainedSettings, dtype_for, load_part, load_pretrained
 from agents.stimuli import CaptionStimulus, Stimulus, Task
-from agents.vision.caption_rules import Flag, flags, words
+from agents.vision.caption_rules import Flag, flags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +71,8 @@ class CaptionSettings(PretrainedSettings):
     """Flags that make an attempt be rejected; all flags are in the record anyway."""
     attempts: int = Field(1, ge=1, le=100)
     """How often a caption is asked for while it is rejected."""
+    keep_last: bool = False
+    """Whether the last attempt is kept whatever its flags."""
 
     @model_validator(mode="after")
     def _attempts_differ(self) -> CaptionSettings:
@@ -86,17 +88,29 @@ class CaptionSettings(PretrainedSettings):
 C = TypeVar("C", bound=CaptionSettings)
 
 
+class LengthNorm(float):
+    """A length penalty p by which ``n ** p``, with which transformers divides the beams of n tokens (their end is one),
+    is ((n + more) / unit) to the power p: programs of authors count and divide otherwise."""
+
+    more: float = 0
+    unit: float = 1
+
+    def __rpow__(self, length: int) -> float:  # type: ignore[override]
+        return float(((length + self.more) / self.unit) ** float(self))
+
+
 @dataclass(frozen=True, slots=True)
 class CaptionRow:
     """One text to generate: the image's index among the encoded ones, the prompt, and, if drawn, the seed.
 
-    ``limit`` is the most words that the prompt asked for, if it named a number.
+    ``limit`` is the most words that the prompt asked for, if it named a number; ``attempt`` counts from 0.
     """
 
     image: int
     prompt: str
     seed: int | None = None
     limit: int | None = None
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +143,7 @@ class CaptionAgent(PretrainedAgent[C]):
         self.max_samples = None if self._drawn else settings.beams
         if not self.random:  # whose texts nobody judges
             self.attempts = settings.attempts
-            self.filters = tuple(partial(_reject, flag) for flag in settings.reject)
+            self.filters = tuple(partial(self._reject, flag) for flag in settings.reject)
 
     def bytes_per_weight(self) -> int:
         return 4 if self.settings.precision == "fp32" else 2
@@ -204,13 +218,19 @@ class CaptionAgent(PretrainedAgent[C]):
         """(positions that the model has for text, how many of them its start and the image take); None: no limit."""
         return None
 
-    def _row(self, image: int, draw: Draw) -> CaptionRow:
+    def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
         """The text to be generated for one draw; beams have no seed."""
-        return CaptionRow(image, self.settings.prompt, draw.seed if self._drawn else None)
+        if not self._drawn:
+            return CaptionRow(image, self.settings.prompt)
+        return CaptionRow(image, self.settings.prompt, draw.seed, attempt=draw.attempt)
 
     def _rules(self) -> list[Any]:
         """The family's own logits processors for one call of ``generate``."""
         return []
+
+    def _length_penalty(self) -> float:
+        """What beams are divided by; a :class:`LengthNorm` where it is not transformers' power of their length."""
+        return self.settings.length_penalty
 
     def _load_model(self, folder: Path) -> Any:
         import transformers
@@ -251,7 +271,7 @@ class CaptionAgent(PretrainedAgent[C]):
         chosen = self.settings
         distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share what was prepared
         index_of = {id(item): index for index, item in enumerate(distinct)}
-        wanted = [self._row(index_of[id(item)], draw) for item, draw in zip(items, draws, strict=True)]
+        wanted = [self._row(index_of[id(item)], item, draw) for item, draw in zip(items, draws, strict=True)]
         # One beam search serves all samples of a stimulus.
         rows = wanted if self._drawn else list(dict.fromkeys(wanted))
         row_index = list(range(len(rows))) if self._drawn else [rows.index(row) for row in wanted]
@@ -294,7 +314,7 @@ class CaptionAgent(PretrainedAgent[C]):
             do_sample=False,
             num_beams=width,
             num_return_sequences=returned,
-            length_penalty=chosen.length_penalty if width > 1 else None,
+            length_penalty=self._length_penalty() if width > 1 else None,
             early_stopping=chosen.early_stopping if width > 1 else None,
             no_repeat_ngram_size=chosen.no_repeat_ngram or None,
             return_dict_in_generate=True,
@@ -312,12 +332,23 @@ class CaptionAgent(PretrainedAgent[C]):
         kept = str(self._tokenizer.decode([token for token in said if token not in self._special]))
         text = self._clean(" ".join(kept.split()))
         known: list[Flag] = ["special_tokens"] if self._special.intersection(said) else []
-        if row.limit is not None and len(words(text)) > row.limit:
+        if row.limit is not None and len(text.split()) > row.limit:
             known.append("too_many_words")
         answer = CaptionAnswer(
             text=text, tokens=len(said), score=score, finish="end" if ends else "length", flags=flags(text, known)
         )
-        return Reply(answer, raw if row.limit is None else {"text": raw, "max_words": row.limit})
+        if row.limit is None and not self.settings.keep_last:
+            return Reply(answer, raw)
+        about = {} if row.limit is None else {"max_words": row.limit}
+        return Reply(answer, {"text": raw, "attempt": row.attempt, **about})
+
+    def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        """The filter of one flag."""
+        assert isinstance(reply.answer, CaptionAnswer)
+        if flag not in reply.answer.flags:
+            return None
+        is_kept = self.settings.keep_last and reply.raw["attempt"] + 1 >= self.settings.attempts
+        return Verdict(flag, not is_kept, reply.answer.text[:200])
 
     def _clean(self, text: str) -> str:
         """The caption without the prompt, where a model repeats it."""
@@ -357,9 +388,3 @@ def check_shape(pixels: NDArray[np.uint8]) -> None:
     height, width, _ = pixels.shape
     if max(height, width) > THINNEST * min(height, width):
         raise AnswerError("image_too_narrow", f"{width} x {height} is thinner than 1 to {THINNEST}")
-
-
-def _reject(flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
-    """The filter of one flag."""
-    assert isinstance(reply.answer, CaptionAnswer)
-    return Verdict(flag, True, reply.answer.text[:200]) if flag in reply.answer.flags else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,13 +26,18 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     """
 
     class Settings(CaptionSettings):
-        """As for every captioner."""
+        """As for every captioner, and how the length counts."""
+
+        length_norm: Literal["original", "transformers"] = "original"
+        """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
 
     memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
     device_memory = 6 * GIB
     model_class = "GitForCausalLM"
     model_types = ("git",)
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR, checkpoints.TOKENIZER)
+
+    settings: Settings
 
     def open(self) -> None:
         super().open()
@@ -45,6 +50,14 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         self._patches = 0
         model.git.embeddings.register_forward_pre_hook(self._set_positions, with_kwargs=True)
         return model
+
+    def _length_penalty(self) -> float:
+        penalty = super()._length_penalty()
+        if self.settings.length_norm == "transformers":
+            return penalty
+        norm = LengthNorm(penalty)
+        norm.more, norm.unit = 5, 6  # Wu et al. 2016, arXiv 1609.08144, equation 14
+        return norm
 
     def _room(self) -> tuple[int, int]:
         return int(self._model.config.max_position_embeddings), 1

@@ -1,13 +1,15 @@
 """LLaVA-NeXT (Liu et al. 2024, "LLaVA-NeXT: improved reasoning, OCR, and world knowledge"), by transformers' classes.
 
-It is instructed with what people were told (2025 paper, Methods, "Image captioning"), as the papers' multimodal agents
-were; how their prompt named the drawn length N is not published, and is reconstructed here as one more line.
+It is instructed as by the papers' program (kreimanlab/TuringTest, MiscellaneousCode/LLaVa_Image_Captioning.py): with
+what people were told (2025 paper, Methods, "Image captioning"), and a number of words that is drawn from theirs.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator
@@ -24,17 +26,21 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig, LogitsProcessorList
 
-INSTRUCTIONS = """Describe all the important parts of the scene.
-The description should contain at least 6 words.
-Avoid making spelling errors in the description.
-Do not describe unimportant details.
-Do not use any special characters like !, #, $, etc.
-Do not start the sentence with "There is" or "There are".
-Do not write your descriptions as "An image containing ...", "A photo of ...", etc.
-Do not describe things that might have happened in the future or past.
-Do not use proper names for people.
-Do not describe what a person in the image might say.
-The description should contain at most {words} words."""
+INSTRUCTIONS = "\n    ".join(  # indented, as in the program
+    (
+        "Describe all the important parts of the scene with a complete sentence or a cohesive fragment.",
+        "The description should contain at most {words} words, at least 6 words.",
+        "Avoid making spelling errors in the description.",
+        "Do not describe unimportant details.",
+        "Do not use any special characters like !, #, $, etc.",
+        "Do not start the sentence with \u2018\u2018There is\u2019\u2019 or \u2018\u2018There are\u2019\u2019.",
+        "Do not write your descriptions as \u2018\u2018An image containing ...\u2019\u2019, \u2018\u2018A photo of ..."
+        "\u2019\u2019,  etc.",
+        "Do not describe things that might have happened in the future or past.",
+        "Do not use proper names for people.",
+        "Do not describe what a person in the image might say.",
+    )
+)
 Lengths = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)]
 LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
 TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
@@ -84,21 +90,19 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         prepared = super().prepare(stimulus)
         inputs = {name: [value] for name, value in prepared.items()}
         marks = self._processor.replace_image_token(inputs, 0)
-        return {**prepared, "length": len(marks) // len(self._processor.image_token)}
+        return {**prepared, "length": len(marks) // len(self._processor.image_token), "id": stimulus.id}
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
         # Of lengths within a quarter of each other, at most a fifth is padding.
         return (*prepared["pixel_values"].shape, int(math.log(prepared["length"], 1.25)))
 
-    def _row(self, image: int, draw: Draw) -> CaptionRow:
-        prompt = self.settings.prompt
-        seed = draw.seed if self._drawn else None
-        if "{words}" not in prompt:
-            return CaptionRow(image, prompt, seed)
-        lengths = self.settings.lengths
-        drawn = lengths[draw.seed % len(lengths)] if seed is not None else lengths[len(lengths) // 2]
-        limit = max(drawn, self.settings.least_words)
-        return CaptionRow(image, prompt.replace("{words}", str(limit)), seed, limit)
+    def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
+        row = super()._row(image, prepared, draw)
+        if "{words}" not in row.prompt:
+            return row
+        sample = draw.sample if self._drawn else 0  # beams of all ranks answer one prompt
+        limit = max(drawn_length(self.settings.lengths, prepared["id"], sample), self.settings.least_words)
+        return replace(row, prompt=row.prompt.replace("{words}", str(limit)), limit=limit)
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -163,3 +167,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
     def _clean(self, text: str) -> str:
         return text
+
+
+def drawn_length(lengths: Lengths, stimulus: str, sample: int) -> int:
+    """One of ``lengths`` for this answer to the stimulus of that id, the same at every attempt."""
+    return random.Random(f"words {stimulus} {sample}").choice(lengths)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,6 +42,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         """Width of the beam search."""
         early_stopping: bool = True
         """Whether beam search ends as soon as there are as many finished beams as its width, as fairseq's does."""
+        temperature: float = Field(1.0, ge=0, le=10)
+        """Divides the logits, in beam search too, as in fairseq; 0 (drawn captions only) takes the likeliest token."""
         no_repeat_ngram: int = Field(3, ge=0, le=20)
         """No sequence of so many tokens occurs twice; 0: no such rule."""
         min_tokens: int = Field(1, ge=0, le=4096)
@@ -128,6 +131,9 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
                 f"the dictionary in {self._dictionary()} has {known} tokens, {folder} {config.vocab_size}"
             )
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
+        heat = self.settings.temperature
+        if not self._drawn and heat not in (0, 1):  # drawn ones are warped later
+            model.register_forward_hook(lambda _, given, found: replace(found, logits=found.logits / heat))
         return model
 
     def _room(self) -> tuple[int, int]:

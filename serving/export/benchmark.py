@@ -47,6 +47,9 @@ class BenchmarkOptions(FormatOptions):
     """What is done about gaps."""
 
     allow_missing: bool = Field(False, description="export the others where answers are missing")
+    plain_captions: str = Field(
+        "", description="agents (A,B) whose captions are exported in lower case without a final full stop"
+    )
 
 
 def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) -> dict[str, Any]:
@@ -61,7 +64,8 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
             notes["remarks"].append(f"{name}: nothing of its tasks is in this benchmark")
             continue
         counts: Counter[str] = Counter()
-        responses, reasons = _responses(chosen, name, ids, counts)
+        plain = name in [one.strip() for one in options.plain_captions.split(",")]
+        responses, reasons = _responses(chosen, name, ids, counts, plain)
         for task in tasks:
             gaps += [
                 Problem(
@@ -117,7 +121,7 @@ def _ids(chosen: Selection) -> dict[str, Ids]:
 
 
 def _responses(
-    chosen: Selection, name: str, ids: dict[str, Ids], counts: Counter[str]
+    chosen: Selection, name: str, ids: dict[str, Ids], counts: Counter[str], plain: bool
 ) -> tuple[dict[tuple[str, str], Response], dict[tuple[str, str], str]]:
     """An agent's responses by (task, stimulus), and for the other records why there is none."""
     responses: dict[tuple[str, str], Response] = {}
@@ -139,7 +143,10 @@ def _responses(
             reasons[key] = "a control answer"
         else:
             try:
-                responses[key] = RESPONSES[task](record["answer"], counts)
+                response = RESPONSES[task](record["answer"], counts)
+                if plain and task == "image_captioning" and isinstance(response, str):
+                    response = response.lower().removesuffix(".")
+                responses[key] = response
             except MALFORMED as error:
                 raise misfit(record, "answer", f"not an answer to {task}: {error!r}") from None
             chosen.taken[name] += 1

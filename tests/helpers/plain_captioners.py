@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,21 @@ class Plain:
             tokens, finish = [token for token in tokens if token != self.pad], "length"
         return self.tokenizer.decode(tokens), len(tokens), finish
 
+    def stepper(self, picture: Image.Image, prompt: str) -> tuple[list[int], Callable[[list[int]], torch.Tensor]]:
+        """(the tokens that a text begins with, the next token's logits after some), without a cache: GIT and BLIP."""
+        pixels = self.images(images=[picture], return_tensors="pt").pixel_values
+        first = self.tokenizer.cls_token_id if self.family == "git" else self.model.config.text_config.bos_token_id
+        seen = None if self.family == "git" else self.model.vision_model(pixel_values=pixels)[0]
+
+        def next_logits(tokens: list[int]) -> torch.Tensor:
+            ids = torch.tensor([tokens])
+            with torch.inference_mode():
+                if seen is None:
+                    return self.model(input_ids=ids, pixel_values=pixels, use_cache=False).logits[0, -1]
+                return self.model.text_decoder(ids, encoder_hidden_states=seen, use_cache=False).logits[0, -1]
+
+        return [first, *self.tokenizer(prompt, add_special_tokens=False).input_ids], next_logits
+
     def _prompts(self, start: list[int], prompt: str, count: int) -> torch.Tensor:
         return torch.tensor([start + self.tokenizer(prompt, add_special_tokens=False).input_ids] * count)
 
@@ -82,3 +97,39 @@ class Plain:
         inputs = self.processor(images=pictures, text=text, padding=True, padding_side="left", return_tensors="pt")
         out = self.model.generate(**inputs, **options)
         return out[:, inputs.input_ids.shape[1] :]
+
+
+def best_by_length(
+    next_logits: Callable[[list[int]], torch.Tensor],
+    start: list[int],
+    width: int,
+    most: int,
+    end: int,
+    divisor: Callable[[int], float],
+    *,
+    any_may_end: bool,
+) -> list[int] | None:
+    """The tokens between ``start`` and ``end`` of the best text by beam search, one beam and one token at a time.
+
+    A text's log-probability, its end's included, is divided by ``divisor`` of its number of tokens, ``start`` among
+    them, the end not. Of the ``2 * width`` best continuations those that end are finished: all down to the last beam
+    that goes on (``any_may_end``, GIT), or those among the ``width`` best (transformers 4.15). Nothing ends but
+    by ``end``, and no search before ``most`` tokens; None if no text has ended by then.
+    """
+    live: list[tuple[float, list[int]]] = [(0.0, start)]
+    done: list[tuple[float, list[int]]] = []
+    while live and len(live[0][1]) < most:
+        found: list[tuple[float, list[int]]] = []
+        for score, said in live:
+            values = next_logits(said).double().log_softmax(0)
+            found += [(score + value, [*said, token]) for token, value in enumerate(values.tolist())]
+        best = sorted(found, key=lambda one: -one[0])[: 2 * width]
+        live = []
+        for rank, (score, said) in enumerate(best):
+            if said[-1] != end:
+                live.append((score, said))
+            elif any_may_end or rank < width:
+                done.append((score / divisor(len(said) - 1), said[:-1]))
+            if len(live) == width:
+                break
+    return max(done)[1][len(start) :] if done else None

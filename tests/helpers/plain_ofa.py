@@ -154,16 +154,22 @@ def plain(model: OFAModel) -> Plain:
 
 
 def plain_beams(
-    next_logits: Callable[[tuple[int, ...]], Tensor], beams: int, most: int, ngram: int
+    next_logits: Callable[[tuple[int, ...]], Tensor],
+    beams: int,
+    most: int,
+    ngram: int,
+    temperature: float = 1.0,
+    penalty: float = 1.0,
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Beam search as fairseq does it: ends count among the best ``beams`` candidates, a score is divided by its length,
-    a sentence of ``most`` tokens can only end, and the search ends with ``beams`` sentences."""
+    """Beam search as fairseq does it: ends count among the best ``beams`` candidates, logits are divided by the
+    temperature and a score by its length to the power ``penalty``, a sentence of ``most`` tokens can only end, and the
+    search ends with ``beams`` sentences."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     done: list[tuple[float, tuple[int, ...]]] = []
     for step in range(most + 1):
         found = []
         for score, said in live:
-            logits = next_logits((BOS, *said)).log_softmax(0)
+            logits = (next_logits((BOS, *said)) / temperature).log_softmax(0)
             logits[PAD] = -math.inf
             if step == 0:
                 logits[END] = -math.inf
@@ -182,7 +188,7 @@ def plain_beams(
                 if value > -math.inf
             ]
         best = sorted(found, reverse=True)[: 2 * beams]
-        done += [(score / len(said), said) for score, said in best[:beams] if said[-1] == END]
+        done += [(score / len(said) ** penalty, said) for score, said in best[:beams] if said[-1] == END]
         live = [one for one in best if one[1][-1] != END][:beams]
         if len(done) >= beams:
             break

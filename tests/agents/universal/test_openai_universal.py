@@ -406,19 +406,26 @@ def test_answers_are_typed_and_what_was_said_is_kept_with_its_cost(server: bad.M
 
 
 def test_a_captions_length_is_drawn_told_and_kept_to(server: bad.Misbehaving) -> None:
+    """MiscellaneousCode/Chatgpt-Caption.py of kreimanlab/TuringTest: one length, five tries, and what the last said."""
     asked = stimulus("image_captioning")
     limits = set()
-    for seed in range(12):
-        server.acts = [bad.answer("one two three four five six seven eight nine ten")]
-        reply, agent = answered(server, asked, Draw(seed), lengths=[3, 9, 12])
-        request, limit = server.requests[-1].body, reply.raw["max_words"]
-        prompt = request["messages"][0]["content"][0]["text"]
-        assert prompt.startswith("Describe all the important parts of the scene.\nThe description should contain at")
-        assert prompt.endswith(f"at most {limit} words.")
-        assert verdicts(agent, asked, reply) == ({"too_many_words": True} if limit < 10 else {})
-        assert (request["max_tokens"], agent.attempts) == (100, 6)
-        limits.add(limit)
-    assert limits == {6, 9, 12}
+    for sample in range(20):
+        told = []
+        for attempt in (0, 3, 4):
+            server.acts = [bad.answer("one two three four five six seven eight nine ten")]
+            reply, agent = answered(server, asked, Draw(9 * sample + attempt, sample, attempt), lengths=[3, 9, 12])
+            request, limit = server.requests[-1].body, reply.raw["max_words"]
+            prompt = request["messages"][0]["content"][0]["text"]
+            first, second, *_ = (line.strip() for line in prompt.splitlines())
+            assert first.endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
+            assert second == f"The description should contain at most {limit} words, at least 6 words."
+            assert verdicts(agent, asked, reply) == ({"too_many_words": attempt < 4} if limit < 10 else {})
+            assert request["max_tokens"] == 100
+            assert request["temperature"] == 1  # what servers take where none is sent
+            told.append(limit)
+        limits |= set(told)
+        assert len(set(told)) == 1
+    assert limits == {3, 9, 12}
 
 
 def test_a_scanpath_keeps_points_off_the_frame_and_says_what_is_odd(server: bad.Misbehaving) -> None:

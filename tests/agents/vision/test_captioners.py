@@ -17,7 +17,7 @@ import pytest
 import tiny_captioners
 import torch
 from PIL import Image as PILImage
-from plain_captioners import Plain
+from plain_captioners import Plain, best_by_length
 from safetensors.torch import load_file, save_file
 from torchvision import transforms
 
@@ -43,6 +43,11 @@ GREEDY = {"beams": 1, "max_tokens": 12}
 BEAM = {"beams": 4, "length_penalty": 0.6, "min_tokens": 5, "max_tokens": 14, "no_repeat_ngram": 3}
 DRAWN = {"decoding": "sample", "temperature": 0.9, "top_k": 30, "top_p": 0.95, "max_tokens": 12}
 QUESTION = "a picture of"
+# prompt, what n tokens are divided by, the penalty, and what is added to the end's logit: texts of all lengths end
+LENGTHS: dict[str, tuple[str, Callable[[int], float], float, float]] = {
+    "git": ("a", lambda n: ((5 + n) / 6) ** 0.6, 0.6, 3),
+    "blip": (QUESTION, float, 1.0, 0.5),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +125,8 @@ def _pictures(stimuli: list[CaptionStimulus]) -> list[PILImage.Image]:
 def test_a_batch_says_what_transformers_generate_says_of_each(
     family: str, folder: Path, plain: Plain, stimuli: list[CaptionStimulus], chosen: dict[str, Any], prompt: str
 ) -> None:
-    agent = _loaded(family, folder, prompt=prompt, **chosen)
+    as_today = {"length_norm": "transformers"} if family in LENGTHS else {}
+    agent = _loaded(family, folder, prompt=prompt, **chosen, **as_today)
     prepared = [agent.prepare(stimulus) for stimulus in stimuli]
     together = _said(agent.respond(prepared, [Draw(seed=1)] * 8))
     alone = [_said(agent.respond([one], [Draw(seed=2)]))[0] for one in prepared]
@@ -135,6 +141,39 @@ def test_a_batch_says_what_transformers_generate_says_of_each(
     expected = [plain.said(plain.tokens([one], prompt, **options)[0]) for one in _pictures(stimuli)]
     assert together == expected
     assert len({text for text, _, _ in together}) > 4  # the model does look at the image
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+def test_beams_are_divided_by_their_length_as_by_their_authors(
+    name: str, tmp_path: Path, stimuli: list[CaptionStimulus]
+) -> None:
+    """GIT: BeamHypotheses of microsoft/GenerativeImage2Text, layers/decoder.py. BLIP: transformers 4.15, the prompt's
+    tokens counted. In what transformers does today some captions are others."""
+    prompt, divisor, penalty, ends_sooner = LENGTHS[name]
+    same, changed = 0, 0
+    for seed in range(3):
+        folder = tiny_captioners.MAKERS[name](tmp_path / f"{seed}", seed)
+        weights = load_file(folder / "model.safetensors")
+        plain = Plain(name, folder)
+        output = "output.bias" if name == "git" else "text_decoder.cls.predictions.bias"
+        weights[output][plain.end] += ends_sooner
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        plain = Plain(name, folder)
+        settings = {"prompt": prompt, "beams": 4, "length_penalty": penalty, "max_tokens": 40}
+        ours, todays = (
+            _said(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * len(stimuli)))
+            for rule in ("original", "transformers")
+            for agent in [_loaded(name, folder, length_norm=rule, **settings)]
+        )
+        for picture, said, today in zip(_pictures(stimuli), ours, todays, strict=True):
+            start, step = plain.stepper(picture, prompt)
+            best = best_by_length(step, start, 4, 41 + len(start), plain.end, divisor, any_may_end=name == "git")
+            if best is not None:
+                assert said[0] == plain.said([*best, plain.end])[0]
+                same += 1
+                changed += said != today
+    assert same > 12
+    assert changed > 0
 
 
 def test_draws_are_a_rows_own_and_samples_of_one_stimulus_differ(
@@ -157,7 +196,8 @@ def test_samples_in_beam_search_are_the_beams_by_rank(
     agent = _loaded(family, folder, beams=4, max_tokens=10)
     prepared = agent.prepare(stimuli[0])
     replies = agent.respond([prepared] * 4, [Draw(seed=9, sample=rank) for rank in (2, 0, 3, 1)])
-    asked = agent.settings.prompt.replace("{words}", "11")
+    raw = replies[0].raw if isinstance(replies[0], Reply) else None
+    asked = agent.settings.prompt.replace("{words}", str(raw["max_words"]) if isinstance(raw, dict) else "")
     found = plain.tokens(
         _pictures(stimuli[:1]), asked, num_beams=4, num_return_sequences=4, max_new_tokens=10, do_sample=False
     )
@@ -335,7 +375,16 @@ def test_blip_counts_the_prompt_and_cuts_it_off(tmp_path: Path, stimuli: list[Ca
     """Limits that count the prompt are those of the authors' program: max_length of ``generate``."""
     folder = tiny_captioners.blip(tmp_path / "blip")
     plain = Plain("blip", folder)
-    agent = _loaded("blip", folder, prompt=QUESTION, beams=3, min_tokens=8, max_tokens=12, count_prompt=True)
+    agent = _loaded(
+        "blip",
+        folder,
+        prompt=QUESTION,
+        beams=3,
+        min_tokens=8,
+        max_tokens=12,
+        count_prompt=True,
+        length_norm="transformers",
+    )
     said = _said(agent.respond([agent.prepare(one) for one in stimuli], [Draw(seed=1)] * 8))
     expected = [
         plain.said(plain.tokens([one], QUESTION, num_beams=3, min_length=8, max_length=12)[0])
@@ -366,17 +415,43 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
     torch.testing.assert_close(found, wanted, atol=0.05 if backend == "torchvision" else 1e-5, rtol=0)
 
 
-def test_llava_asks_for_the_drawn_number_of_words(tmp_path: Path, stimuli: list[CaptionStimulus]) -> None:
-    """The same seed under a prompt that names the number says the same."""
+def test_llava_is_told_what_people_were_and_a_drawn_number_of_words(
+    tmp_path: Path, stimuli: list[CaptionStimulus]
+) -> None:
+    """The same number at every attempt; the same seed under a prompt that names the number says the same."""
     folder = tiny_captioners.llava_next(tmp_path / "llava")
     agent = _loaded("llava_next", folder, lengths=[4, 12, 15], least_words=10, **DRAWN)
-    drawn = agent.respond([agent.prepare(stimuli[0])] * 3, [Draw(seed=seed) for seed in (3, 4, 5)])
-    assert [reply.raw["max_words"] for reply in drawn if isinstance(reply, Reply)] == [10, 12, 15]
-    for words, seed, said in zip((10, 12, 15), (3, 4, 5), _said(drawn), strict=True):
+    draws = [
+        Draw(seed=7 * sample + attempt, sample=sample, attempt=attempt) for sample in range(9) for attempt in (0, 1)
+    ]
+    drawn = agent.respond([agent.prepare(stimuli[0])] * 18, draws)
+    told = [reply.raw["max_words"] for reply in drawn if isinstance(reply, Reply)]
+    assert told[::2] == told[1::2]
+    assert set(told) == {10, 12, 15}
+    for words, draw, said in zip(told, draws, _said(drawn), strict=True):
         named = agent.settings.prompt.replace("{words}", str(words))
-        assert named.splitlines()[-1] == f"The description should contain at most {words} words."
+        lines = [line.strip() for line in named.splitlines()]
+        assert lines[0].endswith("the important parts of the scene with a complete sentence or a cohesive fragment.")
+        assert lines[1] == f"The description should contain at most {words} words, at least 6 words."
+        assert len(lines) == 10
         other = _loaded("llava_next", folder, prompt=named, **DRAWN)
-        assert _said(other.respond([other.prepare(stimuli[0])], [Draw(seed=seed)])) == [said]
+        assert _said(other.respond([other.prepare(stimuli[0])], [draw])) == [said]
+
+
+@pytest.mark.parametrize(("attempt", "rejected"), [(0, True), (8, True), (9, False)])
+def test_llavas_tenth_caption_is_kept(
+    tmp_path: Path, attempt: int, rejected: bool, stimuli: list[CaptionStimulus]
+) -> None:
+    """MiscellaneousCode/LLaVa_Image_Captioning.py: ten tries, and what the last one said."""
+    settings = {
+        key: value for key, value in catalogue.get("llava-v1.6-mistral-7b").settings.items() if key != "checkpoint"
+    }
+    agent = _opened("llava_next", tiny_captioners.llava_next(tmp_path / "llava"), **settings)
+    assert agent.attempts == 10
+    answer = CaptionAnswer(text="Two dogs run.", tokens=4, finish="end", flags=["too_few_words"])
+    reply = Reply(answer, {"text": "Two dogs run.", "attempt": attempt, "max_words": 12})
+    found = [verdict.rejected for test in agent.filters if (verdict := test(stimuli[0], reply)) is not None]
+    assert found == [rejected]
 
 
 def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None:

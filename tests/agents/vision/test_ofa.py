@@ -15,8 +15,10 @@ import pytest
 import tiny_ofa
 import torch
 from PIL import Image as PILImage
-from plain_ofa import BOS, END, PAD, plain
+from plain_ofa import BOS, END, PAD, plain, plain_beams
+from torch import Tensor
 
+from agents import catalogue
 from agents.answers import CaptionAnswer
 from agents.contract import Draw, Reply
 from agents.errors import UnavailableError
@@ -149,6 +151,32 @@ def test_the_answer_is_the_plain_models(hub: Path, model: OFAModel) -> None:
     assert answer.finish == ("length" if len(said) == MOST else "end")
     kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
     assert answer.text == " ".join("".join(c for c in kept if c not in string.punctuation).split())
+
+
+@pytest.mark.parametrize(("temperature", "penalty"), [(0.98, 0.98), (0.5, 1.5)])
+def test_the_script_beside_the_checkpoint_divides_logits_in_beam_search(
+    temperature: float, penalty: float, hub: Path, model: OFAModel
+) -> None:
+    """Ten beams, temperature and length penalty 0.98, as fairseq searches; and values that change more."""
+    preset = catalogue.get("ofa-huge-beam10").settings
+    assert (preset["beams"], preset["temperature"], preset["length_penalty"]) == (10, 0.98, 0.98)
+    agent = make(hub, beams=10, temperature=temperature, length_penalty=penalty, strip_punctuation=False)
+    as_before = respond(make(hub, beams=10, strip_punctuation=False), range(6))
+    tokenizer = load_tokenizer(hub)
+    question = torch.tensor([tokenizer(" what does the image describe?")["input_ids"]])
+    for number, answer in enumerate(respond(agent, range(6))):
+        pixels = agent.prepare(stimulus(number))["pixel_values"][None]
+        with torch.inference_mode():
+            encoded = model.encode(question, pixels)
+
+            def next_logits(tokens: tuple[int, ...], encoded: Any = encoded) -> Tensor:
+                return model(encoder_outputs=encoded, decoder_input_ids=torch.tensor([tokens])).logits[0, -1].double()
+
+            score, said = plain_beams(next_logits, 10, MOST, 3, temperature, penalty)[0]
+        assert answer.score == pytest.approx(score, abs=2e-4)
+        kept = tokenizer.decode([token for token in said if token not in tokenizer.all_special_ids])
+        assert answer.text == " ".join(kept.split())
+        assert answer.score != pytest.approx(as_before[number].score, abs=2e-4)
 
 
 def test_local_copies_are_found_and_files_are_on_no_hub(tmp_path: Path, hub: Path, fairseq: Path) -> None:

@@ -327,6 +327,21 @@ def test_every_gap_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert (tmp_path / "two" / "all" / "caption.json").exists()
 
 
+def test_captions_may_be_as_plain_as_the_published_ones_of_clipcap(tmp_path: Path) -> None:
+    said = {"c1": "A Dog runs.", "c2": "Two cats"}
+    rows = [{"id": name, "task": "image_captioning", "image": "a.png"} for name in said]
+    lines = [record(name, "image_captioning", "x", answer={"text": text, "tokens": 3, "finish": "end", "score": None,
+             "flags": []}) for name, text in said.items()]  # fmt: skip
+    entry = agent_entry("image_captioning")
+    write_run(
+        tmp_path / "run", rows, {"x": lines, "y": [{**one, "agent": "y"} for one in lines]}, {"x": entry, "y": entry}
+    )
+    export(tmp_path / "run", "turingtest", tmp_path / "out", plain_captions="clipcap-mlp, x")
+    exported = {name: json.loads((tmp_path / "out" / name / "caption.json").read_text()) for name in ("x", "y")}
+    assert exported["x"] == {"c1": "a dog runs", "c2": "two cats"}
+    assert exported["y"] == said
+
+
 def test_turingtest_of_another_sample(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="5 answers are missing"):
         export(_benchmark(tmp_path), "turingtest", tmp_path / "out", sample=1)

@@ -348,7 +348,7 @@ def test_an_agent_replies_as_it_does_on_the_transformers_engine(
     cold = {
         "temperature": 0.0,
         "max_tokens": 30,
-        **({"hottest": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
+        **({"hottest": 0.0, "word_temperature": 0.0} if cls is ChatAgent else {"retry_temperature": 0}),
     }
 
     class Shared(cls):  # type: ignore[misc, valid-type]

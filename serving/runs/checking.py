@@ -124,6 +124,9 @@ def _inspected(rows: Iterator[Row], inspector: _Inspector) -> Generator[Inspecte
     under_way: deque[Future[list[Inspected]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="check") as pool:
         while block := list(islice(rows, BLOCK)):
+            if not under_way and not any(row.task in PICTURE_TASKS for row in block):
+                yield from inspector.block(block)  # nothing to wait for: a thread would take as long as the rows
+                continue
             under_way.append(pool.submit(inspector.block, block))
             if len(under_way) > 2 * threads:
                 yield from under_way.popleft().result()

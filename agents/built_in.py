@@ -51,7 +51,7 @@ mmcq = family("vision.mmcq:MedianCutAgent", COLORS, "Leptonica's modified median
 git = family("vision.git:GitAgent", CAPTIONS, "Wang et al. 2022, arXiv 2205.14100", MIT, **GIT)
 blip = family("vision.blip:BlipAgent", CAPTIONS, "Li et al. 2022, arXiv 2201.12086", BSD, **BLIP)
 blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.12597", MIT, beams=5, max_tokens=30)
-llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
+llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS + COLORS + OBJECTS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
 ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
 clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
 detectron2 = family(

@@ -21,7 +21,7 @@ from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import PretrainedAgent, PretrainedSettings, dtype_for, load_part, load_pretrained
-from agents.stimuli import CaptionStimulus, Stimulus, Task
+from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.caption_rules import Flag, flags
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def prepare(self, stimulus: Stimulus) -> Prepared:
         """The image processor's tensors. Raises ImageError, and AnswerError for an image that is a mere line."""
-        assert isinstance(stimulus, CaptionStimulus)
+        assert isinstance(stimulus, CaptionStimulus | ColorStimulus | ObjectStimulus)
         pixels = stimulus.image.decode()
         if getattr(self._images.size, "shortest_edge", None):
             check_shape(pixels)
@@ -344,8 +344,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _reject(self, flag: Flag, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         """The filter of one flag."""
-        assert isinstance(reply.answer, CaptionAnswer)
-        if flag not in reply.answer.flags:
+        if not isinstance(reply.answer, CaptionAnswer) or flag not in reply.answer.flags:
             return None
         is_kept = self.settings.keep_last and reply.raw["attempt"] + 1 >= self.settings.attempts
         return Verdict(flag, not is_kept, reply.answer.text[:200])

@@ -1,13 +1,17 @@
 """LLaVA-NeXT (Liu et al. 2024, "LLaVA-NeXT: improved reasoning, OCR, and world knowledge"), by transformers' classes.
 
-It is instructed as by the papers' program (kreimanlab/TuringTest, MiscellaneousCode/LLaVa_Image_Captioning.py): with
-what people were told (2025 paper, Methods, "Image captioning"), and a number of words that is drawn from theirs.
+It is instructed as by the papers' programs (kreimanlab/TuringTest, MiscellaneousCode). For captions
+(LLaVa_Image_Captioning.py) with what people were told (2025 paper, Methods, "Image captioning"), and a number of words
+that is drawn from theirs. Colours and objects (LLaVa_Color_Estimation.py, LLaVa_Object_Detection.py) are asked for in
+five runs, and what is said most often is the answer.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, field_validator
 
 from agents import checkpoints
-from agents.contract import GIB, Draw
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.contract import GIB, Draw, Reply
+from agents.errors import AnswerError
 from agents.pretrained import load_part
-from agents.stimuli import Stimulus
+from agents.stimuli import Stimulus, Task
+from agents.universal.prompts import COLOR, OBJECTS, unparsable
+from agents.vision import colors
 from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ INSTRUCTIONS = "\n    ".join(  # indented, as in the program
         "Do not describe what a person in the image might say.",
     )
 )
+QUESTIONS: dict[Task, str] = {"color_estimation": COLOR, "object_detection": OBJECTS}
 Lengths = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)]
 LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
 TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
@@ -61,6 +70,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""
+        runs: int = Field(5, ge=1, le=100)
+        """How often a colour or objects are asked for; what is said most often is the answer."""
 
         @field_validator("prompt")
         @classmethod
@@ -69,6 +80,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
                 raise ValueError("<image> stands for the image, which is put before the prompt")
             return value
 
+    tasks = ("image_captioning", "color_estimation", "object_detection")
     memory = 32 * GIB  # 7.6 thousand million weights in fp32
     device_memory = 24 * GIB
     batch_size = 8
@@ -90,7 +102,8 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         prepared = super().prepare(stimulus)
         inputs = {name: [value] for name, value in prepared.items()}
         marks = self._processor.replace_image_token(inputs, 0)
-        return {**prepared, "length": len(marks) // len(self._processor.image_token), "id": stimulus.id}
+        length = len(marks) // len(self._processor.image_token)
+        return {**prepared, "length": length, "id": stimulus.id, "task": stimulus.task}
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
         # Of lengths within a quarter of each other, at most a fifth is padding.
@@ -98,11 +111,44 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
     def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
         row = super()._row(image, prepared, draw)
+        if question := QUESTIONS.get(prepared["task"]):
+            return replace(row, prompt=question)
         if "{words}" not in row.prompt:
             return row
         sample = draw.sample if self._drawn else 0  # beams of all ranks answer one prompt
         limit = max(drawn_length(self.settings.lengths, prepared["id"], sample), self.settings.least_words)
         return replace(row, prompt=row.prompt.replace("{words}", str(limit)), limit=limit)
+
+    def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
+        replies = super()._respond_alike(items, draws)
+        asked = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
+        if not asked:
+            return replies
+        runs = [[replies[place]] for place in asked]
+        for run in range(1, self.settings.runs):
+            again = [replace(draws[place], seed=_seed(draws[place].seed, run)) for place in asked]
+            for said, reply in zip(runs, super()._respond_alike([items[place] for place in asked], again), strict=True):
+                said.append(reply)
+        for place, said in zip(asked, runs, strict=True):
+            replies[place] = self._majority(items[place]["task"], said)
+        return replies
+
+    def _majority(self, task: Task, runs: Sequence[Reply | Exception]) -> Reply | Exception:
+        """The answer that most of ``runs`` give; of equals what was said first. An error of any run is the answer's."""
+        texts = []
+        for reply in runs:
+            if not isinstance(reply, Reply):
+                return reply
+            assert isinstance(reply.answer, CaptionAnswer)
+            texts.append(reply.answer.text)
+        is_color = task == "color_estimation"
+        try:
+            answer = majority_color(texts) if is_color else majority_objects(texts)
+        except AnswerError as error:
+            if not self.random:  # whose texts nobody judges
+                return error
+            answer = ColorAnswer(color=texts[0]) if is_color else ObjectAnswer(labels=texts[:1])
+        return Reply(answer, {"runs": texts})
 
     def _load_model(self, folder: Path) -> Any:
         model = super()._load_model(folder)
@@ -167,6 +213,31 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
     def _clean(self, text: str) -> str:
         return text
+
+
+def majority_color(texts: Sequence[str]) -> ColorAnswer:
+    """The word that most ``texts`` are, by their letters alone. Raises AnswerError if it is none of the eleven."""
+    [(word, _)] = Counter(_letters(text) for text in texts).most_common(1)
+    if word not in colors.WORDS:
+        raise unparsable(" / ".join(texts), "colour")
+    return ColorAnswer(color=word)
+
+
+def majority_objects(texts: Sequence[str]) -> ObjectAnswer:
+    """The three most frequent of what stands between the commas of all ``texts``, by its letters alone. Raises
+    AnswerError."""
+    found = Counter(filter(None, (_letters(part) for text in texts for part in text.split(","))))
+    if not found:
+        raise unparsable(" / ".join(texts), "objects")
+    return ObjectAnswer(labels=[label for label, _ in found.most_common(3)])
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-zA-Z]", "", text).lower()
+
+
+def _seed(seed: int, run: int) -> int:
+    return random.Random(f"run {seed} {run}").getrandbits(53)
 
 
 def drawn_length(lengths: Lengths, stimulus: str, sample: int) -> int:

@@ -26,11 +26,13 @@ from agents.answers import CaptionAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
+from agents.universal.prompts import COLOR, OBJECTS
+from agents.vision import llava_next
 from agents.vision.blip import BlipAgent
 from agents.vision.blip2 import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
-from agents.vision.llava_next import LlavaNextAgent
+from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
 from serving.generate import GenerateOptions, check_usage
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
@@ -436,6 +438,67 @@ def test_llava_is_told_what_people_were_and_a_drawn_number_of_words(
         assert len(lines) == 10
         other = _loaded("llava_next", folder, prompt=named, **DRAWN)
         assert _said(other.respond([other.prepare(stimuli[0])], [draw])) == [said]
+
+
+@pytest.mark.parametrize(
+    ("texts", "color"),
+    [
+        (["Blue", "blue.", "Gray", "gray", "gray"], "gray"),
+        (["Red", "blue", "Blue.", "red", "A red one"], "red"),  # of equals what was said first
+        (["White"] * 5, "white"),
+        (["light blue", "light blue", "blue", "red", "light blue"], None),
+        ([""] * 5, None),
+    ],
+)
+def test_llavas_color_is_what_most_runs_say(texts: list[str], color: str | None) -> None:
+    if color is None:
+        with pytest.raises(AnswerError, match="no colour") as raised:
+            majority_color(texts)
+        assert raised.value.code == "unparsable"
+    else:
+        assert majority_color(texts).color == color
+
+
+def test_llavas_objects_are_what_most_runs_name() -> None:
+    said = ["Dog, Frisbee, Grass", "Grass, dog, sky.", "frisbee, Dog", "Dog, fire hydrant", ""]
+    assert majority_objects(said).labels == ["dog", "frisbee", "grass"]
+    with pytest.raises(AnswerError, match="no objects"):
+        majority_objects([", 1", "…"])
+
+
+@pytest.mark.parametrize("task", ["color_estimation", "object_detection"])
+def test_llava_is_asked_for_colors_and_objects_in_five_runs(
+    task: str, tmp_path: Path, stimuli: list[CaptionStimulus]
+) -> None:
+    """MiscellaneousCode/LLaVa_Color_Estimation.py and LLaVa_Object_Detection.py; a batch says what singles say, and
+    each run what a captioner with that prompt says."""
+    question = {"color_estimation": COLOR, "object_detection": OBJECTS}[task]
+    folder = tiny_captioners.llava_next(tmp_path / "llava")
+    agent = _loaded("llava_next", folder, **DRAWN)
+    asked = [parse_row(orjson.dumps({"id": one.id, "task": task, "image": str(one.image.path)})) for one in stimuli[:2]]
+    batch = [agent.prepare(one) for one in [asked[0], stimuli[2], asked[1]]]
+    draws = [Draw(seed=n) for n in range(3)]
+    together = agent.respond(batch, draws)
+    alone = [agent.respond([one], [draw])[0] for one, draw in zip(batch, draws, strict=True)]
+    assert list(map(repr, together)) == list(map(repr, alone))
+    assert isinstance(together[1], Reply)
+    assert isinstance(together[1].answer, CaptionAnswer)
+
+    single = _loaded("llava_next", folder, prompt=question, **DRAWN)
+    seeds = [2, *(llava_next._seed(2, run) for run in range(1, 5))]
+    runs: Any = single.respond([single.prepare(stimuli[1])] * 5, [Draw(seed=seed) for seed in seeds])
+    texts = [
+        reply.answer.text for reply in runs if isinstance(reply, Reply) and isinstance(reply.answer, CaptionAnswer)
+    ]
+    assert len(set(texts)) > 1
+    found = together[2]
+    if task == "object_detection":
+        assert isinstance(found, Reply)
+        assert found.raw == {"runs": texts}
+        assert found.answer == majority_objects(texts)
+    else:
+        assert isinstance(found, AnswerError)
+        assert repr(" / ".join(texts)) in str(found)
 
 
 @pytest.mark.parametrize(("attempt", "rejected"), [(0, True), (8, True), (9, False)])

@@ -126,7 +126,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
             return replies
         runs = [[replies[place]] for place in asked]
         for run in range(1, self.settings.runs):
-            again = [replace(draws[place], seed=_seed(draws[place].seed, run)) for place in asked]
+            again = [replace(draws[place], seed=run_seed(draws[place].seed, run)) for place in asked]
             for said, reply in zip(runs, super()._respond_alike([items[place] for place in asked], again), strict=True):
                 said.append(reply)
         for place, said in zip(asked, runs, strict=True):
@@ -236,7 +236,8 @@ def _letters(text: str) -> str:
     return re.sub(r"[^a-zA-Z]", "", text).lower()
 
 
-def _seed(seed: int, run: int) -> int:
+def run_seed(seed: int, run: int) -> int:
+    """The seed of a further run of the draw with ``seed``; run 0 has that one itself."""
     return random.Random(f"run {seed} {run}").getrandbits(53)
 
 

@@ -20,6 +20,7 @@ from PIL import Image as PILImage
 from plain_captioners import Plain, best_by_length
 from safetensors.torch import load_file, save_file
 from torchvision import transforms
+from transformers import AutoImageProcessor
 
 from agents import catalogue
 from agents.answers import CaptionAnswer
@@ -403,9 +404,10 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
     pixels = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     picture = PILImage.fromarray(pixels)
     picture.save(tmp_path / "picture.png")
-    agent = _opened("git", tiny_captioners.git(tmp_path / "git"), image_processor=backend)
+    folder = tiny_captioners.git(tmp_path / "git")
+    agent = _opened("git", folder, image_processor=backend)
     found = agent.prepare(_stimulus(tmp_path / "picture.png"))["pixel_values"]
-    about = agent._images
+    about = AutoImageProcessor.from_pretrained(folder, backend="pil")
     wanted = transforms.Compose(
         [
             transforms.Resize(48, transforms.InterpolationMode.BICUBIC),
@@ -485,7 +487,7 @@ def test_llava_is_asked_for_colors_and_objects_in_five_runs(
     assert isinstance(together[1].answer, CaptionAnswer)
 
     single = _loaded("llava_next", folder, prompt=question, **DRAWN)
-    seeds = [2, *(llava_next._seed(2, run) for run in range(1, 5))]
+    seeds = [2, *(llava_next.run_seed(2, run) for run in range(1, 5))]
     runs: Any = single.respond([single.prepare(stimuli[1])] * 5, [Draw(seed=seed) for seed in seeds])
     texts = [
         reply.answer.text for reply in runs if isinstance(reply, Reply) and isinstance(reply.answer, CaptionAnswer)

@@ -18,7 +18,7 @@ CAPTIONS: tuple[Task, ...] = ("image_captioning",)
 WORDS: tuple[Task, ...] = ("word_association",)
 CHAT: tuple[Task, ...] = ("conversation",)
 TALK = CHAT + WORDS
-MIT, BSD = "MIT", "BSD-3-Clause"
+MIT, BSD, PROPRIETARY = "MIT", "BSD-3-Clause", "proprietary"
 
 
 def family(
@@ -64,6 +64,11 @@ torchvision = family(
     "vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent", OBJECTS, "He et al. 2017; torchvision", BSD
 )
 detr = family("vision.detr:DetrAgent", OBJECTS, "Carion et al. 2020, arXiv 2005.12872")
+google = family("vision.google_vision:GoogleVisionAgent", COLORS + OBJECTS, "Google, Cloud Vision", PROPRIETARY)
+azure = family(
+    "vision.azure_vision:AzureVisionAgent", COLORS + OBJECTS + CAPTIONS, "Microsoft, Azure AI Vision", PROPRIETARY
+)
+rekognition = family("vision.rekognition:RekognitionAgent", OBJECTS, "Amazon, Rekognition", PROPRIETARY)
 
 gbvs = family("attention.gbvs:GraphSaliencyAgent", GAZE, "Harel, Koch, Perona 2006", ran=True)
 # With torchvision's weights, where the authors had Caffe's; the early layer and the bottom-up map are unstated.
@@ -98,10 +103,10 @@ GRATTAFIORI = "Grattafiori et al. 2024, arXiv 2407.21783"
 llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)
 llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
 qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
-chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", "proprietary")
-text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", "proprietary")
-embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", "proprietary")
-universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", "proprietary")
+chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
+text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
+embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
+universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
 
 UNIVERSAL = "agents.universal"
 BUILT_IN: tuple[Entry, ...] = (
@@ -156,6 +161,10 @@ BUILT_IN: tuple[Entry, ...] = (
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
     # The main revision has a backbone of timm's, a package that nothing else here needs.
     detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),
+    # The services of today, where the papers had those of 2022.
+    google("google-vision", "Google's Cloud Vision: dominant colour and labels", VARIANT),
+    azure("azure-vision", "Microsoft's Azure AI Vision 3.2: dominant colour, tags and captions", VARIANT),
+    rekognition("amazon-rekognition", "Amazon Rekognition: labels", VARIANT),
     gbvs("gbvs", "graph-based visual saliency; maximum with inhibition of return", COMPARED),
     gbvs(
         "gbvs-harel",

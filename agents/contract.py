@@ -193,5 +193,8 @@ class Agent(ABC, Generic[S]):
 
 
 def is_installed(module: str) -> bool:
-    """Whether the top-level ``module`` could be imported, without importing it."""
-    return importlib.util.find_spec(module) is not None
+    """Whether ``module`` could be imported, without importing it (but for what it is a part of)."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # what it is a part of is missing, too
+        return False

@@ -21,6 +21,7 @@ import re
 import stat
 import struct
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -144,6 +145,28 @@ class Image:
             raise
         except Exception as error:  # Pillow's decoders raise a dozen types, struct.error and SyntaxError among them
             raise ImageError("bad_image", f"{self.name}: cannot be decoded: {_reason(error)}") from error
+
+    def sendable(self, formats: Container[str]) -> tuple[bytes, str, tuple[int, int]]:
+        """(bytes for a server that takes these ``formats``, "original" or "png", (width, height)). Raises ImageError.
+
+        They are the image's own if any plain decoder sees in them what :meth:`decode` does. Where it would not (an EXIF
+        orientation, transparency, CMYK, 16 bits, an animation) and for other formats they are a PNG of the decoded
+        pixels: servers differ in what they make of those.
+        """
+        import numpy as np
+        from PIL import Image as PILImage
+
+        pixels = self.decode()
+        height, width, _ = pixels.shape
+        data, kind = self.read(), self.header().format
+        if kind in formats:
+            plain = PILImage.open(io.BytesIO(data), formats=[kind])
+            moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
+            if not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels):
+                return data, "original", (width, height)
+        buffer = io.BytesIO()
+        PILImage.fromarray(pixels).save(buffer, "PNG")
+        return buffer.getvalue(), "png", (width, height)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -1,14 +1,7 @@
-"""One multimodal model for all six tasks, as the papers' GPT-4o: on any server with OpenAI's interface.
-
-**Images.** What is sent are the stimulus's own bytes if they are PNG, JPEG, WEBP or GIF and any plain decoder sees in
-them what everything else here sees (:mod:`agents.images`). Where it would not (an EXIF orientation, transparency, CMYK,
-16 bits, an animation) and for other formats, a PNG of the decoded pixels is sent: servers differ in what they make of
-those. A record says which (``image``: "original" or "png").
-"""
+"""One multimodal model for all six tasks, as the papers' GPT-4o: on any server with OpenAI's interface."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +10,6 @@ from pydantic import ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.images import Image
 from agents.language.engines.openai import ServerText
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
@@ -36,7 +28,7 @@ from agents.universal.scanpath_replies import read_scanpath
 from agents.vision.caption_rules import Flag, flags
 from agents.vision.llava_next import INSTRUCTIONS, LENGTHS, Lengths, drawn_length
 
-SENT = ("PNG", "JPEG", "WEBP", "GIF")  # what OpenAI takes
+SENT = ("PNG", "JPEG", "WEBP", "GIF")  # the formats that OpenAI takes
 READ = 20_000  # characters of a reply that are searched for an answer
 FIXATIONS = 15
 
@@ -92,7 +84,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
-        data, image, frame = sendable(stimulus.image)
+        data, image, frame = stimulus.image.sendable(SENT)
         return Picture(stimulus, data, image, frame)
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
@@ -145,24 +137,6 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
             sampling=Sampling(self.settings.temperature, max_tokens=tokens),
         )
         return await self._complete(request, draw)
-
-
-def sendable(image: Image) -> tuple[bytes, str, tuple[int, int]]:
-    """(bytes to send, "original" or "png", (width, height)) of an image, by the rule above. Raises ImageError."""
-    import numpy as np
-    from PIL import Image as PILImage
-
-    pixels = image.decode()
-    height, width, _ = pixels.shape
-    data, kind = image.read(), image.header().format
-    if kind in SENT:
-        plain = PILImage.open(io.BytesIO(data), formats=[kind])
-        moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
-        if not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels):
-            return data, "original", (width, height)
-    buffer = io.BytesIO()
-    PILImage.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue(), "png", (width, height)
 
 
 def _reply(answer: Any, said: ServerText, picture: Picture, **about: Any) -> Reply:

@@ -1,4 +1,4 @@
-"""A local server with OpenAI's interface that misbehaves on demand, and remembers what it was asked."""
+"""A local server that answers as OpenAI's, or as it is told, misbehaves on demand, and remembers what it was asked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         told = self.server.told
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = self.sent()
+        body = json.loads(data) if "json" in self.headers["Content-Type"] else {"bytes": data}
         self.request_seen = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
         told.enter(1)
         try:
@@ -65,6 +66,17 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the client has gone
         finally:
             told.enter(-1)
+
+    def sent(self) -> bytes:
+        """The body of a request, in one piece or in chunks."""
+        if "Content-Length" in self.headers:
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        data = b""
+        while size := int(self.rfile.readline(), 16):
+            data += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return data
 
     def send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

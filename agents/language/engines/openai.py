@@ -2,7 +2,7 @@
 
 Time-outs and retries are those of the package ``openai``. It tries again after 408, 409, 429 and 5xx, a time-out and a
 broken connection; its waits grow, and it keeps to a server's ``Retry-After``. Whatever is left is an AnswerError with
-one of the codes of :data:`agents.language.engines.openai_settings.CODES`.
+one of the codes of :data:`agents.servers.CODES`.
 
 The key comes from an environment variable and goes into the header of requests only. Whatever a server says is cleared
 of it before it becomes an answer or an error. The libraries below can log headers and addresses; they are kept from
@@ -27,14 +27,13 @@ from pydantic import ValidationError
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.openai_replies import TextReply, VectorReply, reason
-from agents.language.engines.openai_settings import Code, ServerSettings
+from agents.language.engines.openai_settings import ServerSettings
 from agents.language.engines.request import ChatMessage, Finish, GeneratedText, TextRequest
+from agents.servers import Code, cleared, code_of, quoted
 
 MAX_BYTES = 64 * 1024 * 1024  # of one reply
 MAX_CHARACTERS = 200_000  # of one text, which max_tokens keeps far below this where it is heeded
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
-SHORTEST_SECRET = 8  # a shorter key ("EMPTY", as some servers want) is no secret, and clearing texts of it harms them
-QUOTED = 300  # characters of a server's own words in an error
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that no form of JSON writes a key in another way
 LOGGERS = ("openai", "httpx2", "httpcore2")
 MEDIA = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
@@ -93,7 +92,7 @@ class OpenAIEngine:
 
     async def complete(self, request: TextRequest, seed: int) -> ServerText:
         """The text for one request. Raises AnswerError with a code of
-        :data:`agents.language.engines.openai_settings.CODES`."""
+        :data:`agents.servers.CODES`."""
         options = self._options(request, seed)
         if request.prompt is not None:
             reply, tries = await self._post("completions", TextReply, prompt=request.prompt, **options)
@@ -192,7 +191,7 @@ class OpenAIEngine:
             code, message = "server_bad_reply", f"the reply has another form: {where} {first['msg']}"
         except openai.OpenAIError as error:
             code, message = "server_bad_reply", str(error)
-        raise AnswerError(code, f"{chosen.base_url}: {self._quoted(message)}")
+        raise AnswerError(code, f"{chosen.base_url}: {quoted(message, [self._key()])}")
 
     def _bad_reply(self, message: str) -> AnswerError:
         return AnswerError("server_bad_reply", f"{self._settings.base_url}: {message}")
@@ -279,22 +278,11 @@ class OpenAIEngine:
         return os.environ.get(self._settings.key_variable, "").strip() if self._settings.key_variable else ""
 
     def _cleared(self, text: str) -> str:
-        """The text without the key."""
-        key = self._key()
-        return text.replace(key, "[key]") if len(key) >= SHORTEST_SECRET else text
-
-    def _quoted(self, text: str) -> str:
-        """What a server or a library said, without the key, in one line that is not long."""
-        said = " ".join(self._cleared(text).split())
-        return said if len(said) <= QUOTED else said[:QUOTED] + "…"
+        return cleared(text, [self._key()])
 
 
 def _code(error: Any) -> Code:
-    """What follows from a status other than 200, once no further try helps."""
-    if error.status_code in (401, 403):
-        return "server_auth"
-    busy = error.status_code in (408, 429) or error.status_code >= 500
-    return "server_busy" if busy and "insufficient_quota" not in (error.code, error.type) else "server_refused"
+    return "server_refused" if "insufficient_quota" in (error.code, error.type) else code_of(error.status_code)
 
 
 def _media(image: bytes) -> str:

@@ -1,27 +1,15 @@
-"""Which server :mod:`agents.language.engines.openai` asks, how patiently, and the codes of what can go wrong there."""
+"""Which server :mod:`agents.language.engines.openai` asks, and how patiently."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator
 
 from agents.contract import NO_ANSWER, Settings
-
-Code = Literal[
-    "server_auth", "server_refused", "server_busy", "server_timeout", "server_bad_reply", "server_unreachable"
-]
-CODES: Mapping[Code, str] = {
-    "server_auth": "the key is missing, wrong or not allowed to do this (401, 403)",
-    "server_refused": "the request will never be answered (other 4xx, a redirect, a used-up quota)",
-    "server_busy": "the server would not answer now (429, 5xx)",
-    "server_timeout": "no reply in time",
-    "server_bad_reply": "the reply is no JSON, has another form, or is too large",
-    "server_unreachable": "no connection, or it broke",
-}
+from agents.servers import Address
 
 
 class ServerSettings(Settings):
@@ -29,7 +17,7 @@ class ServerSettings(Settings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    base_url: str = "https://api.openai.com/v1"
+    base_url: Address = "https://api.openai.com/v1"
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
     model: str = Field(min_length=1)
     """The model's name at the server."""
@@ -49,16 +37,6 @@ class ServerSettings(Settings):
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
     image_detail: Literal["auto", "low", "high"] = "auto"
     """How finely OpenAI's models look at an image."""
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_an_address(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # or port raises ValueError
-            raise ValueError("must begin with http:// or https:// and name a host")
-        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-            raise ValueError("must hold no user, password, query or fragment: they would stand in the records")
-        return value
 
     @field_validator("key_variable")
     @classmethod

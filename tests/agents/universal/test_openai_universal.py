@@ -31,7 +31,7 @@ from agents.language.openai_chat import OpenAICompletionAgent
 from agents.language.words.replies import words_said
 from agents.stimuli import parse_row
 from agents.universal import prompts
-from agents.universal.openai_universal import READ, UniversalAgent, UniversalSettings, sendable
+from agents.universal.openai_universal import READ, SENT, UniversalAgent, UniversalSettings
 from agents.universal.prompts import read_caption, read_color, read_objects
 from agents.universal.scanpath_replies import Fixation, duration_ms, read_scanpath
 from serving.runs.records import Record
@@ -293,7 +293,7 @@ def with_hole() -> PILImage.Image:
 )
 def test_what_is_sent_shows_any_plain_decoder_what_everything_here_sees(data: bytes, expected: str) -> None:
     image = Image("x", data=data)
-    sent, kind, frame = sendable(image)
+    sent, kind, frame = image.sendable(SENT)
     assert kind == expected
     assert (sent == data) == (kind == "original")
     seen = np.asarray(PILImage.open(io.BytesIO(sent)).convert("RGB"))

@@ -28,11 +28,12 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import openai as openai_engine
 from agents.language.engines.openai import OpenAIEngine, ServerText
-from agents.language.engines.openai_settings import CODES, ServerSettings
+from agents.language.engines.openai_settings import ServerSettings
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
+from agents.servers import CODES
 
 KEY = "sk-planted.Key_0123456789-abcdefg"
 QUICK = {"model": "m", "timeout_s": 20.0, "patience_s": 60.0, "retries": 0}

@@ -1,0 +1,338 @@
+"""Companies' services: the real clients against a local server that replies as their documentation shows."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import misbehaving_server as bad
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from PIL import Image as PILImage
+
+from agents import catalogue
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.images import Image
+from agents.servers import CODES
+from agents.stimuli import parse_row
+from agents.vision import colors
+
+KEY = "planted.Key_0123456789-abcdefg"
+ABOUT = {"requestId": "r-1", "metadata": {"width": 8, "height": 6, "format": "Jpeg"}, "modelVersion": "2021-05-01"}
+
+
+@dataclass(frozen=True)
+class Service:
+    """One of the three: the settings beside its address, and what it replies to a request for labels."""
+
+    name: str
+    labels: dict[str, Any]
+    settings: dict[str, Any]
+    picture: Callable[[bad.Request], bytes]
+    broken: tuple[int, dict[str, Any]]
+    refused: dict[str, Any]
+
+
+AZURE = Service(
+    "azure-vision",
+    {
+        "tags": [
+            {"name": "Grass", "confidence": 0.9999789},
+            {"name": "outdoor", "confidence": 0.99},
+            {"name": "building", "confidence": 0.98},
+            {"name": "property", "confidence": 0.9},
+        ],
+        **ABOUT,
+    },
+    {"retries": 0},
+    lambda request: request.body["bytes"],
+    (
+        400,
+        {
+            "error": {
+                "code": "InvalidRequest",
+                "innererror": {"code": "InvalidImageFormat", "message": "Input data is not a valid image."},
+                "message": "Input data is not a valid image.",
+            }
+        },
+    ),
+    {"error": {"code": "401", "message": f"Access denied: invalid subscription key {KEY}."}},
+)
+GOOGLE = Service(
+    "google-vision",
+    {
+        "responses": [
+            {
+                "labelAnnotations": [
+                    {"mid": "/m/01bqk0", "description": "Grass", "score": 0.9999789, "topicality": 0.9},
+                    {"mid": "/m/05h0n", "description": "Outdoor", "score": 0.99, "topicality": 0.9},
+                    {"mid": "/m/0cgh4", "description": "Building", "score": 0.98, "topicality": 0.9},
+                    {"mid": "/m/0h8nzzj", "description": "Property", "score": 0.9, "topicality": 0.9},
+                ]
+            }
+        ]
+    },
+    {"patience_s": 0.01},
+    lambda request: base64.b64decode(request.body["requests"][0]["image"]["content"]),
+    (200, {"responses": [{"error": {"code": 3, "message": "Bad image data."}}]}),
+    {"error": {"code": 401, "message": "Request had invalid authentication credentials.", "status": "UNAUTHENTICATED"}},
+)
+AMAZON = Service(
+    "amazon-rekognition",
+    {
+        "Labels": [
+            {"Name": "Grass", "Confidence": 99.99789, "Instances": [], "Parents": [{"Name": "Plant"}]},
+            {"Name": "Outdoor", "Confidence": 99.0, "Instances": [], "Parents": []},
+            {"Name": "Building", "Confidence": 98.0, "Instances": [], "Parents": []},
+            {"Name": "Property", "Confidence": 90.0, "Instances": [], "Parents": []},
+        ],
+        "LabelModelVersion": "3.0",
+    },
+    {"retries": 0},
+    lambda request: base64.b64decode(request.body["Image"]["Bytes"]),
+    (400, {"__type": "InvalidImageFormatException", "Message": "Request has invalid image format"}),
+    {"__type": "UnrecognizedClientException", "message": f"The security token {KEY} is invalid."},
+)
+SERVICES = [AZURE, GOOGLE, AMAZON]
+every = pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
+
+
+@pytest.fixture(scope="session")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a service account's key, as Google gives it out."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file = tmp_path_factory.mktemp("account") / "key.json"
+    about = {"type": "service_account", "project_id": "p", "private_key_id": "1", "client_email": "a@p.example"}
+    file.write_text(json.dumps({**about, "private_key": key.decode(), "token_uri": "http://127.0.0.1:9/token"}))
+    return file
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, account: Path) -> Iterator[bad.Misbehaving]:
+    for variable in ("VISION_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, KEY)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account))
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
+    with bad.running() as told:
+        told.url = told.url.removesuffix("/v1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_REKOGNITION", told.url)
+        yield told
+
+
+def picture(form: str = "PNG") -> bytes:
+    buffer = io.BytesIO()
+    PILImage.new("RGB", (8, 6), (200, 30, 30)).save(buffer, form)
+    return buffer.getvalue()
+
+
+def ask(server: bad.Misbehaving, service: Service, task: str, *pictures: bytes, **settings: Any) -> list[Any]:
+    """The replies, or errors in their place, to pictures that are all asked about at once."""
+    where = {} if service is AMAZON else {"endpoint": server.url}
+    agent = catalogue.get(service.name).make({**service.settings, **where, **settings})
+    agent.open()
+    agent.load("cpu")
+
+    async def all_of_them() -> list[Any]:
+        prepared = []
+        for at, data in enumerate(pictures or (picture(),)):
+            stimulus = parse_row(json.dumps({"id": str(at), "task": task, "image": "a"}), files={"a": data})
+            prepared.append(agent.prepare(stimulus))
+        return await asyncio.gather(*(agent.respond_one(one, Draw(1)) for one in prepared), return_exceptions=True)
+
+    try:
+        return asyncio.run(all_of_them())
+    finally:
+        agent.close()
+
+
+def failure(server: bad.Misbehaving, service: Service, task: str = "object_detection", **settings: Any) -> AnswerError:
+    [error] = ask(server, service, task, **settings)
+    assert isinstance(error, AnswerError)
+    assert error.__context__ is None  # which would hold the request, and its key
+    assert KEY not in str(error)
+    return error
+
+
+@every
+def test_the_first_three_labels_are_the_objects(server: bad.Misbehaving, service: Service) -> None:
+    server.otherwise = lambda request: bad.body(bad.as_json(service.labels))
+    [reply] = ask(server, service, "object_detection")
+    assert reply.answer == ObjectAnswer(labels=["grass", "outdoor", "building"], scores=[1.0, 0.99, 0.98])
+    assert reply.raw["image"] == "original"
+    [request] = server.requests
+    assert service.picture(request) == picture()
+
+
+@every
+def test_a_picture_without_labels_has_no_objects(server: bad.Misbehaving, service: Service) -> None:
+    empty = {AZURE.name: {"tags": [], **ABOUT}, GOOGLE.name: {"responses": [{}]}, AMAZON.name: {"Labels": []}}
+    server.otherwise = lambda request: bad.body(bad.as_json(empty[service.name]))
+    [reply] = ask(server, service, "object_detection")
+    assert reply.answer == ObjectAnswer(labels=[], scores=[])
+
+
+@every
+def test_a_picture_that_the_service_does_not_take_fails_alone(server: bad.Misbehaving, service: Service) -> None:
+    odd = picture("JPEG")
+    status, said = service.broken
+    server.otherwise = lambda request: (
+        bad.body(bad.as_json(said), status)
+        if service.picture(request) == odd
+        else bad.body(bad.as_json(service.labels))
+    )
+    first, second, third = ask(server, service, "object_detection", picture(), odd, picture())
+    assert isinstance(first, Reply)
+    assert isinstance(third, Reply)
+    assert isinstance(second, AnswerError)
+    assert second.code == "bad_image"  # a fault of the stimulus, which stops no agent
+    assert "image" in str(second)
+
+
+@every
+def test_a_format_that_the_service_does_not_take_is_sent_as_png(server: bad.Misbehaving, service: Service) -> None:
+    server.otherwise = lambda request: bad.body(bad.as_json(service.labels))
+    [reply] = ask(server, service, "object_detection", picture("TIFF"))
+    assert reply.raw["image"] == "png"
+    assert Image("sent", data=service.picture(server.requests[0])).header().format == "PNG"
+
+
+@every
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        (bad.status(403), "server_auth"),
+        (bad.status(429), "server_busy"),
+        (bad.status(503), "server_busy"),
+        (bad.status(404), "server_refused"),
+        (bad.cut, "server_unreachable"),
+        (bad.hang, "server_timeout"),
+        (bad.body(b"<html>"), "server_bad_reply"),
+        (bad.body(b"{}"), "server_bad_reply"),
+    ],
+)
+def test_what_goes_wrong_has_its_code(server: bad.Misbehaving, service: Service, act: bad.Act, code: str) -> None:
+    server.otherwise = lambda request: act
+    assert failure(server, service, timeout_s=0.5).code == code
+    assert code in CODES
+
+
+@every
+def test_a_key_that_is_refused_is_not_told(server: bad.Misbehaving, service: Service) -> None:
+    status = 400 if service is AMAZON else 401
+    server.otherwise = lambda request: bad.body(bad.as_json(service.refused), status)
+    error = failure(server, service)
+    assert error.code == "server_auth"
+    assert f"answered {status}: " in str(error)
+
+
+@every
+def test_the_client_tries_again(server: bad.Misbehaving, service: Service) -> None:
+    server.acts = [bad.status(503), bad.status(429)]
+    server.otherwise = lambda request: bad.body(bad.as_json(service.labels))
+    patience = {"patience_s": 60.0} if service is GOOGLE else {"retries": 2}
+    [reply] = ask(server, service, "object_detection", **patience)
+    assert reply.answer.labels[0] == "grass"
+    assert len(server.requests) == 3
+
+
+@every
+def test_many_are_asked_at_once(server: bad.Misbehaving, service: Service) -> None:
+    server.otherwise = lambda request: bad.body(bad.as_json(service.labels))
+    replies = ask(server, service, "object_detection", *[picture()] * 40, concurrency=4)
+    assert [reply.answer.labels[0] for reply in replies] == ["grass"] * 40
+    assert server.most_at_once <= 4
+
+
+@pytest.mark.parametrize(
+    ("named", "word"),
+    [(["Grey", "White"], "gray"), (["Teal"], "green"), (["Black", "White"], "black"), (["Yellow"], "yellow")],
+)
+def test_azures_first_dominant_colour_is_the_answer(server: bad.Misbehaving, named: list[str], word: str) -> None:
+    said = {"color": {"dominantColorForeground": "Red", "dominantColors": named, "accentColor": "AA0000"}, **ABOUT}
+    server.otherwise = lambda request: bad.body(bad.as_json(said))
+    [reply] = ask(server, AZURE, "color_estimation")
+    assert reply.answer == ColorAnswer(color=word)
+    assert reply.raw == {"dominant_colors": named, "model": "2021-05-01", "request": "r-1", "image": "original"}
+    assert "visualFeatures=Color" in server.requests[0].path
+
+
+@pytest.mark.parametrize("named", [[], ["Turquoise"]])
+def test_a_colour_that_azure_does_not_know_is_no_answer(server: bad.Misbehaving, named: list[str]) -> None:
+    server.otherwise = lambda request: bad.body(bad.as_json({"color": {"dominantColors": named}, **ABOUT}))
+    assert failure(server, AZURE, "color_estimation").code == "unparsable"
+
+
+def test_azures_first_caption_is_the_answer(server: bad.Misbehaving) -> None:
+    captions = [{"text": "a dog on a couch", "confidence": 0.9}, {"text": "a dog", "confidence": 0.95}]
+    server.acts = [
+        bad.body(bad.as_json({"description": {"tags": ["dog"], "captions": captions}, **ABOUT})),
+        bad.body(bad.as_json({"description": {"tags": ["dog"], "captions": []}, **ABOUT})),
+    ]
+    [reply] = ask(server, AZURE, "image_captioning")
+    assert isinstance(reply.answer, CaptionAnswer)
+    assert reply.answer.text == "a dog on a couch"
+    assert reply.raw["confidence"] == 0.9
+    assert failure(server, AZURE, "image_captioning").code == "unparsable"
+
+
+def test_googles_colour_of_highest_score_has_the_nearest_of_all_css_names(server: bad.Misbehaving) -> None:
+    # 224.9 is cut to 224, not rounded; lightcyan is one of the pale names that the median-cut agents leave out.
+    found = [((250, 0, 0), 0.2), ((224.9, 254, 255), 0.5), ((0, 0, 250), 0.5)]
+    said = [
+        {"color": dict(zip(("red", "green", "blue"), rgb, strict=True)), "score": score, "pixelFraction": 0.1}
+        for rgb, score in found
+    ]
+    whole = {"responses": [{"imagePropertiesAnnotation": {"dominantColors": {"colors": said}}}]}
+    server.acts = [bad.body(bad.as_json(whole)), bad.body(bad.as_json({"responses": [{}]}))]
+    [reply] = ask(server, GOOGLE, "color_estimation")
+    assert "lightcyan" in colors.PALE
+    assert reply.answer == ColorAnswer(color=colors.WORD["lightcyan"], css_name="lightcyan", rgb=[224, 254, 255])
+    assert server.requests[0].body["requests"][0]["features"] == [{"type": 7}]  # IMAGE_PROPERTIES
+    assert failure(server, GOOGLE, "color_estimation").code == "unparsable"
+
+
+@every
+def test_a_missing_key_or_package_is_said_before_anything_is_asked(
+    service: Service, server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = catalogue.get(service.name).make({} if service is AMAZON else {"endpoint": server.url})
+    assert agent.missing() is None
+    assert set(agent.environment()) >= set(agent.required_keys())
+    [package] = agent.packages
+    with monkeypatch.context() as gone:
+        gone.setitem(sys.modules, package, None)
+        gone.setattr("agents.contract.importlib.util.find_spec", lambda name: None)
+        assert agent.missing() == f"the package {package} is not installed: pip install 'turinglike[cloud]'"
+    for variable in agent.required_keys():
+        with monkeypatch.context() as unset:
+            unset.setenv(variable, " ")
+            with pytest.raises(UnavailableError, match=f"wants a key, and the environment variable {variable}"):
+                agent.load("cpu")
+    agent.close()
+
+
+def test_azure_asks_a_resource_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = catalogue.get("azure-vision").make()
+    assert "--set azure-vision.endpoint=https://" in (agent.missing() or "")
+
+
+def test_googles_key_is_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    assert "names no file" in (catalogue.get("google-vision").make().missing() or "")
+    (tmp_path / "none.json").write_text("{}")
+    [error] = ask(bad.Misbehaving("http://127.0.0.1:9"), GOOGLE, "object_detection")
+    assert isinstance(error, AnswerError)
+    assert error.code == "server_auth"

@@ -1,12 +1,13 @@
-"""Agents that converse and answer cue words with a model on a server that speaks OpenAI's interface.
+"""Agents that converse and answer cue words with a model on a server: what they have in common, and those whose server
+speaks OpenAI's interface, asked as the papers asked GPT-4o (chats) or GPT-3 (completions).
 
-They are asked as the papers asked GPT-4o (chats) or GPT-3 (completions).
 What was said before is sent as a whole: a server knows best how much its model has room for, and says so.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -15,16 +16,18 @@ from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import chat_prompts, prompts
-from agents.language.engines.openai import OpenAIEngine, ServerText
+from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ServerSettings
 from agents.language.engines.request import Sampling, TextRequest
+from agents.language.engines.server import ServerEngine, ServerText
+from agents.language.engines.server_settings import ClientSettings
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
 from agents.tasks import Family
 
-V = TypeVar("V", bound=ServerSettings)
+V = TypeVar("V", bound=ClientSettings)
 
 
 class ServerAgent(Agent[V]):
@@ -32,11 +35,12 @@ class ServerAgent(Agent[V]):
 
     memory = 512 * MIB
     parallel = False
+    engine: ClassVar[type[ServerEngine[Any]]] = OpenAIEngine
 
     def __init__(self, settings: V, name: str) -> None:
         super().__init__(settings, name)
         self.max_in_flight = settings.concurrency
-        self._engine = OpenAIEngine(settings)
+        self._engine = self.engine(settings)
 
     def environment(self) -> tuple[str, ...]:
         return (self.settings.key_variable,)
@@ -64,8 +68,8 @@ class ServerAgent(Agent[V]):
         await self._engine.aclose()
 
 
-class TurnSettings(ServerSettings):
-    """How a model says a message or a word: the papers' choices for GPT-4o."""
+class MessageSettings(ClientSettings):
+    """How a model says a message or a word: the papers' choices for GPT-4o and Claude."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -75,10 +79,6 @@ class TurnSettings(ServerSettings):
     """The temperature of the last attempt; it rises in equal steps."""
     turn_tokens: int = Field(80, ge=1, le=4096)
     """The most tokens of a message."""
-    frequency_penalty: float = Field(2.0, ge=-2, le=2)
-    """For messages: taken from the logit of a token for each time that the message has it."""
-    presence_penalty: float = Field(2.0, ge=-2, le=2)
-    """For messages: taken from the logit of a token that the message has."""
     min_words: int = Field(5, ge=0, le=1000)
     """A message of fewer words, after it is cut, is asked for again while attempts are left."""
     attempts: int = Field(6, ge=1, le=100)
@@ -94,8 +94,14 @@ class TurnSettings(ServerSettings):
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
 
+    def turn_sampling(self, attempt: int) -> Sampling:
+        """How a message is drawn: at each attempt a little warmer."""
+        share = min(attempt / max(self.attempts - 1, 1), 1.0)
+        temperature = self.turn_temperature + (self.turn_hottest - self.turn_temperature) * share
+        return Sampling(round(temperature, 6), max_tokens=self.turn_tokens)
 
-class TalkSettings(TurnSettings):
+
+class ProgramSettings(MessageSettings):
     """How a chat model is asked to converse, too."""
 
     program: chat_prompts.Program = "gpt-4o"
@@ -104,7 +110,26 @@ class TalkSettings(TurnSettings):
     """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
 
 
-T = TypeVar("T", bound=TurnSettings)
+class TurnSettings(ServerSettings, MessageSettings):
+    """As every model on a server says it, and the penalties of OpenAI's interface."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    frequency_penalty: float = Field(2.0, ge=-2, le=2)
+    """For messages: taken from the logit of a token for each time that the message has it."""
+    presence_penalty: float = Field(2.0, ge=-2, le=2)
+    """For messages: taken from the logit of a token that the message has."""
+
+    def turn_sampling(self, attempt: int) -> Sampling:
+        drawn = super().turn_sampling(attempt)
+        return replace(drawn, frequency_penalty=self.frequency_penalty, presence_penalty=self.presence_penalty)
+
+
+class TalkSettings(TurnSettings, ProgramSettings):
+    """All of it, for chat models."""
+
+
+T = TypeVar("T", bound=MessageSettings)
 
 
 class TalkingAgent(ServerAgent[T]):
@@ -141,16 +166,6 @@ class TalkingAgent(ServerAgent[T]):
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         """The request for a word."""
 
-    def _turn_sampling(self, draw: Draw) -> Sampling:
-        chosen = self.settings
-        share = min(draw.attempt / max(chosen.attempts - 1, 1), 1.0)
-        return Sampling(
-            temperature=round(chosen.turn_temperature + (chosen.turn_hottest - chosen.turn_temperature) * share, 6),
-            frequency_penalty=chosen.frequency_penalty,
-            presence_penalty=chosen.presence_penalty,
-            max_tokens=chosen.turn_tokens,
-        )
-
     def _word_sampling(self) -> Sampling:
         return Sampling(self.settings.word_temperature, max_tokens=self.settings.word_tokens)
 
@@ -165,7 +180,7 @@ class TalkingAgent(ServerAgent[T]):
         return says_too_little(stimulus, reply, self.settings.min_words, self.settings.attempts)
 
 
-C = TypeVar("C", bound=TalkSettings)
+C = TypeVar("C", bound=ProgramSettings)
 
 
 class ChatServerAgent(TalkingAgent[C]):
@@ -181,7 +196,7 @@ class ChatServerAgent(TalkingAgent[C]):
         return await super().respond_one(prepared, draw)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
-        chosen, sampling = self.settings, self._turn_sampling(draw)
+        chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
         return chat_prompts.request(stimulus, draw, stimulus.history, sampling, chosen.program, chosen.parts)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
@@ -224,7 +239,7 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
         return prompts.completion_opening(stimulus, draw, self.settings.template)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
-        chosen, sampling = self.settings, self._turn_sampling(draw)
+        chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
         return prompts.completion_request(stimulus, draw, stimulus.history, sampling, chosen.separator, chosen.template)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:

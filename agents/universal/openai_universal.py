@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.engines.openai import ServerText
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.server import ServerText
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
 from agents.stimuli import (
     TASKS,

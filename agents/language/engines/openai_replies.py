@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from agents.language.engines.server import ServerReply
 
 
 class _Reply(BaseModel):
@@ -43,18 +44,11 @@ class Choice(_Reply):
         return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
 
 
-class TextReply(_Reply):
-    """The body of a completion or a chat. Counts and names may be anything: a text is none the worse for them."""
+class TextReply(ServerReply):
+    """The body of a completion or a chat."""
 
     choices: Annotated[list[Choice], Field(min_length=1)]
-    usage: Any = None
-    model: Any = None
     system_fingerprint: Any = None
-
-    def count(self, name: str) -> int | None:
-        """A number of tokens, or None if the server tells none."""
-        value = self.usage.get(name) if isinstance(self.usage, dict) else None
-        return value if isinstance(value, int) and value >= 0 else None
 
 
 class _Vector(_Reply):
@@ -73,13 +67,3 @@ class VectorReply(_Reply):
             position if one.index is None else one.index: one.embedding for position, one in enumerate(self.data)
         }
         return [by_index[position] for position in range(count)] if sorted(by_index) == list(range(count)) else None
-
-
-def reason(body: Any) -> str:
-    """The sentence in the body of an error, whichever of the usual forms it has."""
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        if isinstance(inner, dict):
-            inner = inner.get("message") or inner.get("detail") or inner
-        body = inner
-    return body if isinstance(body, str) else json.dumps(body) if body else ""

@@ -1,55 +1,28 @@
-"""Which server :mod:`agents.language.engines.openai` asks, and how patiently."""
+"""Which server :mod:`agents.language.engines.openai` asks, how patiently, and what it takes."""
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field
 
-from agents.contract import NO_ANSWER, Settings
+from agents.contract import NO_ANSWER
+from agents.language.engines.server_settings import ClientSettings
 from agents.servers import Address
 
 
-class ServerSettings(Settings):
-    """Which server and model, and how patiently it is asked: the settings of every agent on a server."""
+class ServerSettings(ClientSettings):
+    """As for every server, and where those with OpenAI's interface differ."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     base_url: Address = "https://api.openai.com/v1"
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
-    model: str = Field(min_length=1)
-    """The model's name at the server."""
     key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "OPENAI_API_KEY"
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
-    concurrency: int = Field(16, ge=1, le=1000, json_schema_extra=NO_ANSWER)
-    """How many requests one worker has under way at once."""
-    timeout_s: float = Field(60.0, gt=0, le=3600, json_schema_extra=NO_ANSWER)
-    """How long the server may be silent in one try, in seconds."""
-    patience_s: float = Field(300.0, gt=0, le=86_400, json_schema_extra=NO_ANSWER)
-    """The longest that a request may take with all its tries and waits, in seconds; keep it below --timeout."""
-    retries: int = Field(6, ge=0, le=100, json_schema_extra=NO_ANSWER)
-    """How often a request is tried again; the waits between tries are those of the package openai."""
     seed_bits: int = Field(53, ge=0, le=53)
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
     image_detail: Literal["auto", "low", "high"] = "auto"
     """How finely OpenAI's models look at an image."""
-
-    @field_validator("key_variable")
-    @classmethod
-    def _is_a_name(cls, value: str) -> str:
-        # Capitals only, so that a key given here by mistake is refused, and not shown.
-        if value and not (value.isascii() and value.isidentifier() and value == value.upper()):
-            raise ValueError("must be the name of an environment variable, in capitals; a key is never given here")
-        return value
-
-    def is_local(self) -> bool:
-        """Whether the server is on this machine; such a one need not have a key."""
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")

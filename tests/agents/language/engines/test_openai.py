@@ -26,10 +26,11 @@ from pydantic import ValidationError
 
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language.engines import openai as openai_engine
-from agents.language.engines.openai import OpenAIEngine, ServerText
+from agents.language.engines import server as server_engine
+from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ServerSettings
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
@@ -243,7 +244,7 @@ def test_other_forms_of_a_message(server: bad.Misbehaving, message: dict[str, An
 def test_every_misbehaviour_has_its_code(
     server: bad.Misbehaving, monkeypatch: pytest.MonkeyPatch, act: bad.Act, code: str, said: str
 ) -> None:
-    monkeypatch.setattr(openai_engine, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(server_engine, "MAX_BYTES", 1 << 20)
     server.otherwise = lambda request: act
     patience = {bad.hang: {"timeout_s": 0.3}, bad.drip: {"patience_s": 0.5}}.get(act, {})
     error = failure(server, **patience)
@@ -388,7 +389,7 @@ def test_the_key_is_in_no_error_answer_or_log(
     asked: TextRequest,
 ) -> None:
     server.otherwise = lambda request: act
-    for name in openai_engine.LOGGERS:
+    for name in server_engine.LOGGERS:
         monkeypatch.setattr(logging.getLogger(name), "level", logging.DEBUG)  # put back afterwards
     shown = []
     with caplog.at_level(logging.DEBUG):
@@ -452,7 +453,7 @@ def test_a_server_on_this_machine_needs_none(monkeypatch: pytest.MonkeyPatch, ur
 
 
 def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_engine, "find_spec", lambda name: None)
+    monkeypatch.setattr(server_engine, "find_spec", lambda name: None)
     missing = OpenAIEngine(ServerSettings(model="m")).missing()
     assert missing == "the package openai is not installed: pip install 'turinglike[openai]'"
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
-from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.language.engines.request import ChatMessage, Detail, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
 from agents.stimuli import (
@@ -50,6 +50,8 @@ class UniversalSettings(TalkSettings):
 
     temperature: float = Field(1.0, ge=0, le=2)
     """The temperature of answers about images; the papers name none, 1 is what servers take by themselves."""
+    image_detail: Detail = "auto"
+    """How finely OpenAI's models look at an image."""
     color_tokens: int = Field(20, ge=1, le=100_000)
     """The most tokens of a colour."""
     object_tokens: int = Field(50, ge=1, le=100_000)
@@ -133,7 +135,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
 
     async def _look(self, picture: Picture, prompt: str, tokens: int, draw: Draw) -> ServerText:
         request = TextRequest(
-            messages=(ChatMessage("user", prompt, picture.data),),
+            messages=(ChatMessage("user", prompt, picture.data, self.settings.image_detail),),
             sampling=Sampling(self.settings.temperature, max_tokens=tokens),
         )
         return await self._complete(request, draw)

@@ -78,8 +78,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             return {"role": message.role, "content": message.text}
         address = f"data:image/{_media(message.image)};base64,{base64.b64encode(message.image).decode()}"
         image: dict[str, str] = {"url": address}
-        if self._settings.image_detail != "auto":
-            image["detail"] = self._settings.image_detail
+        if message.detail != "auto":
+            image["detail"] = message.detail
         parts = [{"type": "text", "text": message.text}, {"type": "image_url", "image_url": image}]
         return {"role": message.role, "content": parts}
 

@@ -24,5 +24,3 @@ class ServerSettings(ClientSettings):
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
-    image_detail: Literal["auto", "low", "high"] = "auto"
-    """How finely OpenAI's models look at an image."""

@@ -12,15 +12,17 @@ from typing import Literal
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "filtered"]
+Detail = Literal["auto", "low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a chat; ``image`` is the bytes of a picture that it shows."""
+    """One message of a chat; ``image`` is the bytes of a picture that it shows, to be looked at in such ``detail``."""
 
     role: Role
     text: str
     image: bytes | None = None
+    detail: Detail = "auto"
 
 
 @dataclass(frozen=True, slots=True)

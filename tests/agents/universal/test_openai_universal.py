@@ -365,11 +365,11 @@ def test_images_are_asked_about_in_the_papers_words(
     server: bad.Misbehaving, task: str, prompt: str, tokens: int
 ) -> None:
     server.acts = [bad.answer("red 1. (1, 2)")]
-    answered(server, stimulus(task))
+    answered(server, stimulus(task), image_detail="high")
     [request] = server.requests
     [message] = request.body["messages"]
     text, image = message["content"]
-    assert text["text"] == prompt
+    assert (text["text"], image["image_url"]["detail"]) == (prompt, "high")
     assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == saved(picture(), "PNG")
     assert (request.body["max_tokens"], request.body["temperature"], request.body["seed"]) == (tokens, 1.0, 5)
     assert {"frequency_penalty", "presence_penalty", "stop"}.isdisjoint(request.body)

@@ -125,8 +125,8 @@ def test_servers_that_want_no_seed_or_another_name_for_the_limit_get_it(server: 
     ("data", "kind"), [(PNG, "png"), (b"\xff\xd8\xff\xe0jpeg", "jpeg"), (b"GIF89a..", "gif"), (b"RIFF1234WEBP", "webp")]
 )
 def test_an_image_goes_as_it_is(server: bad.Misbehaving, data: bytes, kind: str) -> None:
-    asked = TextRequest(messages=(ChatMessage("system", "Look."), ChatMessage("user", "What is it?", data)))
-    complete(server, asked, image_detail="low")
+    asked = TextRequest(messages=(ChatMessage("system", "Look."), ChatMessage("user", "What is it?", data, "low")))
+    complete(server, asked)
     system, user = server.requests[0].body["messages"]
     assert system == {"role": "system", "content": "Look."}
     text, image = user["content"]

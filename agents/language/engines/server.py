@@ -196,7 +196,13 @@ class ServerEngine(ABC, Generic[S]):
         """Let a response be read only up to :data:`MAX_BYTES`; a packed one, which was not asked for, not at all."""
         import httpx2
 
-        stream, bad_reply = response.stream, self._bad_reply
+        library: Any = importlib.import_module(self.package)
+        stream = response.stream
+
+        def bad_reply(message: str) -> Any:
+            """An error of the client's own, which it lets through and does not take for a broken connection."""
+            return library.APIError(message, response.request, body=None)
+
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise bad_reply("a packed reply, which was not asked for")
 

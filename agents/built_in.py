@@ -104,6 +104,8 @@ llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Commun
 llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
 qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
 chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
+gpt35 = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
+claude = family("language.claude:ClaudeAgent", TALK, "Anthropic, Claude", PROPRIETARY)
 text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
 embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
 universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
@@ -210,6 +212,23 @@ BUILT_IN: tuple[Entry, ...] = (
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
     qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),
     chat_server("openai-chat", "a chat model on an OpenAI-compatible server", COMPARED, model="gpt-4o"),
+    # The papers' model is withdrawn, and how its messages were sent and cut they do not tell.
+    gpt35(
+        "gpt-3.5-turbo",
+        "GPT-3.5 as in the papers' online test: it plays a person, in fewer than 15 words",
+        VARIANT,
+        model="gpt-3.5-turbo-1106",
+        program="gpt-3.5",
+        turn_temperature=1.0,
+        turn_hottest=1.0,
+        frequency_penalty=0.0,
+        presence_penalty=0.0,
+        min_words=1,
+        lower_case=0.0,
+        truncation={"shape": 1.0, "scale": 0.001, "least": 14, "fallback": "whole", "people": True},
+    ),
+    # The papers' models are withdrawn; of today's Sonnets this is the last that takes a temperature.
+    claude("claude", "Claude, by Anthropic's own client", VARIANT, model="claude-sonnet-4-6"),
     text_server(
         "openai-completion",
         "a model that continues texts, on a server, with the papers' GPT-3 prompt",

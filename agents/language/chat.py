@@ -89,8 +89,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         chosen = self.settings
-        truncation = chosen.truncation if stimulus.type == "MM" else None  # to a person nothing is filtered
-        return sent_message(text, draw, truncation, self._lengths, chosen.lower_case)
+        return sent_message(stimulus, text, draw, chosen.truncation, self._lengths, chosen.lower_case)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings

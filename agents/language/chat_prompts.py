@@ -1,13 +1,16 @@
-"""How the 2025 paper's programs asked chat models for the next message of a conversation, word for word.
+"""How the 2025 paper asked chat models for the next message of a conversation, word for word.
 
-The programs are those of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for GPT-4o,
-Claude.py, LLama.ipynb). They ask in two forms:
+Three ways are those of programs of kreimanlab/TuringTest ("Code for generating AI-AI conversations": GPT3.ipynb for
+GPT-4o, Claude.py, LLama.ipynb). They ask in two forms:
 
 - GPT-4o and Claude: the part of the friend who says the first message is the system message, the user's one text is the
   part of the friend who greets, "A: Hi!", and what was said, the next one's name before each message. Both friends are
   asked with the same two texts.
 - Llama 3.3: one's own part is the system message, and every message is the user's, with its speaker's letter but for
   the very first: a greeting that no model says, one of :data:`GREETINGS`.
+
+Of the online test ("gpt-3.5") the paper prints examples of prompts, and no program is public: here the prompt is the
+system message, what the other said is the user's, and one's own messages are the assistant's.
 
 In Claude's program the names are called but nowhere given: here they are A, who says the first message, and B.
 """
@@ -27,7 +30,7 @@ from agents.language.prompts import SIDES
 from agents.language.truncation import GREETED
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance
 
-Program = Literal["gpt-4o", "claude", "llama-3.3"]
+Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5"]
 Parts = tuple[str, str]
 
 AGES = (18, 25, 32, 40, 50, 60, 70)
@@ -78,6 +81,19 @@ _CLAUDE: Parts = (
     "Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and very informal. "
     "DO NOT always end with questions. No skipped turns.",
 )
+_MIA = (
+    "Mia is a 31-year-old award-winning chef known for her culinary creativity and commitment to sustainable "
+    "gastronomy. Mia's culinary journey began with a degree from the Culinary Institute of America, where she "
+    "developed a passion for farm-to-table practices. As the head chef of her own restaurant, Mia focuses on using "
+    "locally sourced, organic ingredients to create exquisite dishes that delight the senses. Mia's older brother, "
+    "Ethan, is an organic farmer, supplying her restaurant with fresh produce. Their parents, Laura and James, are "
+    "avid food enthusiasts who instilled in Mia a love for diverse cuisines. Mia's partner, Alex, is a food critic, "
+    "providing valuable insights into the culinary world. Beyond the kitchen, Mia enjoys participating in community "
+    "cooking workshops and supporting local farmers' markets, embodying her commitment to sustainable and delicious "
+    "dining experiences. I want you to act as Mia. You will be asked multiple questions, please answer the questions "
+    "in a way that is simple, direct, and oral. Each answer should be less than 15 words. You can provide fake answers "
+    "if you don't know. The key is to answer like a human and never let people know that you are not human."
+)
 _ASTERISKS = (
     "Do NOT use asterisks (`*`) to indicate actions or commentary. Keep answers under 20 tokens. Use abbreviations and "
     "punctuations as is representative of your age."
@@ -105,9 +121,10 @@ PARTS: dict[Program, Parts] = {
         _llama(_RESTART, "{name} sometimes challenges opinions or plays devil's advocate.", _ASTERISKS),
         _llama("{name} is opinionated and occasionally disagrees, but in a friendly way.", _RESTART, _ASTERISKS),
     ),
+    "gpt-3.5": (_MIA, _MIA),
 }
-"""Of each program the part of the friend who greets and of the one who says the first message; of Llama's A's and
-B's."""
+"""Of each program the part of the friend who greets and of the one who says the first message; of Llama's and GPT-3.5's
+A's and B's."""
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
@@ -123,7 +140,7 @@ def instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, p
     A stimulus without a topic has "something" in its place; of a speaker without a persona none is said.
     """
     texts = parts or PARTS[program]
-    if program == "llama-3.3":
+    if program in ("llama-3.3", "gpt-3.5"):
         side = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
         return _filled(texts[side], stimulus, draw, side, SIDES), ""
     starter, names = _starter(stimulus, draw), _names(stimulus, draw, program)
@@ -156,11 +173,14 @@ def request(
     if program == "llama-3.3":
         whole = len(history) == len(stimulus.history)
         texts = [text if whole and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(said)]
+        messages = [ChatMessage("user", text) for text in texts]
+    elif program == "gpt-3.5":
+        own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
+        messages = [ChatMessage("assistant" if side == own else "user", text) for side, text in said]
     else:
-        texts = [begins + "".join(f"{text}\n{names[1 - side]}:" for side, text in said)]
-    stops = () if program == "claude" else tuple(f"{name}:" for name in names)
-    messages = (ChatMessage("system", system), *(ChatMessage("user", text) for text in texts))
-    return TextRequest(messages=messages, sampling=replace(sampling, stops=stops))
+        messages = [ChatMessage("user", begins + "".join(f"{text}\n{names[1 - side]}:" for side, text in said))]
+    stops = () if program in ("claude", "gpt-3.5") else tuple(f"{name}:" for name in names)
+    return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=replace(sampling, stops=stops))
 
 
 def _filled(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:

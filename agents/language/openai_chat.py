@@ -153,8 +153,7 @@ class TalkingAgent(ServerAgent[T]):
         assert isinstance(prepared, ConversationStimulus)
         text = await self._complete(self._turn(prepared, draw), draw)
         chosen = self.settings
-        truncation = chosen.truncation if prepared.type == "MM" else None  # to a person nothing is filtered
-        message = sent_message(text.text, draw, truncation, self._lengths, chosen.lower_case)
+        message = sent_message(prepared, text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
         answer = TurnAnswer(text=message, raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 

@@ -39,6 +39,8 @@ class TruncationSettings(Settings):
     """The shortest length that is drawn, in words."""
     lengths: Path | None = None
     """People's messages, whose lengths are drawn instead: records of conversations (.jsonl), or a length a line."""
+    people: bool = False
+    """Whether messages to people are cut, too; the papers cut none but in their online test."""
     fallback: Fallback = "empty"
     """What is left where no mark stands within the length: empty (nothing, so that it is asked for again), or whole."""
 
@@ -105,14 +107,19 @@ def _peoples_lengths(line: str) -> list[int]:
 
 
 def sent_message(
-    text: str, draw: Draw, truncation: TruncationSettings | None, lengths: Sequence[int], lower_case: float
+    stimulus: ConversationStimulus,
+    text: str,
+    draw: Draw,
+    truncation: TruncationSettings | None,
+    lengths: Sequence[int],
+    lower_case: float,
 ) -> str:
     """The message that is sent: on one line, cut to a length that is drawn by ``truncation`` or from ``lengths``.
 
     ``lower_case`` is the share of messages that are put in small letters.
     """
     text = " ".join(text.split())
-    if truncation is not None:
+    if truncation is not None and (stimulus.type == "MM" or truncation.people):
         text = truncate(text, draw_length(draw.seed, truncation, lengths), truncation.fallback)
     return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
 

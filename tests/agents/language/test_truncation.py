@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from agents.contract import Draw
 from agents.errors import InputError
 from agents.language.truncation import TruncationSettings, draw_length, read_lengths, sent_message, truncate
+from agents.stimuli import ConversationStimulus
 
 # Two, four (six) and nine words.
 REPLY = "Oh no! That is too bad. Have you, by the way, asked your mother?"
@@ -105,17 +107,27 @@ def test_lengths_of_a_file_are_drawn_alike() -> None:
     assert abs(counts[1] - counts[50]) < 250
 
 
+TALK = ConversationStimulus(id="c", task="conversation", type="MM")
+
+
 def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
     text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
     plain = " ".join(text.split())
-    sent = {seed: sent_message(text, Draw(seed), TruncationSettings(), (), 0.5) for seed in range(2000)}
+    sent = {seed: sent_message(TALK, text, Draw(seed), TruncationSettings(), (), 0.5) for seed in range(2000)}
     assert 900 < sum(one == one.lower() for one in sent.values()) < 1100
     for seed, one in sent.items():
         cut = truncate(plain, draw_length(seed, TruncationSettings()))
         assert one in (cut, cut.lower())
     assert len(set(sent.values())) >= 6
-    assert {sent_message(text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
-    assert sent_message("One Two. Three", Draw(1), TruncationSettings(), (2,), 1) == "one two."
+    assert {sent_message(TALK, text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
+    assert sent_message(TALK, "One Two. Three", Draw(1), TruncationSettings(), (2,), 1) == "one two."
+
+
+@pytest.mark.parametrize(("kind", "people", "cut"), [("MM", False, True), ("HM", False, False), ("HM", True, True)])
+def test_what_is_said_to_people_is_cut_only_on_demand(kind: Literal["MM", "HM"], people: bool, cut: bool) -> None:
+    about = ConversationStimulus(id="c", task="conversation", type=kind)
+    sent = sent_message(about, "One Two. Three", Draw(1), TruncationSettings(people=people), (2,), 0)
+    assert sent == ("One Two." if cut else "One Two. Three")
 
 
 def test_read_lengths(tmp_path: Path) -> None:

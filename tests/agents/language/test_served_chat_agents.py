@@ -1,0 +1,252 @@
+"""Claude and GPT-3.5 as the catalogue has them: whole requests beside the papers', and what becomes of replies."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import misbehaving_server as bad
+import pytest
+
+from agents import catalogue
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, InputError
+from agents.language.filters.settings import CHAT, papers_policy
+from agents.language.truncation import TruncationSettings, draw_length
+from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
+
+SAID = [("B", "pasta again"), ("A", "why not Rice"), ("B", "no way")]
+# Of kreimanlab/TuringTest's Claude.py, with its first pair of characters: two texts, what is added after each message
+# by who says the next, and the rest of the request.
+SYSTEM = (
+    "A is curious and open-minded and is having a natural conversation with a friend. Avoid excessive agreement and "
+    "looping. Keep answers under 20 tokens. If a topic has been discussed for too long, transition to a new subject "
+    "smoothly. Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and very "
+    "informal. DO NOT always end with questions. No skipped turns."
+)
+USER = (
+    "B is logical and skeptical and is having a natural conversation with a friend. They discuss food, but they "
+    "don\u2019t always agree. Each person has their own perspective, and they challenge each other at times. They "
+    "avoid excessive agreement and mutual praise. Be spare with punctuation. You can insert one spelling mistake. They "
+    "ensure to change topics when the discussion slows down. Keep answers short, text-like, and very informal. **Do "
+    "not ask a question at the end of your response. Conclude with a statement, reflection, or suggestion.**\nA: Hi!\n:"
+)
+ADDED = ["", "pasta again\nB:", "why not Rice\nA:", "no way\nB:"]
+REST = {"max_tokens": 80, "top_p": 1.0, "stop_sequences": []}
+DEFAULTS = {"top_p": 1.0, "stop_sequences": []}  # the interface's own: not sent
+# The 2025 paper, "Conversation task in original Turing test settings".
+MIA = (
+    "Mia is a 31-year-old award-winning chef known for her culinary creativity and commitment to sustainable "
+    "gastronomy. Mia's culinary journey began with a degree from the Culinary Institute of America, where she "
+    "developed a passion for farm-to-table practices. As the head chef of her own restaurant, Mia focuses on using "
+    "locally sourced, organic ingredients to create exquisite dishes that delight the senses. Mia's older brother, "
+    "Ethan, is an organic farmer, supplying her restaurant with fresh produce. Their parents, Laura and James, are "
+    "avid food enthusiasts who instilled in Mia a love for diverse cuisines. Mia's partner, Alex, is a food critic, "
+    "providing valuable insights into the culinary world. Beyond the kitchen, Mia enjoys participating in community "
+    "cooking workshops and supporting local farmers' markets, embodying her commitment to sustainable and delicious "
+    "dining experiences. I want you to act as Mia. You will be asked multiple questions, please answer the questions "
+    "in a way that is simple, direct, and oral. Each answer should be less than 15 words. You can provide fake answers "
+    "if you don't know. The key is to answer like a human and never let people know that you are not human."
+)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing but the local server is ever reached
+    with bad.running() as told:
+        yield told
+
+
+def replies(text: str, **changes: Any) -> bad.Act:
+    """Anthropic's reply."""
+    content = [{"type": "text", "text": text}] if text else []
+    return bad.body(bad.as_json({"content": content, "stop_reason": "end_turn", "model": "claude-told", **changes}))
+
+
+def talk(count: int, kind: str = "MM", names: tuple[str, str] = ("A", "B")) -> ConversationStimulus:
+    """B says the first message, as the program's "A" does."""
+    called = dict(zip("AB", names, strict=True))
+    return ConversationStimulus.model_validate(
+        {
+            "id": "c",
+            "task": "conversation",
+            "type": kind,
+            "topic": "food",
+            "names": names,
+            "personas": ("logical and skeptical", "curious and open-minded"),
+            "history": [Utterance(speaker=called[side], text=text) for side, text in SAID[:count]],
+        }
+    )
+
+
+def answered(server: bad.Misbehaving, name: str, stimulus: Any, draw: Draw, **settings: Any) -> tuple[Reply, list[Any]]:
+    """The reply to one stimulus, and what the agent's filters find in it."""
+    where = server.url.removesuffix("/v1") if name == "claude" else server.url
+    agent: Any = catalogue.get(name).make({"base_url": where, "retries": 0, **settings})
+
+    async def main() -> Reply:
+        agent.open()
+        agent.load("cpu")
+        try:
+            return await agent.respond_one(agent.prepare(stimulus), draw)  # type: ignore[no-any-return]
+        finally:
+            await agent.aclose()
+
+    reply = asyncio.run(main())
+    return reply, [verdict for test in agent.filters if (verdict := test(stimulus, reply)) is not None]
+
+
+def turn(count: int, seed: int = 1, attempt: int = 0) -> Draw:
+    return Draw(seed, attempt=attempt, options={"speaker": "BA"[count % 2], "turn": count})
+
+
+@pytest.mark.parametrize("count", range(4))
+def test_claude_is_asked_as_the_papers_program_asks(server: bad.Misbehaving, count: int) -> None:
+    server.otherwise = lambda request: replies("sure why not have some more of it")
+    for attempt in range(6):
+        answered(server, "claude", talk(count), turn(count, attempt=attempt))
+    for attempt, request in enumerate(server.requests):
+        user = USER + "".join(ADDED[: count + 1])
+        program = {
+            "model": "claude-sonnet-4-6",
+            "system": SYSTEM,
+            "messages": [{"role": "user", "content": user}],
+            "temperature": pytest.approx(0.6 + (1 - 0.6) / 5 * attempt),
+            **REST,
+        }
+        assert {**request.body, **DEFAULTS} == program
+    assert len(server.requests) == 6
+
+
+def test_claudes_replies_are_cut_to_seven_words_or_more_and_half_of_them_put_in_small_letters(
+    server: bad.Misbehaving,
+) -> None:
+    said = "Oh no! That is too bad. Have you, by the way, asked your Mother about it? I would do so today, friend"
+    server.otherwise = lambda request: replies(said)
+    small = 0
+    for seed in range(40):
+        reply, found = answered(server, "claude", talk(1), turn(1, seed))
+        words = draw_length(seed, TruncationSettings(least=7))
+        cut = said if len(said.split()) <= words else re.sub(r"[^.!?]*$", "", " ".join(said.split()[:words]))
+        text = reply.answer.text  # type: ignore[attr-defined]
+        assert text in (cut, cut.lower())
+        assert len(text.split()) >= 6  # two sentences
+        assert found == []
+        small += text == text.lower()
+    assert 10 <= small <= 30
+
+
+@pytest.mark.parametrize(
+    ("said", "attempt", "rejected"),
+    [("one two three four five", 0, None), ("one two three four", 4, True), ("one two three four", 5, False)],
+)
+def test_claudes_short_replies_are_asked_for_again(
+    server: bad.Misbehaving, said: str, attempt: int, rejected: bool | None
+) -> None:
+    server.acts = [replies(said)]
+    _, found = answered(server, "claude", talk(1), turn(1, attempt=attempt))
+    assert [verdict.rejected for verdict in found] == ([] if rejected is None else [rejected])
+
+
+def test_claudes_empty_replies_are_rejected_and_refusals_fail(server: bad.Misbehaving) -> None:
+    server.acts = [replies("")]
+    _, [verdict] = answered(server, "claude", talk(1), turn(1, attempt=5))
+    assert (verdict.filter, verdict.rejected) == ("too_few_words", True)
+    server.acts = [replies("", stop_reason="refusal")]
+    with pytest.raises(AnswerError) as caught:
+        answered(server, "claude", talk(1), turn(1))
+    assert caught.value.code == "filtered"
+
+
+def test_claude_is_asked_for_words_as_other_chat_models(server: bad.Misbehaving) -> None:
+    server.acts = [replies("Butter.")]
+    reply, _ = answered(server, "claude", WordStimulus(id="w", task="word_association", cue="bread"), Draw(1))
+    assert reply.answer.word == "butter"  # type: ignore[attr-defined]
+    question = "Name a word that you associate with bread? Please provide your answer with only one word."
+    assert server.requests[0].body == {
+        "model": "claude-sonnet-4-6",
+        "max_tokens": 10,
+        "messages": [{"role": "user", "content": question}],
+        "temperature": 1.0,
+    }
+
+
+def test_models_without_temperatures_are_sent_none(server: bad.Misbehaving) -> None:
+    server.acts = [replies("sure why not have some")]
+    answered(server, "claude", talk(1), turn(1), send_temperature=False, model="claude-opus-5")
+    assert server.requests[0].body.keys() == {"model", "max_tokens", "system", "messages"}
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_gpt_3_5_answers_as_the_paper_prints(server: bad.Misbehaving, count: int) -> None:
+    answered(server, "gpt-3.5-turbo", talk(count, "HM", ("Ann", "Judge")), turn(count, attempt=count))
+    roles = ["user", "assistant", "user"]
+    [request] = server.requests
+    assert request.body == {
+        "model": "gpt-3.5-turbo-1106",
+        "messages": [
+            {"role": "system", "content": MIA},
+            *({"role": role, "content": text} for role, (_, text) in zip(roles, SAID[:count], strict=False)),
+        ],
+        "temperature": 1.0,
+        "max_tokens": 80,
+        "seed": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", ["HM", "MM"])
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("I love Pasta.", "I love Pasta."),
+        ("I love cooking with my brother. We go to the farm.", "I love cooking with my brother. We go to the farm."),
+        ("I love cooking with my brother. We go to the farm. It is fun, too.", 11),
+        ("I love cooking with my brother Ethan and we go to the farm for fresh food. Yes.", None),
+    ],
+)
+def test_gpt_3_5s_extra_sentences_are_cut_to_people_too(
+    server: bad.Misbehaving, kind: str, said: str, sent: str | int | None
+) -> None:
+    server.otherwise = lambda request: bad.answer(said)
+    expected = " ".join(said.split()[:sent]) if isinstance(sent, int) else sent or said
+    for seed in range(20):
+        reply, found = answered(server, "gpt-3.5-turbo", talk(1, kind), turn(1, seed))
+        assert reply.answer.text == expected  # type: ignore[attr-defined]
+        assert found == []
+
+
+@pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo"])
+def test_they_are_chat_models_on_servers(name: str) -> None:
+    agent = catalogue.get(name).make({"concurrency": 3})
+    assert agent.continuous()
+    assert agent.max_in_flight == 3
+    assert papers_policy("MM", agent.family, agent.family) == CHAT
+    assert agent.checkpoint() == (catalogue.get(name).settings["model"], None)
+    assert agent.environment() == ({"claude": "ANTHROPIC_API_KEY"}.get(name, "OPENAI_API_KEY"),)
+    asked = agent.instructions(talk(1), turn(1))
+    assert asked == {"claude": f"{SYSTEM}\n{USER}"}.get(name, MIA)
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [
+        ("claude", {"frequency_penalty": 2.0}),
+        ("claude", {"presence_penalty": 2.0}),
+        ("claude", {"seed_bits": 53}),
+        ("claude", {"length_field": "max_tokens"}),
+        ("claude", {"image_detail": "low"}),
+        ("claude", {"turn_hottest": 1.1}),
+        ("claude", {"send_temperature": False, "turn_temperature": 0.5}),
+        ("claude", {"send_temperature": False, "word_temperature": 1.0}),
+        ("gpt-3.5-turbo", {"image_detail": "low"}),
+        ("gpt-3.5-turbo", {"send_temperature": False}),
+        ("gpt-3.5-turbo", {"template": "2025"}),
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(name: str, chosen: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="bad settings"):
+        catalogue.get(name).make(chosen)

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
@@ -21,10 +30,17 @@ from agents.tasks import Mode as Mode
 from agents.tasks import Task as Task
 
 MOST_META = 1000  # entries
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)  # of whole numbers: 24.0 is one, too, as in JSON Schema
 Scalar = str | int | float | bool | None
 Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-Pixels = Annotated[int, Field(ge=1, le=1_000_000)]
+Pixels = Annotated[int, Field(ge=1, le=1_000_000), WHOLE]
 
 
 class _Part(BaseModel):
@@ -123,7 +139,7 @@ class AttentionStimulus(_Picture):
     target_mask: Image | None = None
     target_present: bool | None = None
     window: Pixels | None = None
-    max_fixations: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    max_fixations: Annotated[int, Field(ge=1, le=10_000), WHOLE] | None = None
     pixels_per_degree: Annotated[float, Field(gt=0)] | None = None
 
     @field_validator("target_box")
@@ -183,7 +199,7 @@ class ConversationStimulus(_Stimulus):
     personas: tuple[Text, Text] | None = None
     opener: Text | None = None
     who_starts: Literal["A", "B"] | None = None
-    exchanges: Annotated[int, Field(ge=1, le=1_000)] = 24
+    exchanges: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 24
     history: Annotated[list[Utterance], Field(max_length=10_000, default_factory=list)]
 
     @model_validator(mode="after")

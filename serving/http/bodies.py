@@ -32,7 +32,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
-from agents.stimuli import ADAPTER, Stimulus, parse_row
+from agents.stimuli import ADAPTER, WHOLE, Stimulus, parse_row
 from serving.http.errors import ApiError, invalid
 
 ImageField = Literal["image", "target_image", "target_mask"]
@@ -88,7 +88,7 @@ def _decoded(text: Any) -> Any:
 
 
 Base64 = Annotated[bytes, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "contentEncoding": "base64"})]
-Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**53), WHOLE]
 
 
 class Body(BaseModel):
@@ -104,7 +104,7 @@ class StimulusRequest(Body):
     """A row of a stimulus set, without its images."""
     images: dict[ImageField, Base64] = Field(default_factory=dict, examples=[{}])
     """Base64 of the image files, by the stimulus's field."""
-    sample: Annotated[int, Field(strict=True, ge=0, lt=2**31)] = 0
+    sample: Annotated[int, Field(strict=True, ge=0, lt=2**31), WHOLE] = 0
     """Which of an agent's answers: another number draws another one."""
 
 

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError
-from agents.stimuli import ConversationStimulus, Word
+from agents.stimuli import WHOLE, ConversationStimulus, Word
 from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
 from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
 from serving.http.disconnect import unless_gone
@@ -56,7 +56,7 @@ class OpenRequest(Body):
     opener: MessageText | None = None
     """The first message, whoever says it."""
     who_starts: Literal["A", "B"] | None = None
-    exchanges: int = Field(24, strict=True, ge=1, le=MOST_EXCHANGES)
+    exchanges: Annotated[int, Field(strict=True, ge=1, le=MOST_EXCHANGES), WHOLE] = 24
     """So many messages, of both together."""
     person: Literal["A", "B"] = "A"
     """The person's side."""

@@ -14,15 +14,17 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import (
     BeforeValidator,
     Field,
+    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PrivateAttr,
     StrictBool,
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
-from agents.stimuli import Task, Text, Word
+from agents.stimuli import WHOLE, Task, Text, Word
 from serving.http.bodies import Body, Seed
 
 MOST_CHOICES = 16
@@ -55,7 +57,17 @@ class OptionalBody(Body):
     @classmethod
     def _is_idle(cls, name: str, value: Any) -> bool:
         allowed = [None, *cls.HARMLESS[name]] if name in cls.HARMLESS else []
-        return name in cls.IGNORED or any(type(value) is type(one) and value == one for one in allowed)
+        same = (value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed)
+        return name in cls.IGNORED or any(same)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The options too: a request that gives them is none that the document forbids."""
+        schema = handler(core)
+        named = handler.resolve_ref_schema(schema)["properties"]
+        named |= {name: {"description": "Has no effect."} for name in sorted(cls.IGNORED)}
+        named |= {name: {"enum": [None, *cls.HARMLESS[name]]} for name in sorted(cls.HARMLESS)}
+        return schema
 
     @property
     def ignored(self) -> list[str]:
@@ -103,6 +115,7 @@ class ImagePart(Body):
 
 
 Part = Annotated[TextPart | ImagePart, Field(discriminator="type")]
+Parts = Annotated[list[Part], Field(min_length=1, max_length=20)]
 
 
 def _as_parts(content: object) -> object:
@@ -116,11 +129,7 @@ class ChatMessage(OptionalBody):
     HARMLESS: ClassVar = {"refusal": (), "annotations": ([],), "audio": (), "function_call": (), "tool_calls": ([],)}
 
     role: Annotated[Literal["user", "assistant"], BeforeValidator(_no_instructions)]
-    content: Annotated[
-        list[Part],
-        Field(min_length=1, max_length=20),
-        BeforeValidator(_as_parts, json_schema_input_type=str | list[Part]),
-    ]
+    content: Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=LimitedText | Parts)]
 
     def text(self) -> str:
         """Its texts, one a line."""
@@ -152,7 +161,7 @@ class StimulusFields(Body):
     """The user's and the agent's; drawn from the seed, if none are given."""
     personas: tuple[Text, Text] | None = None
     """The user's and the agent's."""
-    exchanges: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = None
+    exchanges: Annotated[int, Field(strict=True, ge=1, le=1_000), WHOLE] | None = None
     version: Literal["free", "prompted"] | None = None
     examples: Annotated[list[tuple[Word, Word]], Field(max_length=20)] | None = None
 
@@ -169,7 +178,7 @@ class AnswerRequest(OptionalBody):
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
-    n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES)] | None = None
+    n: Annotated[int, Field(strict=True, ge=1, le=MOST_CHOICES), WHOLE] | None = None
     """So many answers: samples 0 to n-1."""
     seed: Seed | None = None
     """The run's seed; the server's own, if none is given, so that the same request always has the same answer."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import openai
 import pytest
 import served_here
@@ -25,7 +26,16 @@ from agents.images import Image
 from agents.stimuli import CaptionStimulus, ConversationStimulus, Stimulus, Utterance
 from agents.universal.null import NullAgent
 from serving.http.guard import Rules
-from serving.http.openai_bodies import MOST_ALL, MOST_CHOICES, MOST_IMAGE, MOST_MESSAGES, MOST_TEXT
+from serving.http.openai_bodies import (
+    MOST_ALL,
+    MOST_CHOICES,
+    MOST_IMAGE,
+    MOST_MESSAGES,
+    MOST_TEXT,
+    AnswerRequest,
+    ChatRequest,
+    CompletionRequest,
+)
 from serving.runs.records import problems
 
 SEED = 7
@@ -377,6 +387,35 @@ def test_an_option_that_agents_do_not_have_is_refused_by_name(option: str) -> No
         for value in fine:
             answer = await made.create(model="null", messages=HELLO, extra_body={option: value})
             assert answer.turinglike["ignored"] == []
+
+    here(work)
+
+
+ROUTES: dict[str, tuple[type[AnswerRequest], dict[str, Any]]] = {
+    "/v1/chat/completions": (ChatRequest, {"model": "null", "messages": HELLO}),
+    "/v1/completions": (CompletionRequest, {"model": "null", "prompt": "I like books."}),
+}
+VALUES = (
+    None, True, False, 0, 1, 1.0, 0.5, -1, 2**53, 1e300, "", "x", "auto", [], ["text"], [1], {}, {"type": "text"},
+    {"include_usage": True}, {"include_usage": 1}, {"exchanges": 4.0}, {"exchanges": 0},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_the_document_allows_what_is_taken_and_nothing_else(path: str) -> None:
+    model, told = ROUTES[path]
+
+    async def work(found: served_here.Here) -> None:
+        document = (await found.client.get("/openapi.json")).json()
+        schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        allows = jsonschema.Draft202012Validator({**schema, "components": document["components"]}).is_valid
+        options = {*model.model_fields, *model.IGNORED, *model.HARMLESS, "surprise"} - told.keys()
+        assert options > {"temperature", "seed", "stop", "stream_options"}
+        bodies = [{**told, option: value} for option in sorted(options) for value in VALUES]
+        bodies += [{**told, "messages": [{"role": "user", "content": value, "name": "Ann"}]} for value in VALUES]
+        for body in bodies:
+            answer = await found.client.post(path, json=body)
+            assert (answer.status_code == 200) == allows(body), body
 
     here(work)
 

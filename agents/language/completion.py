@@ -17,8 +17,6 @@ from agents.language.text_agent import PromptedSettings, TextAgent
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
-PATIENCE = 3  # attempts at the first temperature
-
 
 class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
     """The prompt tells of two people who greet each other, and grows with what they say; a message ends at a name.
@@ -71,4 +69,6 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
 
     def _sampling(self, draw: Draw, most: int) -> Sampling:
         chosen = self.settings
-        return chosen.sampling(chosen.temperature if draw.attempt < PATIENCE else chosen.retry_temperature, most)
+        return chosen.sampling(
+            chosen.temperature if draw.attempt < prompts.PATIENCE else chosen.retry_temperature, most
+        )

@@ -17,7 +17,7 @@ from agents.contract import MIB, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import chat_prompts, prompts
 from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ServerSettings
+from agents.language.engines.openai_settings import ChatSettings, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.server import ServerEngine, ServerText
 from agents.language.engines.server_settings import ClientSettings
@@ -110,7 +110,7 @@ class ProgramSettings(MessageSettings):
     """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
 
 
-class TurnSettings(ServerSettings, MessageSettings):
+class TurnSettings(SeededSettings, MessageSettings):
     """As every model on a server says it, and the penalties of OpenAI's interface."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -125,7 +125,7 @@ class TurnSettings(ServerSettings, MessageSettings):
         return replace(drawn, frequency_penalty=self.frequency_penalty, presence_penalty=self.presence_penalty)
 
 
-class TalkSettings(TurnSettings, ProgramSettings):
+class TalkSettings(ChatSettings, TurnSettings, ProgramSettings):
     """All of it, for chat models."""
 
 
@@ -219,9 +219,9 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
         template: prompts.Template = "2022"
         """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
         turn_temperature: float = Field(0.8, ge=0, le=2)
-        """The temperature of the first attempt at a message."""
-        turn_hottest: float = Field(0.8, ge=0, le=2)
-        """The temperature of the last attempt; it rises in equal steps."""
+        """The temperature of the first three attempts at a message."""
+        turn_hottest: float = Field(1.0, ge=0, le=2)
+        """The temperature from the fourth attempt on, as in the authors' program."""
         turn_tokens: int = Field(60, ge=1, le=4096)
         """The most tokens of a message."""
         attempts: int = Field(6, ge=1, le=100)
@@ -230,6 +230,10 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = None
         """How a message is cut to a drawn length; none: it is not."""
+
+        def turn_sampling(self, attempt: int) -> Sampling:
+            temperature = self.turn_temperature if attempt < prompts.PATIENCE else self.turn_hottest
+            return replace(super().turn_sampling(attempt), temperature=temperature)
 
     family = "completion"
     settings: Settings

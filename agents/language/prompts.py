@@ -19,6 +19,7 @@ from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")
 GREETING = "Hi!"
+PATIENCE = 3  # attempts of completion models at the first temperature
 Template = Literal["2022", "2025"]
 COMPLETION: dict[Template, str] = {
     "2022": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Both ask long questions, give long "
@@ -28,6 +29,8 @@ COMPLETION: dict[Template, str] = {
 }
 """As the 2022 paper and the papers' program have it, and as the 2025 paper prints it; its example has the older."""
 WORD_QUESTION = "Name a word that you associate with {cue}? Please provide your answer with only one word."
+CHAT_QUESTION = "Name a word that you associate with [{cue}]. Please provide your answer with only one word."
+"""As the papers' program asks GPT-4o (kreimanlab/TuringTest, MiscellaneousCode/Chatgpt-Association.py)."""
 WORD_EXAMPLES = "Please complete the prompt below:"
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
@@ -88,7 +91,8 @@ def completion_request(
     greeter, _ = _first_two(stimulus, draw)
     said = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
     opening = completion_opening(stimulus, draw, template)
-    text = separator.join([opening, f"{greeter}: {GREETING}", *said, f"{name}:"])
+    # In the program a space stands before the line's end after the opening and the greeting, and not after messages.
+    text = f" {separator.strip(' ')}".join([opening, f"{greeter}: {GREETING}", separator.join([*said, f"{name}:"])])
     return TextRequest(text, sampling=replace(sampling, stops=(f"{name}:", f"{other}:")))
 
 
@@ -128,7 +132,7 @@ def word_examples(stimulus: WordStimulus) -> str:
 
 def chat_word(stimulus: WordStimulus, sampling: Sampling) -> TextRequest:
     """A word, of a chat model."""
-    text = filled(WORD_QUESTION, cue=stimulus.cue)
+    text = filled(CHAT_QUESTION, cue=stimulus.cue)
     if stimulus.version == "prompted":
         text = f"{WORD_EXAMPLES}\n{word_examples(stimulus)}"
     return TextRequest(messages=(ChatMessage("user", text),), sampling=sampling)

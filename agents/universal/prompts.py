@@ -28,11 +28,11 @@ OBJECTS = "What objects do you see in this image? Please provide 3 different one
 SCANPATH = (
     "Identify objects and regions that would attract a human's gaze during a natural viewing of the scene. Predict the "
     "sequence with {count} fixations a typical observer might make, explaining why each fixation occurs. The output "
-    "should be formatted as a structured fixation sequence, where each fixation includes the following attributes: "
+    "should be formatted as a structured fixation sequence, where each fixation includes the following attributes:\n"
     "Coordinates(integer x indicating width ranging from 0 to {width}, integer y indicating height ranging from 0 to "
-    "{height}): Approximate fixation position in the image. Fixation Duration(string): The estimated time spent "
-    "fixating on this object. Justification(string): A short explanation of why this object or region attracted "
-    "attention."
+    "{height}): Approximate fixation position in the image.\n"
+    "Fixation Duration(string): The estimated time spent fixating on this object.\n"
+    "Justification(string): A short explanation of why this object or region attracted attention.\n"
 )
 
 LONGEST = 4000  # characters of a reply in an error

@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.errors import AnswerError
 from agents.language.engines.openai_replies import TextReply, VectorReply
-from agents.language.engines.openai_settings import ServerSettings
+from agents.language.engines.openai_settings import ChatSettings, SeededSettings, ServerSettings
 from agents.language.engines.request import ChatMessage, Finish, TextRequest
 from agents.language.engines.server import ServerEngine, ServerText
 
@@ -52,7 +52,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
     def _options(self, request: TextRequest, seed: int) -> dict[str, Any]:
         """What both kinds of request have. What is left at its default is not sent: many servers know less."""
         chosen, sampling = self._settings, request.sampling
-        limit = "max_tokens" if request.prompt is not None else chosen.length_field
+        limit = chosen.length_field if isinstance(chosen, ChatSettings) and request.prompt is None else "max_tokens"
         options: dict[str, Any] = {
             "model": chosen.model,
             "temperature": sampling.temperature,
@@ -66,7 +66,7 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             options["presence_penalty"] = sampling.presence_penalty
         if sampling.stops:
             options["stop"] = list(sampling.stops[:MOST_STOPS])
-        if chosen.seed_bits:
+        if isinstance(chosen, SeededSettings) and chosen.seed_bits:
             options["seed"] = seed >> (53 - chosen.seed_bits)
         beyond = {"top_k": sampling.top_k, "min_tokens": sampling.min_tokens}  # vLLM's own
         if extra := {name: value for name, value in beyond.items() if value}:

@@ -20,7 +20,17 @@ class ServerSettings(ClientSettings):
     """The server's address up to and including the version, as in http://localhost:8000/v1."""
     key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "OPENAI_API_KEY"
     """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
+
+
+class SeededSettings(ServerSettings):
+    """Of models that say something, not the same each time."""
+
     seed_bits: int = Field(53, ge=0, le=53)
     """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
+
+
+class ChatSettings(SeededSettings):
+    """Of models that chat."""
+
     length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""

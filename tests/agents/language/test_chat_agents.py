@@ -356,8 +356,9 @@ def test_both_versions_of_word_association_are_asked(agents: dict[str, TextAgent
     assert (free.prompt, free.sampling.max_tokens, free.sampling.stops) == (question, 10, ())
     prompted = _asked(agents["completion"], _word(prompted=True), Draw(seed=0))
     assert (prompted.prompt, prompted.sampling.stops) == (pairs, ("Cue:",))
+    asked = "Name a word that you associate with [dame]. Please provide your answer with only one word."
     free = _asked(agents["chat"], _word(), Draw(seed=0))
-    assert [(one.role, one.text) for one in free.messages] == [("user", question)]
+    assert [(one.role, one.text) for one in free.messages] == [("user", asked)]
     prompted = _asked(agents["chat"], _word(prompted=True), Draw(seed=0))
     assert [one.text for one in prompted.messages] == [f"Please complete the prompt below:\n{pairs}"]
     assert prompted.sampling.max_tokens == 10

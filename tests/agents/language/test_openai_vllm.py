@@ -16,7 +16,7 @@ import tiny_vllm
 
 from agents.contract import Draw, Reply
 from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ServerSettings
+from agents.language.engines.openai_settings import ChatSettings
 from agents.language.openai_embedding import OpenAIEmbeddingAgent
 from agents.language.words import rules as word_rules
 from agents.language.words.vocabulary import most_frequent
@@ -70,7 +70,7 @@ def test_vectors_are_those_of_the_model_in_the_order_of_the_texts(
     served: str, vectors: Mapping[str, Sequence[float]]
 ) -> None:
     async def embed() -> list[list[float]]:
-        engine = OpenAIEngine(ServerSettings(base_url=served, model="tiny"))
+        engine = OpenAIEngine(ChatSettings(base_url=served, model="tiny"))
         try:
             return await engine.embed(list(vectors), batch=64)
         finally:

@@ -58,8 +58,10 @@ def test_the_prompt_grows_with_what_is_said() -> None:
     history = _said(("Alice", "I like\nfilms."), ("John", "Why?"))
     assert _continued(history[:1]) == f"{opening} I like films. John:"
     assert _continued(history) == f"{opening} I like films. John: Why? Alice:"
-    lines = _continued(history, separator="\n").splitlines()
-    assert lines[1:] == ["John: Hi!", "Alice: I like films.", "John: Why?", "Alice:"]
+    # As the papers' program, where a message that is generated begins with its own space.
+    lines = _continued(history, separator="\n").split("\n")
+    assert lines[0].endswith(" The conversation never ends. ")
+    assert lines[1:] == ["John: Hi! ", "Alice: I like films.", "John: Why?", "Alice:"]
     # Who started stays so when the oldest messages are left out.
     assert _continued(history, 1) == f"{opening.removesuffix(' Alice:')} John: Why? Alice:"
     other = _continued(_said(("John", "Hm.")))
@@ -94,7 +96,8 @@ def test_the_question_is_the_papers() -> None:
     stimulus = WordStimulus(id="w", task="word_association", cue="dame")
     question = "Name a word that you associate with dame? Please provide your answer with only one word."
     assert prompts.completion_word(stimulus, Sampling()).prompt == question
-    assert prompts.chat_word(stimulus, Sampling()).messages == (ChatMessage("user", question),)
+    asked = "Name a word that you associate with [dame]. Please provide your answer with only one word."
+    assert prompts.chat_word(stimulus, Sampling()).messages == (ChatMessage("user", asked),)
 
 
 # templates

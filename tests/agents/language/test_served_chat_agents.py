@@ -166,7 +166,7 @@ def test_claude_is_asked_for_words_as_other_chat_models(server: bad.Misbehaving)
     server.acts = [replies("Butter.")]
     reply, _ = answered(server, "claude", WordStimulus(id="w", task="word_association", cue="bread"), Draw(1))
     assert reply.answer.word == "butter"  # type: ignore[attr-defined]
-    question = "Name a word that you associate with bread? Please provide your answer with only one word."
+    question = "Name a word that you associate with [bread]. Please provide your answer with only one word."
     assert server.requests[0].body == {
         "model": "claude-sonnet-4-6",
         "max_tokens": 10,
@@ -245,6 +245,13 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
         ("gpt-3.5-turbo", {"image_detail": "low"}),
         ("gpt-3.5-turbo", {"send_temperature": False}),
         ("gpt-3.5-turbo", {"template": "2025"}),
+        ("openai-completion", {"prompt": "x"}),
+        ("openai-completion", {"greeting": "x"}),
+        ("openai-completion", {"ages": (18,)}),
+        ("openai-completion", {"program": "claude"}),
+        ("openai-completion", {"length_field": "max_completion_tokens"}),
+        ("openai-embedding", {"seed_bits": 31}),
+        ("openai-embedding", {"length_field": "max_tokens"}),
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(name: str, chosen: dict[str, Any]) -> None:

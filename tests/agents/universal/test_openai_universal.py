@@ -30,7 +30,6 @@ from agents.images import Image
 from agents.language.openai_chat import OpenAICompletionAgent
 from agents.language.words.replies import words_said
 from agents.stimuli import parse_row
-from agents.universal import prompts
 from agents.universal.openai_universal import READ, SENT, UniversalAgent, UniversalSettings
 from agents.universal.prompts import read_caption, read_color, read_objects
 from agents.universal.scanpath_replies import Fixation, duration_ms, read_scanpath
@@ -356,14 +355,36 @@ def verdicts(agent: UniversalAgent, asked: Any, reply: Any) -> dict[str, bool]:
 @pytest.mark.parametrize(
     ("task", "prompt", "tokens"),
     [
-        ("color_estimation", prompts.COLOR, 20),
-        ("object_detection", prompts.OBJECTS, 50),
-        ("attention_prediction", prompts.SCANPATH.format(count=15, width=40, height=24), 1024),
+        (
+            "color_estimation",
+            "What is the dominant color in this picture? Select from the options: red, pink, orange, yellow, purple, "
+            "green, blue, brown, gray, black, white. Provide your answer with only one word.",
+            20,
+        ),
+        (
+            "object_detection",
+            "What objects do you see in this image? Please provide 3 different one-word responses.",
+            50,
+        ),
+        (
+            "attention_prediction",
+            "Identify objects and regions that would attract a human's gaze during a natural viewing of the scene. "
+            "Predict the sequence with 15 fixations a typical observer might make, explaining why each fixation "
+            "occurs. The output should be formatted as a structured fixation sequence, where each fixation includes "
+            "the following attributes:\n"
+            "Coordinates(integer x indicating width ranging from 0 to 40, integer y indicating height ranging from 0 "
+            "to 24): Approximate fixation position in the image.\n"
+            "Fixation Duration(string): The estimated time spent fixating on this object.\n"
+            "Justification(string): A short explanation of why this object or region attracted attention.\n",
+            1024,
+        ),
     ],
+    ids=["colour", "objects", "scanpath"],
 )
 def test_images_are_asked_about_in_the_papers_words(
     server: bad.Misbehaving, task: str, prompt: str, tokens: int
 ) -> None:
+    """Of kreimanlab/TuringTest, MiscellaneousCode: Chatgpt-ColorEst.py, -ObjectDet.py and -FreeViewing.py."""
     server.acts = [bad.answer("red 1. (1, 2)")]
     answered(server, stimulus(task), image_detail="high")
     [request] = server.requests
@@ -378,7 +399,7 @@ def test_images_are_asked_about_in_the_papers_words(
 def test_word_association_is_asked_in_a_sentence(server: bad.Misbehaving) -> None:
     server.acts = [bad.answer("Butter.")]
     reply, _ = answered(server, stimulus("word_association"))
-    expected = "Name a word that you associate with bread? Please provide your answer with only one word."
+    expected = "Name a word that you associate with [bread]. Please provide your answer with only one word."
     assert server.requests[0].body["messages"] == [{"role": "user", "content": expected}]
     assert server.requests[0].body["max_tokens"] == 10
     assert reply.answer == WordAnswer(word="butter", candidates=["butter"])
@@ -536,6 +557,8 @@ def test_a_completion_model_continues_the_papers_prompt(server: bad.Misbehaving)
         return [turn, word]
 
     turn, word = asyncio.run(main())
+    # The program's six tries: three at the first temperature, three warmer.
+    assert [agent.settings.turn_sampling(attempt).temperature for attempt in range(6)] == [0.8] * 3 + [1.0] * 3
     first, second = server.requests
     assert first.path == "/v1/completions"
     assert first.body["prompt"] == (
@@ -556,9 +579,9 @@ def by_question(request: bad.Request) -> bad.Act:
     if request.headers.get("authorization") != f"Bearer {KEY}":
         return bad.echo(401)
     text = json.dumps(request.body["messages"][-1]["content"])
-    if "associate with echo?" in text:
+    if "associate with [echo]." in text:
         return bad.echo(400)
-    if "associate with sorry?" in text:
+    if "associate with [sorry]." in text:
         return bad.answer("I'm sorry, I can't assist with that.")
     return bad.answer(FORMS["table"] if "fixations" in text else "red, a cat, a dog sit on one mat")
 

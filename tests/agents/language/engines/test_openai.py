@@ -28,7 +28,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
 from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ServerSettings
+from agents.language.engines.openai_settings import ChatSettings
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
@@ -55,7 +55,7 @@ def run(url: str, use: Callable[[OpenAIEngine], Coroutine[Any, Any, Any]], **set
     """What ``use`` makes of an engine, in a loop of its own."""
 
     async def main() -> Any:
-        engine = OpenAIEngine(ServerSettings(**{**QUICK, "base_url": url, **settings}))
+        engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": url, **settings}))
         try:
             return await use(engine)
         finally:
@@ -287,7 +287,7 @@ def test_an_agent_takes_as_many_at_once_as_its_setting_says() -> None:
 
 
 def test_one_engine_serves_one_event_loop_after_the_other(server: bad.Misbehaving) -> None:
-    engine = OpenAIEngine(ServerSettings(**{**QUICK, "base_url": server.url}))
+    engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": server.url}))
 
     async def once() -> str:
         try:
@@ -394,7 +394,7 @@ def test_the_key_is_in_no_error_answer_or_log(
     shown = []
     with caplog.at_level(logging.DEBUG):
         limit = 0.3 if act is bad.hang else 20.0
-        engine = OpenAIEngine(ServerSettings(**{**QUICK, "base_url": server.url, "timeout_s": limit}))
+        engine = OpenAIEngine(ChatSettings(**{**QUICK, "base_url": server.url, "timeout_s": limit}))
 
         async def main() -> None:
             try:
@@ -440,21 +440,21 @@ def test_a_key_with_a_line_break_at_its_end_is_taken_without(
 )
 def test_a_server_elsewhere_needs_a_key(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    missing = OpenAIEngine(ServerSettings(model="m", base_url=url)).missing()
+    missing = OpenAIEngine(ChatSettings(model="m", base_url=url)).missing()
     assert missing is not None
     assert "OPENAI_API_KEY holds no key" in missing
-    assert OpenAIEngine(ServerSettings(model="m", base_url=url, key_variable="")).missing() is None
+    assert OpenAIEngine(ChatSettings(model="m", base_url=url, key_variable="")).missing() is None
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"])
 def test_a_server_on_this_machine_needs_none(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert OpenAIEngine(ServerSettings(model="m", base_url=url)).missing() is None
+    assert OpenAIEngine(ChatSettings(model="m", base_url=url)).missing() is None
 
 
 def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_engine, "find_spec", lambda name: None)
-    missing = OpenAIEngine(ServerSettings(model="m")).missing()
+    missing = OpenAIEngine(ChatSettings(model="m")).missing()
     assert missing == "the package openai is not installed: pip install 'turinglike[openai]'"
 
 
@@ -473,7 +473,7 @@ def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch: pytest
 )
 def test_settings_take_no_secret(setting: dict[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
-        ServerSettings(model="m", **setting)
+        ChatSettings(model="m", **setting)
     for problem in caught.value.errors(include_url=False, include_input=False):
         assert not re.search("secret0123|abcdef", problem["msg"])
 

@@ -24,9 +24,9 @@ class Scanpath:
 
 
 def read_scanpaths(path: Path) -> list[Scanpath]:
-    """The scanpaths of a file that have a fixation: records of attention prediction, one a line, or a published form,
-    in frames of 1280 x 1024: an object of fixations by image (a submission), or of rows by image, of which people's
-    are taken (the ground truth). Raises UnavailableError."""
+    """The scanpaths of a file that have a fixation: records of attention prediction, one a line, people's alone where
+    there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission), or of
+    rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
     try:
         text = path.read_text(encoding="utf-8")
         found = list(_records(text) if path.suffix == ".jsonl" else _published(json.loads(text)))
@@ -60,8 +60,10 @@ def read_lengths(path: Path) -> tuple[int, ...]:
 
 
 def _records(text: str) -> Iterator[Scanpath]:
-    for row in map(json.loads, filter(None, text.splitlines())):
-        if row["task"] == "attention_prediction" and row["status"] == "ok":
+    rows = [row for row in map(json.loads, filter(None, text.splitlines())) if row["task"] == "attention_prediction"]
+    people = [row for row in rows if row.get("kind") == "human"]
+    for row in people or rows:
+        if row["status"] == "ok":
             width, height = row["answer"]["frame"]
             yield _scanpath(row["stimulus"], row["answer"]["fixations"], (int(width), int(height)))
 

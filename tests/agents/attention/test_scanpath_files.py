@@ -36,6 +36,17 @@ def test_every_form_of_file_says_how_many_fixations_people_make(form, tmp_path):
     assert read_lengths(tmp_path / name) == (4,)
 
 
+def test_of_an_export_of_people_and_machines_only_peoples_count(tmp_path):
+    """A machine that makes fifteen each time would say of people what the setting is to undo."""
+    task = {"task": "attention_prediction", "stimulus": "a", "status": "ok"}
+    machine = {**task, "kind": "machine", "answer": {"fixations": [[1, 1]] * 15, "frame": [9, 9]}}
+    rows = [machine, {**task, "kind": "human", "answer": ANSWER}, machine]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert read_lengths(tmp_path / "all.jsonl") == (4,)
+    (tmp_path / "machines.jsonl").write_text(json.dumps(machine))
+    assert read_lengths(tmp_path / "machines.jsonl") == (15,)
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [("a.txt", "4\nfour"), ("a.txt", ""), ("a.txt", "0"), ("a.json", "{}"), ("a.json", "[{}]"), ("b", "")],

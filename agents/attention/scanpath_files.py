@@ -30,7 +30,7 @@ def read_scanpaths(path: Path) -> list[Scanpath]:
     try:
         text = path.read_text(encoding="utf-8")
         found = list(_records(text) if path.suffix == ".jsonl" else _published(json.loads(text)))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise _unreadable(path, error) from None
     if not any(one.fixations for one in found):
         raise UnavailableError(f"{path}: holds no scanpath")
@@ -52,7 +52,7 @@ def read_lengths(path: Path) -> tuple[int, ...]:
             found = [len(one["grid64"]) for one in content["scanpaths"]]
         else:
             found = [len(one.fixations) for one in read_scanpaths(path)]
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _unreadable(path, error) from None
     if not found or min(found) < 1:
         raise UnavailableError(f"{path}: a number of fixations is at least 1, and there must be one")

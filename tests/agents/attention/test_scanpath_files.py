@@ -49,7 +49,15 @@ def test_of_an_export_of_people_and_machines_only_peoples_count(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("a.txt", "4\nfour"), ("a.txt", ""), ("a.txt", "0"), ("a.json", "{}"), ("a.json", "[{}]"), ("b", "")],
+    [
+        ("a.txt", "4\nfour"),
+        ("a.txt", ""),
+        ("a.txt", "0"),
+        ("a.json", "{}"),
+        ("a.json", "[{}]"),
+        ("b.json", "[" * 100_000),
+        ("b", ""),
+    ],
 )
 def test_a_file_without_lengths_is_refused_with_its_name_before_anything_loads(name, text, tmp_path):
     if name != "b":

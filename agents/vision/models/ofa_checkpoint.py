@@ -24,18 +24,13 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.vision.models.inert import NAMES, Inert
 from agents.vision.models.ofa import OFAModel
 from agents.vision.models.ofa_layers import RESNET_BLOCKS, OFAConfig
 from agents.vision.models.weights import assign, layers_of
 
 Weights = Mapping[str, torch.Tensor]
 
-# What else a training program of fairseq leaves in its files. Each is replaced, never imported.
-INERT = re.compile(
-    r"argparse\.Namespace|omegaconf\.[\w.]+|fairseq\.[\w.]+|typing\.Any|pathlib\.\w*Path|_codecs\.encode"
-    r"|numpy\.(_?core\.multiarray\.(scalar|_reconstruct)|dtype|ndarray)"
-    r"|(__builtin__|builtins)\.(bool|bytes|dict|float|int|list|object|set|str|tuple)"
-)
 # fairseq's names of what transformers' form calls otherwise.
 RENAMED = (
     (".encoder_attn_layer_norm.", ".cross_attn_layer_norm."),
@@ -70,19 +65,6 @@ FIXED = {
 BOS, PAD, EOS, UNKNOWN, MASK = "<s>", "<pad>", "</s>", "<unk>", "<mask>"
 CODES, BINS = 8192, 1000  # tokens of image codes and of coordinates, after those of the vocabulary
 OWN_TOKENS = CODES + BINS
-
-
-class _Inert:
-    """Stands for any object of the training program: takes whatever it is given and keeps nothing."""
-
-    def __new__(cls, *_: object, **__: object) -> _Inert:
-        return super().__new__(cls)
-
-    def __init__(self, *_: object, **__: object) -> None:
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        pass
 
 
 def _empty(*_: object) -> OrderedDict[object, object]:
@@ -143,7 +125,7 @@ def fairseq_weights(path: Path) -> dict[str, torch.Tensor]:
         named = torch.serialization.get_unsafe_globals_in_checkpoint(path)
     except (ValueError, RuntimeError, OSError, EOFError) as error:  # of torch's older form, or damaged
         raise UnavailableError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
-    allowed: list[Any] = [(_Inert, name) for name in named if INERT.fullmatch(name)]
+    allowed: list[Any] = [(Inert, name) for name in named if NAMES.fullmatch(name)]
     allowed += [(_empty, "collections.defaultdict")]
     with torch.serialization.safe_globals(allowed):
         found = checkpoints.read_torch(path).get("model")

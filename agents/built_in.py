@@ -54,6 +54,7 @@ blip2 = family("vision.blip2:Blip2Agent", CAPTIONS, "Li et al. 2023, arXiv 2301.
 llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS + COLORS + OBJECTS, "Liu et al. 2024, LLaVA-NeXT", **LLAVA)
 ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
 clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
+scst = family("vision.scst:SCSTAgent", CAPTIONS, "Rennie et al. 2017, arXiv 1612.00563", MIT)
 detectron2 = family(
     "vision.detectron2_maskrcnn:Detectron2Agent",
     OBJECTS,
@@ -158,6 +159,12 @@ BUILT_IN: tuple[Entry, ...] = (
         checkpoint="./coco_weights.pt",
         mapper="mlp",
         clip="openai/clip-vit-base-patch32",
+    ),
+    scst(
+        "scst",
+        "an LSTM on ResNet-101, trained by self-critical sequences; local checkpoint",
+        VARIANT,
+        checkpoint="./fc_rl",
     ),
     detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", COMPARED),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),

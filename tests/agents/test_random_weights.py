@@ -26,7 +26,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 # What others say of the size of each: the hub's pages of GIT, BLIP-2, LLaVA, Blenderbot, Llama and Qwen, the papers of
 # BLIP (its table of sizes), OFA (table 1) and DETR (table 1), and the well-known counts of GPT-2; and by how many
-# percent ours may differ, which is how they round. OFA's paper counts weights that only training needs.
+# percent ours may differ, which is how they round. OFA's paper counts weights that only training needs. SCST has those
+# of torchvision's ResNet-101 without its classifier, and 13.4 million by the papers' notebook (Rebuttal-FigS12).
 PUBLISHED: dict[str, tuple[float, float]] = {
     "microsoft/git-base-coco": (177e6, 0.5),
     "microsoft/git-large-coco": (394e6, 0.5),
@@ -40,6 +41,7 @@ PUBLISHED: dict[str, tuple[float, float]] = {
     "OFA-Sys/ofa-large": (472e6, 2),
     "OFA-Sys/ofa-huge": (930e6, 2),
     "caption_huge_best.pt": (930e6, 2),
+    "fc_rl": (44_549_160 - 2_049_000 + 13.4e6, 0.01),
     "facebook/detr-resnet-50": (41e6, 1.5),
     "openai-community/gpt2": (124_439_808, 0),
     "openai-community/gpt2-large": (774_030_080, 0),
@@ -67,6 +69,7 @@ MODELS = {
     "blip-2": "transformers:Blip2ForConditionalGeneration",
     "llava_next": "transformers:LlavaNextForConditionalGeneration",
     "ofa": "agents.vision.models.ofa:OFAModel",
+    "scst": "agents.vision.models.scst:SCSTModel",
     "detr": "transformers:DetrForObjectDetection",
     "gpt2": "transformers:AutoModelForCausalLM",
     "blenderbot": "transformers:AutoModelForSeq2SeqLM",
@@ -108,6 +111,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     ),
     "ofa-tiny-pretrained": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
     "clipcap-mlp": (TINY_GPT2, {"max_tokens": 9}, 9),
+    "scst": ({"hidden_size": 16, "embedding_size": 16, "blocks": [1, 1, 1, 1]}, {"beams": 3}, 20),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (
         {

@@ -11,6 +11,7 @@ import tiny_captioners
 import tiny_clipcap
 import tiny_detectors
 import tiny_ofa
+import tiny_scst
 from safetensors.torch import save_file
 
 from agents import catalogue
@@ -67,6 +68,7 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
     "agents.vision.llava_next:LlavaNextAgent": _captioner(tiny_captioners.llava_next),
     "agents.vision.ofa:OFAAgent": _ofa,
     "agents.vision.clipcap:ClipCapAgent": _clipcap,
+    "agents.vision.scst:SCSTAgent": _captioner(tiny_scst.make),
     "agents.vision.detr:DetrAgent": _detr,
     "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent": _torchvision,
     "agents.vision.detectron2_maskrcnn:Detectron2Agent": _detectron2,

@@ -1,0 +1,207 @@
+"""The captioner of self-critical sequence training (SCST): an image is the first word that an LSTM reads.
+
+Rennie, Marcheret, Mroueh, Ross, Goel 2017, "Self-critical Sequence Training for Image Captioning" (arXiv 1612.00563),
+the FC model of section 2, in the form of ruotianluo/self-critical.pytorch ("newfc"), which publishes weights. Names are
+those of its files; sizes are read off the weights.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torchvision.models.resnet import Bottleneck, ResNet
+from transformers import Cache, GenerationMixin, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from agents import checkpoints
+from agents.errors import UnavailableError
+from agents.vision.models.inert import NAMES, Inert
+from agents.vision.models.weights import assign, layers_of
+
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of red, green and blue, as torchvision's
+END = 0  # begins a text, ends it and pads it
+END_WORD, UNKNOWN = "<end>", "UNK"
+
+
+class SCSTConfig(PreTrainedConfig):
+    """The sizes of a model; the defaults are those of the published ones."""
+
+    model_type: ClassVar[str] = "scst"
+    keys_to_ignore_at_inference: ClassVar[list[str]] = ["past_key_values"]
+
+    vocab_size: int = 9488  # the end's place counts
+    embedding_size: int = 512
+    hidden_size: int = 512
+    blocks: tuple[int, ...] = (3, 4, 23, 3)  # of the ResNet's stages
+    bos_token_id: int = END
+    eos_token_id: int = END
+    pad_token_id: int = END
+
+
+class MeanFeatures(ResNet):  # type: ignore[misc]
+    """ResNet as it was in Caffe: a stage strides in its first 1x1 convolution, and the first pooling, without a border,
+    rounds up. [batch, 3, height, width] of any size to the means [batch, 2048] over the last stage's places."""
+
+    def __init__(self, blocks: tuple[int, ...]) -> None:
+        super().__init__(Bottleneck, list(blocks))
+        del self.avgpool, self.fc
+        self.maxpool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
+        for stage in (self.layer2, self.layer3, self.layer4):
+            stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return x.mean(3).mean(2)  # type: ignore[no-any-return]
+
+
+class State(Cache):
+    """What the LSTM keeps of each row, hidden state and cell [rows, width]: a cache that no token makes longer."""
+
+    def __init__(self, hidden: Tensor, cell: Tensor) -> None:
+        super().__init__(layers=[])
+        self.hidden, self.cell = hidden, cell
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        self.hidden, self.cell = self.hidden[beam_idx], self.cell[beam_idx]
+
+
+class Decoder(nn.Module):
+    """An LSTM whose input to the cell is the larger of two sums (maxout) instead of a tanh."""
+
+    def __init__(self, config: SCSTConfig, features: int) -> None:
+        super().__init__()
+        inputs, width = config.embedding_size, config.hidden_size
+        self.fc_embed = nn.Linear(features, inputs)
+        self.embed = nn.Embedding(config.vocab_size, inputs)
+        self._core = nn.ModuleDict({"i2h": nn.Linear(inputs, 5 * width), "h2h": nn.Linear(width, 5 * width)})
+        self.logit = nn.Linear(width, config.vocab_size)
+
+    def begin(self, features: Tensor) -> State:
+        """The state after the images, whose features are [rows, features]."""
+        nothing = features.new_zeros(len(features), self.logit.in_features)
+        state = State(nothing, nothing)
+        self._step(self.fc_embed(features), state)
+        return state
+
+    def forward(self, tokens: Tensor, state: State) -> Tensor:
+        """Logits [rows, vocabulary] after one more token of each row; ``state`` goes on."""
+        self._step(self.embed(tokens), state)
+        return self.logit(state.hidden)  # type: ignore[no-any-return]
+
+    def _step(self, x: Tensor, state: State) -> None:
+        sums = self._core["i2h"](x) + self._core["h2h"](state.hidden)
+        gates, first, second = sums.split([3 * state.hidden.shape[1], *2 * [state.hidden.shape[1]]], dim=1)
+        enter, keep, leave = gates.sigmoid().chunk(3, dim=1)
+        state.cell = keep * state.cell + enter * torch.max(first, second)
+        state.hidden = leave * state.cell.tanh()
+
+
+class SCSTModel(PreTrainedModel, GenerationMixin):
+    """Both networks. The state that :meth:`Decoder.begin` gives goes to ``generate`` as ``past_key_values``."""
+
+    config_class = SCSTConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    config: SCSTConfig
+
+    def __init__(self, config: SCSTConfig) -> None:
+        super().__init__(config)
+        self.resnet = MeanFeatures(config.blocks)
+        self.decoder = Decoder(config, 512 * Bottleneck.expansion)
+        PreTrainedModel.post_init(self)
+
+    def features(self, pixels: Tensor) -> Tensor:
+        """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
+        mean, deviation = (torch.tensor(values, device=pixels.device)[:, None, None] for values in (MEAN, DEVIATION))
+        found: Tensor = self.resnet(((pixels.float() / 255 - mean) / deviation).to(self.dtype))
+        return found
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        past_key_values: Any,
+        attention_mask: Tensor | None = None,
+        use_cache: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> CausalLMOutputWithPast:
+        """Logits [rows, 1, vocabulary] after ``input_ids`` [rows, 1]; the rest is what ``generate`` says to all."""
+        logits: Any = self.decoder(input_ids[:, -1], past_key_values)[:, None]
+        return CausalLMOutputWithPast(logits=logits, past_key_values=past_key_values)
+
+    def _get_running_beams_for_next_iteration(self, topk_log_probs: Tensor, *others: Any, **named: Any) -> Any:
+        """transformers' beam search made that of self-critical.pytorch: of the best continuations, as many as there are
+        beams, those that end leave their places empty for a step, where transformers fills them from further down."""
+        narrowed = topk_log_probs.clone()
+        narrowed[:, named["num_beams"] :] = -torch.inf
+        return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
+
+
+def load(weights: Path, resnet: Path) -> Any:
+    """A :class:`SCSTModel` on the CPU, in float32, of the two published files. Raises UnavailableError."""
+    decoder, seen = checkpoints.read_weights(weights), checkpoints.read_weights(resnet)
+    needed = ("embed.weight", "_core.h2h.weight")
+    checkpoints.check_names(weights, [name for name in needed if name not in decoder or decoder[name].ndim != 2])
+    (words, inputs), (_, width) = (decoder[name].shape for name in needed)
+    blocks = tuple(max(layers_of(seen, f"layer{stage}."), 1) for stage in (1, 2, 3, 4))
+    config = SCSTConfig(vocab_size=words, embedding_size=inputs, hidden_size=width, blocks=blocks)
+    with torch.device("meta"):
+        model: Any = SCSTModel(config)
+    assign(model.decoder, decoder, weights)
+    assign(model.resnet, {name: value for name, value in seen.items() if not name.startswith("fc.")}, resnet)
+    return model.eval()
+
+
+class _Refused(Exception):
+    """The pickle asks for something that words and options have no need of."""
+
+
+class _WordsUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if not NAMES.fullmatch(f"{module}.{name}"):
+            raise _Refused(f"asks for {module}.{name}")
+        return Inert
+
+
+def read_words(path: Path) -> list[str]:
+    """The words of ``vocab`` in a published infos.pkl by number, the end's place first.
+
+    Nothing that the pickle names is imported; a name that no such file has is refused. Raises UnavailableError.
+    """
+    try:
+        with path.open("rb") as file:
+            infos = _WordsUnpickler(file, encoding="latin1").load()
+    except _Refused as error:
+        raise UnavailableError(f"{path} {error}, which words have no need of; nothing in it was executed") from None
+    except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
+        raise UnavailableError(f"{path} cannot be read: {checkpoints.short_text(error)}") from None
+    words = infos.get("vocab") if isinstance(infos, dict) else None
+    numbers = [str(number) for number in range(1, len(words) + 1)] if isinstance(words, dict) else []
+    if not isinstance(words, dict) or not words or not all(isinstance(words.get(number), str) for number in numbers):
+        raise UnavailableError(f"{path} holds no words by number under 'vocab'")
+    return [END_WORD, *(words[number] for number in numbers)]
+
+
+def make_tokenizer(words: list[str]) -> PreTrainedTokenizerFast:
+    """What makes a text of tokens: the words of :func:`read_words`, parted by spaces."""
+    from tokenizers import Tokenizer, models
+
+    known = {word: number for number, word in enumerate(words)}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel(known, UNKNOWN)),
+        eos_token=END_WORD,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+class WholePixels:
+    """Pictures are neither resized nor cut: uint8 [height, width, 3] to uint8 [3, height, width]."""
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> Tensor:
+        return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()

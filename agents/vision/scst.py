@@ -1,0 +1,155 @@
+"""SCST: an LSTM on a ResNet's features, trained on CIDEr itself (Rennie et al. 2017, arXiv 1612.00563).
+
+Defaults are those of tools/eval.py of ruotianluo/self-critical.pytorch on a folder of pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from agents import checkpoints, hub, random_weights
+from agents.contract import GIB
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import CaptionStimulus, Stimulus
+from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+FILES = ("model*.pth", "infos*.pkl", "resnet101.pth")
+SOURCE = (
+    "github.com/ruotianluo/self-critical.pytorch links model-best.pth and infos_fc_rl-best.pkl in MODEL_ZOO.md (FC+"
+    "self_critical) and resnet101.pth in data/README.md; put the three into one folder"
+)
+SHORTEST, MOST_PIXELS = 3, 1 << 24  # the sides that the first layers need, and what memory is reckoned for
+
+
+class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
+    """Two published files of weights and one of words, in one folder; see :mod:`agents.vision.models.scst`."""
+
+    class Settings(CaptionSettings):
+        """As for every captioner; ``max_tokens`` counts the end."""
+
+        checkpoint: str
+        """A folder with the published model-best.pth, infos_fc_rl-best.pkl and resnet101.pth, or "random"."""
+        prompt: Literal[""] = ""
+        """Of no use here: the model continues no text."""
+        length_penalty: float = Field(0.0, ge=-10, le=10)
+        """Beam scores are divided by the length, the end counted, to this power."""
+        max_tokens: int = Field(20, ge=1, le=4096)
+        """The largest number of tokens, the end included."""
+        revision: None = None
+        """Of no use here: the files are on no hub."""
+        image_processor: Literal["pil"] = "pil"
+        """Of no use here: pictures are not resized."""
+
+    working_memory = 6 * GIB  # a picture of MOST_PIXELS takes four of them
+    memory = 7 * GIB
+    device_memory = 7 * GIB
+    model_types = ("scst",)
+
+    settings: Settings
+
+    def files(self) -> list[Path]:
+        """Weights, words, and the ResNet's weights. Raises UnavailableError."""
+        folder = self.folder()
+        found = {pattern: sorted(folder.glob(pattern)) for pattern in FILES}
+        if wrong := [f"{len(there)} files {pattern}" for pattern, there in found.items() if len(there) != 1]:
+            raise UnavailableError(f"{folder} holds {', '.join(wrong)} instead of one of each")
+        return [file for [file] in found.values()]
+
+    def weight_paths(self) -> Sequence[Path]:
+        weights, _, resnet = self.files()
+        return [weights, resnet]
+
+    def missing(self) -> str | None:
+        if self.random or self.missing_packages() is not None:
+            return super().missing()
+        try:
+            self.files()
+        except UnavailableError as error:
+            return f"{error}: {SOURCE}, and name it with --set {self.name}.checkpoint=PATH"
+        return None
+
+    def fetch(self) -> Sequence[checkpoints.Download]:
+        if self.random:
+            return ()
+        if (lacking := self.missing()) is not None:
+            raise UnavailableError(lacking)
+        return [hub.fetch(self.settings.checkpoint)]
+
+    def open(self) -> None:
+        from agents.vision.models.scst import END_WORD, SCSTConfig, WholePixels, make_tokenizer, read_words
+
+        if self.random:
+            made = (f"word{number}" for number in range(1, SCSTConfig.from_pretrained(self.folder()).vocab_size))
+            words = [END_WORD, *made]
+        else:
+            words = read_words(self.files()[1])
+        self._images, self._tokenizer = WholePixels(), make_tokenizer(words)
+
+    def prepare(self, stimulus: Stimulus) -> Prepared:
+        assert isinstance(stimulus, CaptionStimulus)
+        pixels = stimulus.image.decode()
+        height, width, _ = pixels.shape
+        if min(height, width) < SHORTEST:
+            raise AnswerError("image_too_narrow", f"{width} x {height} has a side of less than {SHORTEST} pixels")
+        if height * width > MOST_PIXELS:
+            raise AnswerError("image_too_large", f"{width} x {height} is more than {MOST_PIXELS} pixels, seen whole")
+        return {"pixel_values": self._images(pixels)}
+
+    def _load_model(self, folder: Path) -> Any:
+        from agents.vision.models.scst import END, SCSTModel, load
+
+        if self.random:
+            model: Any = random_weights.load(SCSTModel, folder, self._device, self._dtype)
+        else:
+            weights, words, resnet = self.files()
+            model = load(weights, resnet)
+            model.to(self._device, self._dtype)
+            if len(self._tokenizer) != model.config.vocab_size:
+                raise UnavailableError(
+                    f"{words} has {len(self._tokenizer) - 1} words, {weights} {model.config.vocab_size - 1}"
+                )
+        self._use_tokens(model, start=END, end=END, pad=END)
+        return model
+
+    def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
+        return ()  # each picture goes through the ResNet alone, as it is; what comes out is of one size
+
+    def _encode(self, images: Sequence[Prepared]) -> Tensor:
+        import torch
+
+        return torch.cat([self._model.features(self._stack([image])) for image in images])
+
+    def _config(self, width: int, returned: int) -> GenerationConfig:
+        from agents.vision.models.scst import UNKNOWN
+
+        config = super()._config(width, returned)
+        if width > 1:  # the published search goes on to the last token, and takes no unknown word
+            config.early_stopping = self.settings.early_stopping or "never"
+            last = len(self._tokenizer) - 1
+            config.suppress_tokens = [last] if self._tokenizer.convert_ids_to_tokens(last) == UNKNOWN else None
+        return config
+
+    def _generate(
+        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        import torch
+
+        images = torch.tensor([row.image for row in rows], device=self._device).repeat_interleave(config.num_beams or 1)
+        starts = torch.zeros((len(rows), 1), dtype=torch.long, device=self._device)
+        generated = self._model.generate(
+            input_ids=starts,
+            attention_mask=torch.ones_like(starts),
+            past_key_values=self._model.decoder.begin(features[images]),
+            generation_config=config,
+            logits_processor=processors,
+        )
+        return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))

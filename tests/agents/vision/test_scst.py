@@ -1,0 +1,355 @@
+"""SCST: features, LSTM and searches against plain restatements of self-critical.pytorch; bad files and pictures."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mixed_images
+import pytest
+import tiny_scst
+import torch
+from PIL import Image as PILImage
+from torch import Tensor
+from torch.nn import functional
+
+from agents import catalogue
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.images import Image
+from agents.stimuli import CaptionStimulus
+from agents.vision import scst
+from agents.vision.scst import SCSTAgent
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LIMIT, UNKNOWN = 20, len(tiny_scst.WORDS)
+Search = tuple[float, list[int]]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return mixed_images.make(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Not to be changed by a test."""
+    return tiny_scst.make(tmp_path_factory.mktemp("scst"), seed=7, ends=1.0, unknown=2.0)
+
+
+def made(folder: Path, **settings: Any) -> SCSTAgent:
+    chosen = {"checkpoint": str(folder), "precision": "fp32", **settings}
+    return SCSTAgent(SCSTAgent.Settings.model_validate(chosen), "scst")
+
+
+def loaded(folder: Path, **settings: Any) -> SCSTAgent:
+    agent = made(folder, **settings)
+    assert agent.missing() is None
+    agent.open()
+    agent.load("cpu")
+    return agent
+
+
+def prepared(agent: SCSTAgent, images: Sequence[Path]) -> list[Any]:
+    return [
+        agent.prepare(CaptionStimulus(id=str(n), task="image_captioning", image=Image(path.name, root=path.parent)))
+        for n, path in enumerate(images)
+    ]
+
+
+def answered(agent: SCSTAgent, items: Sequence[Any], draws: Sequence[Draw] | None = None) -> list[dict[str, Any]]:
+    replies = agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))])
+    assert all(isinstance(reply, Reply) for reply in replies), replies
+    found = [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
+    for one in found:  # rounding in the last place may depend on the batch, tokens may not
+        one["score"] = None if one["score"] is None else round(one["score"], 3)
+    return found
+
+
+class Plain:
+    """self-critical.pytorch in few words: captioning/utils/resnet*.py, NewFCModel and beam_search, picture by picture,
+    beam by beam."""
+
+    def __init__(self, folder: Path) -> None:
+        self.seen = torch.load(folder / "resnet101.pth", weights_only=True)
+        self.weights = torch.load(folder / "model-best.pth", weights_only=True)
+
+    def features(self, pixels: Any) -> Tensor:
+        x = torch.tensor(pixels).permute(2, 0, 1)[None].float() / 255
+        x = (x - torch.tensor([[[0.485]], [[0.456]], [[0.406]]])) / torch.tensor([[[0.229]], [[0.224]], [[0.225]]])
+        x = self._layer(x, "conv1", "bn1", stride=2, padding=3).clamp(min=0)
+        grow = [(max(-(-(side - 3) // 2), 0) * 2 + 3) - side for side in x.shape[:1:-1]]  # Caffe rounds up
+        x = functional.max_pool2d(functional.pad(x, (0, grow[0], 0, grow[1]), value=-torch.inf), 3, 2)
+        for stage, blocks in enumerate(tiny_scst.BLOCKS, start=1):
+            for block in range(blocks):
+                name, stride = f"layer{stage}.{block}.", 2 if stage > 1 and block == 0 else 1
+                inner = self._layer(x, f"{name}conv1", f"{name}bn1", stride=stride).clamp(min=0)
+                inner = self._layer(inner, f"{name}conv2", f"{name}bn2", padding=1).clamp(min=0)
+                inner = self._layer(inner, f"{name}conv3", f"{name}bn3")
+                if block == 0:
+                    x = self._layer(x, f"{name}downsample.0", f"{name}downsample.1", stride=stride)
+                x = (x + inner).clamp(min=0)
+        return x[0].mean(dim=(1, 2))
+
+    def _layer(self, x: Tensor, convolution: str, norm: str, **how: int) -> Tensor:
+        x = functional.conv2d(x, self.seen[f"{convolution}.weight"], **how)
+        bias, mean, spread, scale = (
+            self.seen[f"{norm}.{name}"][:, None, None] for name in ("bias", "running_mean", "running_var", "weight")
+        )
+        return (x - mean) / (spread + 1e-5).sqrt() * scale + bias
+
+    def step(self, x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        hidden, cell = state
+        w = self.weights
+        sums = w["_core.i2h.weight"] @ x + w["_core.i2h.bias"] + w["_core.h2h.weight"] @ hidden + w["_core.h2h.bias"]
+        enter, keep, leave, one, other = sums.reshape(5, -1)
+        cell = keep.sigmoid() * cell + enter.sigmoid() * torch.maximum(one, other)
+        return leave.sigmoid() * cell.tanh(), cell
+
+    def begin(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        nothing = torch.zeros(tiny_scst.WIDTH)
+        return self.step(self.weights["fc_embed.weight"] @ features + self.weights["fc_embed.bias"], (nothing, nothing))
+
+    def say(self, token: int, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Log-probabilities of what follows ``token``, and the new state."""
+        state = self.step(self.weights["embed.weight"][token], state)
+        return (self.weights["logit.weight"] @ state[0] + self.weights["logit.bias"]).log_softmax(0), state
+
+    def greedy(self, features: Tensor) -> list[int]:
+        tokens, state = [0], self.begin(features)
+        while len(tokens) <= LIMIT and (len(tokens) == 1 or tokens[-1] != 0):
+            scores, state = self.say(tokens[-1], state)
+            tokens.append(int(scores.argmax()))
+        return tokens[1:]
+
+    def search(self, features: Tensor, beams: int, penalty: float) -> list[list[int]]:
+        """The texts of all ranks. Those that end leave their places, which are filled a step later."""
+        live: list[tuple[float, list[int], Any]] = [(0.0, [], self.begin(features))]
+        done: list[Search] = []
+        for step in range(LIMIT):
+            found = []
+            for total, tokens, state in live:
+                scores, after = self.say(tokens[-1] if tokens else 0, state)
+                scores[UNKNOWN] -= 1000
+                found += [(total + gained, [*tokens, token], after) for token, gained in enumerate(scores.tolist())]
+            live = sorted(found, key=lambda one: -one[0])[:beams]
+            ended = [one for one in live if one[1][-1] == 0 or step == LIMIT - 1]
+            done += [(total / len(tokens) ** penalty, tokens) for total, tokens, _ in ended]
+            live = [one for one in live if one not in ended]
+        return [tokens for _, tokens in sorted(done, key=lambda one: -one[0])[:beams]]
+
+
+def text(tokens: Sequence[int]) -> str:
+    said = tokens[: tokens.index(0)] if 0 in tokens else tokens
+    return " ".join(tiny_scst.WORDS[token - 1] for token in said)
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> Plain:
+    return Plain(folder)
+
+
+@pytest.fixture(scope="module")
+def features(plain: Plain, images: list[Path]) -> list[Tensor]:
+    with torch.no_grad():
+        return [plain.features(Image(path.name, root=path.parent).decode()) for path in images]
+
+
+def test_features_are_those_of_caffes_resnet_at_full_size(
+    folder: Path, images: list[Path], features: list[Tensor]
+) -> None:
+    agent = loaded(folder)
+    with torch.no_grad():
+        found = agent._encode(prepared(agent, images))
+    torch.testing.assert_close(found, torch.stack(features), rtol=1e-3, atol=1e-3)
+    assert found.std(dim=0).mean() > 0.1
+
+
+def test_greedy_captions_are_those_of_a_plain_lstm(
+    folder: Path, images: list[Path], plain: Plain, features: list[Tensor]
+) -> None:
+    """The published command's; an unknown word is a word there."""
+    agent = loaded(folder)
+    answers = answered(agent, prepared(agent, images))
+    with torch.no_grad():
+        wanted = [plain.greedy(one) for one in features]
+    assert [answer["text"] for answer in answers] == [text(tokens) for tokens in wanted]
+    assert {answer["finish"] for answer in answers} == {"end", "length"}
+    assert len({answer["text"] for answer in answers}) > 4
+    assert any("UNK" in answer["text"] for answer in answers)
+
+
+@pytest.mark.parametrize(("beams", "penalty"), [(2, 0.0), (5, 0.0), (5, 1.0), (8, -0.5)])
+def test_beams_of_all_ranks_are_those_of_a_plain_search(
+    folder: Path, images: list[Path], plain: Plain, features: list[Tensor], beams: int, penalty: float
+) -> None:
+    agent = loaded(folder, beams=beams, length_penalty=penalty)
+    items = [item for item in prepared(agent, images) for _ in range(beams)]
+    draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(beams)]
+    answers = answered(agent, items, draws)
+    with torch.no_grad():
+        wanted = [tokens for one in features for tokens in plain.search(one, beams, penalty)]
+    assert [answer["text"] for answer in answers] == [text(tokens) for tokens in wanted]
+    assert len({answer["tokens"] for answer in answers}) > 4
+    assert not any("UNK" in answer["text"] for answer in answers)
+
+
+def test_transformers_own_beams_are_others(folder: Path, images: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above would notice if transformers no longer asked what SCSTModel overrides."""
+    from agents.vision.models.scst import SCSTModel
+
+    agent = loaded(folder, beams=5)
+    items = [item for item in prepared(agent, images) for _ in range(5)]
+    draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(5)]
+    published = answered(agent, items, draws)
+    monkeypatch.delattr(SCSTModel, "_get_running_beams_for_next_iteration")
+    assert answered(agent, items, draws) != published
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"beams": 5}, {"decoding": "sample", "temperature": 0.8, "top_p": 0.9, "top_k": 30}],
+    ids=["greedy", "beams", "sample"],
+)
+def test_batch_of_eight_equals_singles(folder: Path, images: list[Path], settings: dict[str, Any]) -> None:
+    agent = loaded(folder, **settings)
+    items = prepared(agent, images)
+    draws = [Draw(seed=1000 + n) for n in range(len(items))]
+    together = answered(agent, items, draws)
+    assert together == [answered(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
+    assert len({answer["text"] for answer in together}) > 4
+
+
+def test_a_picture_that_breaks_the_model_fails_alone(folder: Path, images: list[Path]) -> None:
+    agent = loaded(folder, beams=3)
+    items = prepared(agent, images)[:3]
+    sound = answered(agent, items)
+    broken = {"pixel_values": items[1]["pixel_values"] * torch.nan}
+    replies = agent.respond([items[0], broken, items[2]], [Draw(seed=n + 1) for n in range(3)])
+    assert isinstance(replies[1], AnswerError)
+    assert replies[1].code == "bad_logits"
+    assert [reply.raw for reply in replies if isinstance(reply, Reply)] == [sound[0]["raw"], sound[2]["raw"]]
+
+
+def test_pictures_too_small_for_the_first_layers_or_too_large_for_memory_fail(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = loaded(folder)
+    monkeypatch.setattr(scst, "MOST_PIXELS", 100)
+    for size, code in (((2, 9), "image_too_narrow"), ((3, 33), None), ((11, 10), "image_too_large")):
+        PILImage.new("RGB", size, "teal").save(tmp_path / "picture.png")
+        if code is None:
+            answered(agent, prepared(agent, [tmp_path / "picture.png"]))
+            continue
+        with pytest.raises(AnswerError, match=f"{size[0]} x {size[1]}") as raised:
+            prepared(agent, [tmp_path / "picture.png"])
+        assert raised.value.code == code
+
+
+def test_the_run_says_which_files_and_that_they_are_random(tmp_path: Path) -> None:
+    agent = loaded(tiny_scst.make(tmp_path))
+    about = agent.provenance()
+    assert about["random_weights"] is True
+    assert about["model"] == "SCSTModel"
+    before = agent.checkpoint()
+    assert before[1] is not None
+    assert before[1].startswith("sha256:")
+    (tmp_path / "infos_fc_rl-best.pkl").write_bytes(tiny_scst.infos(tiny_scst.WORDS[::-1]))
+    assert agent.checkpoint() != before
+
+
+# what cannot be loaded
+
+
+def test_files_that_are_not_there_are_one_sentence(tmp_path: Path) -> None:
+    folder = tiny_scst.make(tmp_path / "scst")
+    for change, says in (
+        (lambda: (folder / "resnet101.pth").unlink(), "0 files resnet101.pth instead of one of each"),
+        (lambda: (folder / "model.pth").touch(), "2 files model*.pth, 0 files resnet101.pth"),
+    ):
+        change()
+        said = made(folder).missing()
+        assert said is not None
+        assert f"{folder} holds {says}" in said
+        assert "--set scst.checkpoint=PATH" in said
+        assert "\n" not in said
+    agent = catalogue.get("scst").make({"checkpoint": "./nowhere"})
+    assert str(agent.missing()).startswith("./nowhere: no such file or folder: github.com/ruotianluo/")
+    with pytest.raises(UnavailableError, match=r"nowhere: no such file or folder: github\.com/ruotianluo/"):
+        agent.fetch()
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "match"),
+    [
+        ("model-best.pth", lambda weights: weights.pop("logit.bias"), r"1 weights are missing \(logit\.bias"),
+        ("model-best.pth", lambda weights: weights.pop("embed.weight"), r"1 weights are missing \(embed\.weight"),
+        (  # an attention model of the same zoo
+            "model-best.pth",
+            lambda weights: weights.update({"ctx2att.weight": torch.zeros(2, 2)}),
+            r"1 weights are none of the model's \(ctx2att\.weight",
+        ),
+        ("resnet101.pth", lambda weights: weights.pop("layer3.1.bn2.bias"), r"missing \(layer3\.1\.bn2\.bias"),
+        ("resnet101.pth", lambda weights: weights.clear(), "holds no weights by name"),
+    ],
+)
+def test_weights_that_do_not_fit_are_named(
+    tmp_path: Path, file: str, change: Callable[[dict[str, Tensor]], Any], match: str
+) -> None:
+    path = tiny_scst.make(tmp_path) / file
+    weights = torch.load(path, weights_only=True)
+    change(weights)
+    torch.save(weights, path)
+    with pytest.raises(UnavailableError, match=match) as raised:
+        loaded(tmp_path)
+    assert str(path) in str(raised.value)
+
+
+class Code:
+    """Pickled, it is a call that makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda proof: tiny_scst.infos(tiny_scst.WORDS, opt=Code(proof)), "posix.mkdir, which words have no need of"),
+        (lambda proof: pickle.dumps(eval), "builtins.eval, which words have no need of"),
+        (lambda proof: tiny_scst.infos(tiny_scst.WORDS)[:300], "cannot be read"),
+        (lambda proof: b"", "cannot be read"),
+        (lambda proof: pickle.dumps([1]), "holds no words by number under 'vocab'"),
+        (lambda proof: tiny_scst.infos((), vocab={"1": "a", "3": "b"}), "holds no words by number under 'vocab'"),
+        (lambda proof: tiny_scst.infos(tiny_scst.WORDS[1:]), f"has {UNKNOWN - 1} words"),
+        (lambda proof: tiny_scst.infos(["a", *tiny_scst.WORDS[:-1]]), f"has {UNKNOWN - 1} words"),  # "a" twice
+    ],
+    ids=["code", "function", "cut", "empty", "list", "gap", "few", "twice"],
+)
+def test_a_pickle_that_is_not_of_words_is_refused_and_not_executed(
+    tmp_path: Path, spoil: Callable[[Path], bytes], says: str
+) -> None:
+    path = tiny_scst.make(tmp_path / "scst") / "infos_fc_rl-best.pkl"
+    path.write_bytes(spoil(tmp_path / "executed"))
+    with pytest.raises(UnavailableError, match=re.escape(says)) as raised:
+        loaded(path.parent)
+    assert str(path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("file", ["model-best.pth", "resnet101.pth"])
+def test_code_beside_weights_is_not_executed(tmp_path: Path, file: str) -> None:
+    path = tiny_scst.make(tmp_path / "scst") / file
+    torch.save({"embed.weight": Code(tmp_path / "executed")}, path)
+    with pytest.raises(UnavailableError, match="not executed"):
+        loaded(path.parent)
+    assert not (tmp_path / "executed").exists()

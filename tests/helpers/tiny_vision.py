@@ -15,6 +15,7 @@ import tiny_scst
 from safetensors.torch import save_file
 
 from agents import catalogue
+from agents.built_in import PROPRIETARY
 from agents.catalogue import Entry
 
 SMALL = {"short_edge": tiny_detectors.SHORT, "long_edge": tiny_detectors.LONG}
@@ -76,12 +77,12 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
 
 
 def entries() -> list[Entry]:
-    """Every captioner and detector of the catalogue that this machine has the packages for."""
+    """Every captioner and detector of the catalogue with a checkpoint that this machine has the packages for."""
     tasks = {"image_captioning", "object_detection"}
     found = [
         entry
         for entry in catalogue.entries().values()
-        if tasks.intersection(entry.tasks) and entry.agent.startswith("agents.vision.")
+        if tasks.intersection(entry.tasks) and entry.agent.startswith("agents.vision.") and entry.licence != PROPRIETARY
     ]
     has_detectron2 = importlib.util.find_spec("detectron2") is not None
     return [entry for entry in found if has_detectron2 or "detectron2" not in entry.agent]

@@ -110,6 +110,15 @@ class ConversationAnswer(_Answer):
     ended_early: bool = False
 
 
+class VerdictAnswer(_Answer):
+    """A judge's verdict on a trial: ``human`` or ``machine``, or why there is none: the judge ``refused``, or what it
+    said is ``unparsed``. ``confidence`` from 0 (the other one just as well) to 1; ``reason`` in the judge's words."""
+
+    verdict: Literal["human", "machine", "refused", "unparsed"]
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    reason: Text | None = None
+
+
 class TurnAnswer(_Answer):
     """What an agent replies when it is asked for one turn of a conversation."""
 
@@ -119,7 +128,7 @@ class TurnAnswer(_Answer):
     delay_s: Annotated[float, Field(ge=0)] | None = None
 
 
-Answer = ColorAnswer | ObjectAnswer | CaptionAnswer | ScanpathAnswer | WordAnswer | ConversationAnswer
+Answer = ColorAnswer | ObjectAnswer | CaptionAnswer | ScanpathAnswer | WordAnswer | ConversationAnswer | VerdictAnswer
 
 BY_TASK: dict[Task, type[_Answer]] = {
     "color_estimation": ColorAnswer,
@@ -128,6 +137,7 @@ BY_TASK: dict[Task, type[_Answer]] = {
     "image_captioning": CaptionAnswer,
     "word_association": WordAnswer,
     "conversation": ConversationAnswer,
+    "judgement": VerdictAnswer,
 }
 
 

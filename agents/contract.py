@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.stimuli import ConversationStimulus, Mode, Stimulus, Task
-from agents.tasks import Family
+from agents.stimuli import ConversationStimulus, Stimulus, Task
+from agents.tasks import MODES, Asked, Family, Mode
 
 if TYPE_CHECKING:
     from agents.checkpoints import Download
@@ -103,14 +103,16 @@ class Agent(ABC, Generic[S]):
     agent has no use for one), or on each of its ``devices`` GPUs. ``batch_size`` is what the runner tries first.
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
     batches by itself overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
-    (``max_in_flight``). ``packages`` are the modules that it imports beyond the base install; the ``extra`` of
-    Turinglike installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
+    (``max_in_flight``). ``modes`` are those of attention prediction that it answers; a judge ``judges`` the answers to
+    these tasks. ``packages`` are the modules that it imports beyond the base install; the ``extra`` of Turinglike
+    installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
     reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is how many answers to one
     stimulus the agent has, if there is a limit.
     """
 
     tasks: ClassVar[tuple[Task, ...]]
-    modes: ClassVar[tuple[Mode, ...]] = ("free", "search")
+    modes: ClassVar[tuple[Mode, ...]] = MODES
+    judges: ClassVar[tuple[Asked, ...]] = ()
     extra: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
     Settings: ClassVar[type[Settings]]

@@ -1,4 +1,4 @@
-"""Stimuli: one thing shown to an agent, for each of the six tasks.
+"""Stimuli: one thing shown to an agent, for each of the six tasks, and trials: what is shown to a judge.
 
 ``parse_row`` reads one JSON object; ``canonical`` is the form that is stored, hashed and sent to workers.
 """
@@ -24,12 +24,15 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agents.images import Image
+from agents.tasks import ALL_TASKS as ALL_TASKS
 from agents.tasks import TASKS as TASKS
+from agents.tasks import Asked as Asked
 from agents.tasks import ConversationType
 from agents.tasks import Mode as Mode
 from agents.tasks import Task as Task
 
 MOST_META = 1000  # entries
+IMAGES = ("image", "target_image", "target_mask", "clip")
 
 
 def _whole(value: object) -> object:
@@ -94,7 +97,7 @@ class _Stimulus(_Part):
 
     def images_by_field(self) -> dict[str, Image]:
         fields = vars(self)  # pydantic takes long to say that a model has no such field
-        shown = {name: fields.get(name) for name in ("image", "target_image", "target_mask")}
+        shown = {name: fields.get(name) for name in IMAGES}
         return {name: image for name, image in shown.items() if image is not None}
 
 
@@ -216,8 +219,84 @@ class ConversationStimulus(_Stimulus):
         return self
 
 
+class Said(_Part):
+    """One message of an excerpt: A speaks first."""
+
+    speaker: Literal["A", "B"]
+    text: Annotated[str, StringConstraints(max_length=100_000)]
+
+
+class ShownAnswer(_Part):
+    """What a judge sees of an answer: the part that people's answers have as well, by task (:data:`SHOWN`).
+
+    ``fixations`` are [x, y] in pixels of ``frame`` = [width, height]; ``messages`` an excerpt from its beginning.
+    """
+
+    color: str | None = None
+    labels: list[str] | None = None
+    fixations: list[tuple[float, float]] | None = None
+    frame: tuple[int, int] | None = None
+    text: str | None = None
+    word: str | None = None
+    messages: list[Said] | None = None
+
+
+SHOWN: Mapping[Asked, tuple[str, ...]] = {
+    "color_estimation": ("color",),
+    "object_detection": ("labels",),
+    "attention_prediction": ("fixations", "frame"),
+    "image_captioning": ("text",),
+    "word_association": ("word",),
+    "conversation": ("messages",),
+}
+"""The fields of :class:`ShownAnswer` that an answer to each task has."""
+
+
+class JudgementStimulus(_Stimulus):
+    """A trial: one answer, or one speaker of an excerpt of a conversation, of whom a judge says whether it is a
+    person's or a machine's.
+
+    ``asked`` is the task that was answered, ``question`` what the judge is asked. Trials with the same ``shown`` show
+    the same stimulus: ``image``, or ``cue`` with its ``examples``. ``clip`` is the GIF of a scanpath. Nothing in a
+    trial says whose the answer is, its id least of all.
+    """
+
+    task: Literal["judgement"]
+    asked: Asked
+    shown: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    question: Text
+    answer: ShownAnswer
+    image: Image | None = None
+    target_image: Image | None = None
+    clip: Image | None = None
+    cue: Word | None = None
+    examples: Annotated[list[tuple[str, str]], Field(max_length=20, default_factory=list)]
+    speaker: Literal["A", "B"] | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> JudgementStimulus:
+        given = {name for name, value in self.answer if value is not None}
+        wanted = SHOWN[self.asked]
+        if given != set(wanted):
+            raise PydanticCustomError(
+                "shown",
+                "answer: an answer to {asked} has {names}",
+                {"asked": self.asked, "names": " and ".join(wanted)},
+            )
+        needed = {"conversation": "speaker", "word_association": "cue"}.get(self.asked)
+        if needed is not None and getattr(self, needed) is None:
+            raise PydanticCustomError("part", "{needed}: lacks", {"needed": needed})
+        return self
+
+
 Stimulus = Annotated[
-    ColorStimulus | ObjectStimulus | AttentionStimulus | CaptionStimulus | WordStimulus | ConversationStimulus,
+    ColorStimulus
+    | ObjectStimulus
+    | AttentionStimulus
+    | CaptionStimulus
+    | WordStimulus
+    | ConversationStimulus
+    | JudgementStimulus,
     Field(discriminator="task"),
 ]
 ADAPTER: TypeAdapter[Stimulus] = TypeAdapter(Stimulus)
@@ -242,10 +321,10 @@ def as_dict(stimulus: Stimulus) -> dict[str, Any]:
 
 
 def sha256(stimulus: Stimulus) -> str:
-    """A record's ``stimulus_sha256``: of the file's bytes for a stimulus of one image, otherwise of the canonical JSON
-    with each image replaced by its own hash. Reads the images; raises ImageError."""
+    """A record's ``stimulus_sha256``: of the file's bytes for a stimulus of one image, otherwise (and for a trial) of
+    the canonical JSON with each image replaced by its own hash. Reads the images; raises ImageError."""
     images = stimulus.images_by_field()
-    if len(images) == 1:
+    if len(images) == 1 and "image" in images and not isinstance(stimulus, JudgementStimulus):
         return images["image"].sha256
     row = as_dict(stimulus) | {field: image.sha256 for field, image in images.items()}
     return hashlib.sha256(orjson.dumps(row, option=orjson.OPT_SORT_KEYS)).hexdigest()

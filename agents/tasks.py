@@ -1,10 +1,10 @@
-"""The six tasks, and the two modes of attention prediction."""
+"""The six tasks that are asked of participants, the task of judges, and the two modes of attention prediction."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
-Task = Literal[
+Asked = Literal[
     "color_estimation",
     "object_detection",
     "attention_prediction",
@@ -12,7 +12,9 @@ Task = Literal[
     "word_association",
     "conversation",
 ]
-TASKS: tuple[Task, ...] = get_args(Task)
+Task = Literal[Asked, "judgement"]
+TASKS: tuple[Asked, ...] = get_args(Asked)
+ALL_TASKS: tuple[Task, ...] = get_args(Task)
 
 Mode = Literal["free", "search"]  # of attention prediction
 ConversationType = Literal["HH", "HM", "MM"]  # people, a person and a machine, machines

@@ -24,6 +24,7 @@ def about(entry: Entry) -> dict[str, Any]:
         "name": entry.name,
         "tasks": list(entry.tasks),
         "modes": list(agent.modes) if "attention_prediction" in entry.tasks else None,
+        "judges": list(agent.judges) or None,
         "summary": entry.summary,
         "source": entry.source,
         "in_paper": entry.in_paper,

@@ -13,96 +13,46 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, get_args
 
 from agents import __version__
 from agents.errors import InputError, TuringlikeError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES, TASKS
 from serving.agent_list import print_agent, print_agents
+from serving.command_line import (
+    Commands,
+    Parser,
+    add_registered,
+    chosen,
+    frame,
+    json_option,
+    path,
+    port,
+    positive,
+    replicas,
+    seconds,
+    seed,
+    settings_options,
+    sizes,
+    worker_options,
+)
 from serving.export import registry
 from serving.scheduling.guardian import OWN_ERROR, watched
 from serving.scheduling.interrupts import Interrupted
 
-BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
 SHOWN = 50  # problems on a terminal; --json has them all
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, with errors in the same form as ours."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"turinglike: {message}; `{self.prog} --help` tells more\n")
-
-
-def _number(text: str, lowest: int, highest: int) -> int:
-    if not text.isdecimal() or not lowest <= int(text) <= highest:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {lowest:,} to {highest:,}, not {text!r}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    return _number(text, 1, 10**9)
-
-
-def _seed(text: str) -> int:
-    return _number(text, 0, 2**53 - 1)
-
-
-def _port(text: str) -> int:
-    return _number(text, 1, 65535)
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return Path(text)
-
-
-def _frame(text: str) -> tuple[int, int]:
-    across, _, down = text.partition("x")
-    return _positive(across), _positive(down)
-
-
-def _replicas(text: str) -> int | None:
-    return None if text == "auto" else _positive(text)
-
-
-def _batch_size(text: str) -> int | Literal["auto"]:
-    return "auto" if text == "auto" else _positive(text)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(sorted({_positive(part) for part in text.split(",")}))
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
-    return number
 
 
 def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     """The whole command line. With ``formats`` the options of every export format are among it: their modules are
     imported for that, which other commands need not wait for."""
-    parser = _Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
+    parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-
-    def command(
-        name: str, run: Callable[[argparse.Namespace], int], summary: str, *shared: _Parser
-    ) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=summary, parents=shared)
-        made.set_defaults(run=run)
-        return made
-
-    source, settings, workers, as_json = _source(), _settings(), _workers(), _as_json()
+    parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    source, settings, workers, as_json = _source(), settings_options(), worker_options(), json_option()
+    commands = Commands(parsers, settings, workers, as_json)
+    command = commands.add
 
     check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
@@ -110,37 +60,37 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     summary = "answer a whole stimulus set; the same command again resumes"
     generate = command("generate", _generate, summary, source, settings, workers)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
-    generate.add_argument("--out", required=True, type=_path, metavar="DIR", help="the run folder")
-    generate.add_argument("--samples", type=_positive, default=1, metavar="N", help="answers per stimulus")
-    generate.add_argument("--seed", type=_seed, metavar="S", help="the run's seed (default 0)")
-    generate.add_argument("--replicas", type=_replicas, metavar="N|auto", help="workers per agent (default auto)")
+    generate.add_argument("--out", required=True, type=path, metavar="DIR", help="the run folder")
+    generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
+    generate.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
+    generate.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per agent (default auto)")
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
-    generate.add_argument("--limit", type=_positive, metavar="N", help="only the first N stimuli")
+    generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
     serve = command("serve", _serve, "the agents behind HTTP, for programs and a web page", settings, workers)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
-    serve.add_argument("--port", type=_port, default=8000)
-    serve.add_argument("--out", type=_path, metavar="RUN", help="keep what is said and answered as records there")
-    serve.add_argument("--key-file", type=_path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
+    serve.add_argument("--port", type=port, default=8000)
+    serve.add_argument("--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
+    serve.add_argument("--key-file", type=path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
-    serve.add_argument("--seed", type=_seed, default=0, metavar="S", help="for requests that give none (default 0)")
+    serve.add_argument("--seed", type=seed, default=0, metavar="S", help="for requests that give none (default 0)")
     serve.add_argument("--lazy", action="store_true", help="load an agent when it is first asked")
-    serve.add_argument("--queue", type=_positive, default=256, metavar="N", help="answers of one agent at once (256)")
-    serve.add_argument("--deadline", type=_seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
-    serve.add_argument("--replicas", type=_positive, default=1, metavar="N", help="workers per agent (default 1)")
+    serve.add_argument("--queue", type=positive, default=256, metavar="N", help="answers of one agent at once (256)")
+    serve.add_argument("--deadline", type=seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
+    serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
     bench = command("bench", _bench, "how fast agents are on this machine, and what limits them", settings)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
-    sizes = "default: doubling while it brings anything"
-    bench.add_argument("--batch-sizes", type=_sizes, dest="sizes", metavar="1,2,4", help=sizes)
-    bench.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="measured for each size (default 5)")
+    doubling = "default: doubling while it brings anything"
+    bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
+    bench.add_argument("--seconds", type=seconds, default=5.0, metavar="N", help="measured for each size (default 5)")
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     bench.add_argument("--task", choices=TASKS, help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
-    bench.add_argument("--out", type=_path, metavar="DIR", help="write bench.json and bench.png there")
-    bench.add_argument("--compare", type=_path, metavar="OLD.json", help="show ratios to an earlier result")
+    bench.add_argument("--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
+    bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
 
     agents = command("agents", _agents, "list the agents, or tell about one", as_json)
@@ -151,16 +101,16 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
     status = command("status", _status, "how far a run is, and what failed", as_json)
-    status.add_argument("dir", type=_path)
+    status.add_argument("dir", type=path)
 
     report = command("report", _report, "an HTML page of a run: every answer side by side")
-    report.add_argument("dir", type=_path)
-    report.add_argument("--out", type=_path, help="default: DIR/report.html")
+    report.add_argument("dir", type=path)
+    report.add_argument("--out", type=path, help="default: DIR/report.html")
 
     export = command("export", _export, "write a run's records in another format")
-    export.add_argument("dir", type=_path)
+    export.add_argument("dir", type=path)
     export.add_argument("--format", required=True, choices=registry.names())
-    export.add_argument("--out", required=True, type=_path)
+    export.add_argument("--out", required=True, type=path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
@@ -168,44 +118,20 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export.set_defaults(format_options=_format_options(export) if formats else [])
 
     importing = command("import", _import, "read published answers into the same records")
-    importing.add_argument("files", nargs="+", type=_path)
-    importing.add_argument("--out", required=True, type=_path, metavar="DIR", help="a run folder, or a new one")
+    importing.add_argument("files", nargs="+", type=path)
+    importing.add_argument("--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
-    importing.add_argument("--frame", type=_frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    add_registered(commands)
     return parser
 
 
-def _source() -> _Parser:
+def _source() -> Parser:
     """What every command that reads a stimulus set takes."""
-    shared = _Parser(add_help=False)
-    shared.add_argument("source", type=_path, metavar="set", help="a .jsonl or .csv file, or a folder with --task")
+    shared = Parser(add_help=False)
+    shared.add_argument("source", type=path, metavar="set", help="a .jsonl or .csv file, or a folder with --task")
     shared.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
-    return shared
-
-
-def _settings() -> _Parser:
-    """What every command that makes agents takes."""
-    shared = _Parser(add_help=False)
-    shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    shared.add_argument("--config", type=_path, metavar="FILE", help="TOML: settings and named variants of agents")
-    return shared
-
-
-def _workers() -> _Parser:
-    """What every command that starts workers takes."""
-    shared = _Parser(add_help=False)
-    shared.add_argument("--batch-size", type=_batch_size, metavar="N|auto", help=BATCH_SIZE)
-    shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
-    shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    shared.add_argument("--timeout", type=_seconds, default=600.0, metavar="S", help="seconds for one batch")
-    shared.add_argument("--load-timeout", type=_seconds, default=1800.0, metavar="S", help="seconds to load an agent")
-    return shared
-
-
-def _as_json() -> _Parser:
-    shared = _Parser(add_help=False)
-    shared.add_argument("--json", action="store_true")
     return shared
 
 
@@ -234,15 +160,6 @@ def _format_options(parser: argparse.ArgumentParser) -> list[str]:
     return found
 
 
-Chosen = TypeVar("Chosen")
-
-
-def _chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
-    """The command's dataclass of options, its fields taken from the command line by name."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})
-
-
 def _check(options: argparse.Namespace) -> int:
     from serving.runs.checking import check_set, print_report
 
@@ -267,7 +184,7 @@ def _generate(options: argparse.Namespace) -> int:
     auto = options.batch_size == "auto"
     size = None if auto else options.batch_size
     more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
-    return generate(_chosen(GenerateOptions, options, **more), _print)
+    return generate(chosen(GenerateOptions, options, **more), _print)
 
 
 def _bench(options: argparse.Namespace) -> int:
@@ -275,7 +192,7 @@ def _bench(options: argparse.Namespace) -> int:
 
     names = read_names("bench", ",".join(options.agents), "measured")
     entries, settings = resolve(names, options.settings, options.config, "bench")
-    return bench(_chosen(BenchOptions, options, entries=entries, settings=settings))
+    return bench(chosen(BenchOptions, options, entries=entries, settings=settings))
 
 
 def _agents(options: argparse.Namespace) -> int:

@@ -86,7 +86,7 @@ class UniversalAgent(ChatServerAgent[UniversalSettings]):
         """A stimulus with an image as a :class:`Picture`, any other as it is. Raises ImageError."""
         if isinstance(stimulus, WordStimulus | ConversationStimulus):
             return stimulus
-        data, image, frame = stimulus.image.sendable(SENT)
+        data, image, frame = stimulus.images()[0].sendable(SENT)
         return Picture(stimulus, data, image, frame)
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:

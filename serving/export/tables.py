@@ -24,7 +24,7 @@ import orjson
 
 from agents.answers import BY_TASK
 from agents.errors import UnavailableError
-from agents.stimuli import TASKS
+from agents.stimuli import ALL_TASKS
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
 
@@ -138,7 +138,7 @@ def _columns(chosen: Selection) -> list[Column]:
     for name in chosen.folder.imports():
         tasks |= {record["task"] for record in chosen.folder.records(name)}
     columns = [Column(name, kind, _part(name)) for name, kind in _OWN.items()]
-    for task in TASKS:
+    for task in ALL_TASKS:
         if task in tasks:
             columns += [
                 Column(f"answer.{name}", _type_of(field.annotation), _answer(name, task))

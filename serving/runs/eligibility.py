@@ -1,5 +1,5 @@
-"""Which stimuli of a set an agent is asked: those of its tasks, in attention prediction those of its modes, and no
-conversations with a person.
+"""Which stimuli of a set an agent is asked: those of its tasks, in attention prediction those of its modes, of trials
+those whose answers are to the tasks that it judges, and no conversations with a person.
 
 What an agent answers stands in its entry of ``run.json``: ``task``, and ``modes`` where it has not all of them.
 """
@@ -11,7 +11,8 @@ from typing import Any
 
 import orjson
 
-Kind = tuple[str, str | None]  # task; in attention prediction the mode, in conversation HM or HH but not MM
+# Task; in attention prediction the mode, of a trial the task that was answered, in conversation HM or HH.
+Kind = tuple[str, str | None]
 
 
 def kind_of(row: Mapping[str, Any]) -> Kind:
@@ -20,6 +21,8 @@ def kind_of(row: Mapping[str, Any]) -> Kind:
     if task == "conversation":
         kind = str(row.get("type", "MM"))
         return task, None if kind == "MM" else kind
+    if task == "judgement":
+        return task, str(row.get("asked"))
     return task, (str(row.get("mode", "free")) if task == "attention_prediction" else None)
 
 

@@ -134,7 +134,7 @@ class Builder:
         self.content.append(0 if content is None else int.from_bytes(content[:8], "big") or 1)
         self.signature.append(signature)
         line = row.canonical or row.raw
-        plain = row.canonical is not None and row.task not in ("attention_prediction", "conversation")
+        plain = row.canonical is not None and row.task not in ("attention_prediction", "conversation", "judgement")
         kind = (row.task, None) if plain else kind_of(orjson.loads(line))
         self.kind.append(self.kinds.setdefault(kind, len(self.kinds)))
         self.rows.write(line + b"\n")

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.errors import Problem, printable
-from agents.stimuli import TASKS
+from agents.stimuli import ALL_TASKS
 
 Found = tuple[str | None, str]  # field, message
 MOST_LISTED = 1000  # problems of one row
@@ -22,10 +22,10 @@ def field_problems(error: ValidationError) -> list[Found]:
     found: dict[Found, None] = {}
     for item in error.errors(include_url=False, include_input=False):
         path, message = item["loc"], item["msg"]
-        if path and path[0] in TASKS:
+        if path and path[0] in ALL_TASKS:
             path = path[1:]
         if item["type"].startswith("union_tag"):
-            path, message = ("task",), f"must be one of {', '.join(TASKS)}"
+            path, message = ("task",), f"must be one of {', '.join(ALL_TASKS)}"
         elif item["type"] == "json_invalid":
             message = message.replace(" at line 1 column", " at column")
         elif path[:1] == ("meta",) and len(path) == 3:  # one error for each branch of the union

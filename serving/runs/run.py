@@ -72,6 +72,7 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] 
     about = []
     for entry, agent in members:
         checkpoint, revision = agent.checkpoint()
+        kinds = set[str](agent.judges or agent.modes)
         settings = agent.settings.model_dump(mode="json")
         identity = {
             "agent": entry.agent,
@@ -83,7 +84,7 @@ def digest(members: Sequence[tuple[Entry, Agent[Any]]], pair: Mapping[str, Any] 
         about.append(
             {
                 "task": list(entry.tasks),
-                **({} if set(agent.modes) == set(MODES) else {"modes": list(agent.modes)}),
+                **({} if kinds == set(MODES) else {"modes": sorted(kinds)}),
                 "kind": entry.role,
                 "digest": sha256,
                 "settings": settings,

@@ -19,7 +19,7 @@ import orjson
 from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
-from agents.stimuli import ADAPTER, TASKS, Stimulus, canonical
+from agents.stimuli import ADAPTER, ALL_TASKS, Stimulus, canonical
 from serving.runs.image_folder import image_names
 from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
 
@@ -252,7 +252,7 @@ class _RowReader:
         if fields is not None:
             id, task = fields.get("id"), fields.get("task")
             row.id = id if isinstance(id, str) and "id" not in wrong else None
-            row.task = task if isinstance(task, str) and task in TASKS else None
+            row.task = task if isinstance(task, str) and task in ALL_TASKS else None
         return row
 
 

@@ -54,7 +54,7 @@ PACKAGES = {
 }
 # what torch's allocator for the CPU says, on Linux and elsewhere
 NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
-IMAGE_TASKS = frozenset(stimuli.TASKS) - {"word_association", "conversation"}
+IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
 NO_ROOM = "this stimulus alone does not fit into memory"
 

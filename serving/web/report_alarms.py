@@ -148,6 +148,8 @@ def _key(row: Mapping[str, Any]) -> Any:
                 return str(answer["word"]).casefold()  # type: ignore[index]
             case "conversation":
                 return [str(message["text"]) for message in answer["messages"]]  # type: ignore[index]
+            case "judgement":
+                return str(answer["verdict"])  # type: ignore[index]
             case "attention_prediction":
                 return [[round(x), round(y)] for x, y in answer["fixations"]]  # type: ignore[index]
     except (KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""How each of the six types of answer looks in the report."""
+"""How each type of answer looks in the report."""
 
 from __future__ import annotations
 
@@ -162,6 +162,11 @@ def _word(answer: answers.WordAnswer, stimulus: Mapping[str, Any], picture: Pict
     return out
 
 
+def _verdict(answer: answers.VerdictAnswer, stimulus: Mapping[str, Any], picture: Picture | None) -> str:
+    reason = f'<p class="small">{said(answer.reason)}</p>' if answer.reason else ""
+    return f'<p class="word"><strong>{esc(answer.verdict)}</strong></p>{reason}'
+
+
 def _conversation(answer: answers.ConversationAnswer, stimulus: Mapping[str, Any], picture: Picture | None) -> str:
     out = chat([message.model_dump() for message in answer.messages])
     if answer.ended_early:
@@ -316,4 +321,5 @@ _RENDERERS: dict[Task, Callable[[Any, Mapping[str, Any], Picture | None], str]] 
     "image_captioning": _caption,
     "word_association": _word,
     "conversation": _conversation,
+    "judgement": _verdict,
 }

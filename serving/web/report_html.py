@@ -20,6 +20,7 @@ TASK_NAMES = {
     "image_captioning": "Image captioning",
     "word_association": "Word association",
     "conversation": "Conversation",
+    "judgement": "Judgement",
 }
 IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers' agent", "no": "not in the papers"}
 PLAIN = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.images import Image
-from agents.stimuli import TASKS, as_dict, canonical, parse_row, sha256
+from agents.stimuli import ALL_TASKS, as_dict, canonical, parse_row, sha256
 
 COMMON: dict[str, Any] = {
     "id": "a/1.jpg",
@@ -57,6 +57,18 @@ FULL: dict[str, dict[str, Any]] = {
         "exchanges": 12,
         "history": [{"speaker": "A", "text": "Hello", "at": 0.5}, {"speaker": "B", "text": ""}],
     },
+    "judgement": {
+        "asked": "word_association",
+        "shown": "s1",
+        "question": "By whom?",
+        "answer": {"word": "sad"},
+        "image": "i.jpg",
+        "target_image": "t.png",
+        "clip": "c.gif",
+        "cue": "happy",
+        "examples": [["a bit", "Happy"]],
+        "speaker": "A",
+    },
 }
 LEAST: dict[str, dict[str, Any]] = {
     "color_estimation": {"image": "i.jpg"},
@@ -65,6 +77,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "attention_prediction": {"image": "i.jpg"},
     "word_association": {"cue": "happy"},
     "conversation": {},
+    "judgement": {"asked": "color_estimation", "shown": "s1", "question": "By whom?", "answer": {"color": "red"}},
 }
 
 
@@ -80,7 +93,7 @@ def parse(row: dict[str, Any], **options: Any) -> Any:
     return parse_row(json.dumps(row), **options)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 def test_every_field_comes_back(task: str) -> None:
     stimulus = parse(full(task))
     assert stimulus.task == task
@@ -90,14 +103,14 @@ def test_every_field_comes_back(task: str) -> None:
     assert parse_row(canonical(stimulus)) == stimulus
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 def test_the_least_is_all_that_is_kept(task: str) -> None:
     stimulus = parse(least(task))
     assert as_dict(stimulus) == least(task)
     assert canonical(stimulus) == json.dumps(least(task), sort_keys=True, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 def test_defaults_that_are_written_out_change_nothing(task: str) -> None:
     model = type(parse(least(task)))
     written = {
@@ -108,7 +121,7 @@ def test_defaults_that_are_written_out_change_nothing(task: str) -> None:
     assert canonical(parse({**written, **least(task)})) == canonical(parse(least(task)))
 
 
-@given(st.sampled_from(TASKS), st.randoms(use_true_random=False))
+@given(st.sampled_from(ALL_TASKS), st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
     def shuffled(value: Any) -> Any:
         if isinstance(value, dict):
@@ -120,10 +133,10 @@ def test_the_order_of_keys_does_not_matter(task: str, random: Any) -> None:
     assert canonical(parse(shuffled(full(task)))) == canonical(parse(full(task)))
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 @pytest.mark.parametrize(
     "field",
-    sorted({name for task in TASKS for name in full(task)}),
+    sorted({name for task in ALL_TASKS for name in full(task)}),
 )
 def test_no_field_takes_another_type(task: str, field: str) -> None:
     good = full(task)
@@ -136,7 +149,7 @@ def test_no_field_takes_another_type(task: str, field: str) -> None:
             parse({**good, field: value})
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 def test_a_required_field_cannot_lack_and_an_unknown_one_cannot_stand(task: str) -> None:
     for field in least(task):
         with pytest.raises(ValidationError):

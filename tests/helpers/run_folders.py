@@ -41,6 +41,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "messages": [{"turn": 0, "speaker": "Ann", "agent": "a", "text": "Hi!", **NOT_MODELLED}],
         "ended_early": False,
     },
+    "judgement": {"verdict": "machine", "confidence": None, "reason": "it repeats itself"},
 }
 
 

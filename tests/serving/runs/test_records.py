@@ -12,7 +12,7 @@ import orjson
 import pytest
 from run_folders import ANSWERS, attempt, failed, record, stimulus
 
-from agents.stimuli import TASKS, parse_row
+from agents.stimuli import ALL_TASKS, parse_row
 from serving.runs import records
 from serving.runs.record_lines import RecordHeader
 from serving.scheduling.request import AgentRequest
@@ -28,7 +28,7 @@ def schema() -> jsonschema.Draft202012Validator:
 
 
 GOOD = {
-    **{task: record(task=task) for task in TASKS},
+    **{task: record(task=task) for task in ALL_TASKS},
     "failed": failed("s1"),
     "rejected": record(task="image_captioning", status="rejected", attempts=[attempt("no")]),
     "noted": record(task="image_captioning", attempts=[attempt("so so", rejected=False)]),
@@ -111,7 +111,7 @@ def test_anything_else_is_refused(name: str, schema: jsonschema.Draft202012Valid
         assert not schema.is_valid(BAD[name])
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", ALL_TASKS)
 def test_no_key_may_lack(task: str, schema: jsonschema.Draft202012Validator) -> None:
     for key in records.KEYS:
         row = {name: value for name, value in record(task=task).items() if name != key}

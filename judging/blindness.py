@@ -1,0 +1,118 @@
+"""Whether a trial set gives truth away by anything but what was answered: a classifier that is given only metadata.
+
+Two classifiers see each trial without reading the answer. One is given what a set should hide and does hide if it is
+made well: the order of trials and files, names, sizes of pictures and of everything beside the answer. The other is
+given what no format can hide, because the answer has it: its length, how many words, labels, fixations or messages,
+capitals and punctuation, bytes and frames of a clip. The first must be at chance; what the second reaches, every judge
+can reach without understanding anything.
+
+Each is a logistic regression over scaled features, asked by cross-validation in folds that share no stimulus.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judging.splits import grouped_folds
+
+FOLDS = 10
+LEAST = 40  # trials of each kind; below that nothing could be told
+Features = NDArray[np.float64]
+
+
+def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], seed: int) -> list[dict[str, Any]]:
+    """By task, what the two classifiers reach: (trial, row of the key) of every trial are given.
+
+    Each entry has ``asked``, ``trials``, and for ``hidden`` and ``shown`` the detectability with its 95 % interval
+    (null where there are too few trials). Catch trials and repeats are left out. Needs scikit-learn.
+    """
+    told = []
+    order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
+    for asked in dict.fromkeys(trial["asked"] for trial, _ in rows):
+        some = [
+            (trial, key) for trial, key in rows if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+        ]
+        is_machine = np.array([key["truth"] == "machine" for _, key in some])
+        entry: dict[str, Any] = {"asked": asked, "trials": len(some), "hidden": None, "shown": None}
+        groups = [trial["shown"] for trial, _ in some]
+        if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
+            hidden = np.array([_hidden(folder, trial, order) for trial, _ in some], dtype=np.float64)
+            shown = np.array([_of_the_answer(folder, trial) for trial, _ in some], dtype=np.float64)
+            entry["hidden"] = detected(hidden, is_machine, groups, seed)
+            entry["shown"] = detected(shown, is_machine, groups, seed)
+        told.append(entry)
+    return told
+
+
+def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int) -> dict[str, float]:
+    """Detectability, the mean of p(H|H) and p(M|M), of what a logistic regression says of each item that it was not
+    trained on, with a 95 % interval (normal, from the binomial variances of the two)."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    fold = grouped_folds(groups, is_machine.tolist(), FOLDS, seed)
+    said = np.zeros_like(is_machine)
+    for number in range(FOLDS):
+        test = fold == number
+        model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
+        said[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
+    rates, variance = [], 0.0
+    for truth in (False, True):
+        right = said[is_machine == truth] == truth
+        rates.append(float(right.mean()))
+        variance += rates[-1] * (1 - rates[-1]) / len(right) / 4
+    middle, half = sum(rates) / 2, 1.96 * math.sqrt(variance)
+    return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
+
+
+def _hidden(folder: Path, trial: Mapping[str, Any], order: Mapping[str, int]) -> list[float]:
+    number = int("".join(filter(str.isdigit, trial["id"])))
+    shown = int("".join(filter(str.isdigit, trial["shown"])))
+    image = folder / trial["image"] if "image" in trial else None
+    beside = sum(len(str(value)) for name, value in trial.items() if name not in ("answer", "clip"))
+    times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}
+    return [
+        order[trial["id"]],
+        number,
+        number % 2,
+        shown,
+        image.stat().st_size if image else 0.0,
+        beside,
+        len(trial),
+        len(trial.get("clip", "")),
+        max(times, default=0.0),
+    ]
+
+
+def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
+    from PIL import Image as PILImage
+
+    answer, size, frames = trial["answer"], 0, 0
+    if "clip" in trial:
+        size = (folder / trial["clip"]).stat().st_size
+        with PILImage.open(folder / trial["clip"]) as clip:
+            frames = getattr(clip, "n_frames", 1)
+    texts = [answer.get("text"), answer.get("word"), answer.get("color"), *(answer.get("labels") or ())]
+    texts += [one["text"] for one in answer.get("messages") or () if one["speaker"] == trial["speaker"]]
+    said = [text for text in texts if text is not None]
+    whole = " ".join(said)
+    return [
+        len(whole),
+        len(whole.split()),
+        sum(map(str.isupper, whole)),
+        sum(letter in string.punctuation for letter in whole),
+        sum(map(str.isdigit, whole)),
+        sum(not letter.isascii() for letter in whole),
+        len(said),
+        len(answer.get("fixations") or ()),
+        size,
+        frames,
+    ]

@@ -1,0 +1,52 @@
+"""The commands of judging, which register themselves (entry-point group ``turinglike.commands``)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from agents.errors import InputError, printable
+from serving.command_line import Commands, chosen, positive, seed, share, sizes
+
+
+def register(commands: Commands) -> None:
+    """Add the commands of judging to the command line."""
+    trials = commands.add("trials", _trials, "draw trials for judges from runs: balanced, blinded, the key beside them")
+    add = trials.add_argument
+    add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
+    add("--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
+    add("--people", action="append", default=[], type=_people, metavar="RUN:humans", help="only its people's answers")
+    add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
+    add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
+    add("--per-agent", type=positive, metavar="N", help="trials of each agent (default: all that can be balanced)")
+    add("--lists", type=positive, default=1, metavar="N", help="judges that get a list of their own (default 1)")
+    number = trials.add_mutually_exclusive_group()
+    number.add_argument("--per-judge", type=positive, metavar="N", help="trials in each list (default: all)")
+    number.add_argument("--preset", choices=("2022", "2025"), help="trials in each list as in a paper, by task")
+    add("--lengths", type=sizes, metavar="3,6", help="messages of excerpts of a conversation (3,6,9,12,15,18,21,24)")
+    add("--common", action="store_true", help="only stimuli that people and every agent answered")
+    add("--unique", action="store_true", help="one, drawn, of several answers that were said alike")
+    add("--every", action="store_true", help="every answer becomes a trial, balanced or not")
+    add("--catch", type=share, default=0.1, metavar="SHARE", help="catch trials, where the runs have any (0.1)")
+    add("--repeats", type=share, default=0.0, metavar="SHARE", help="trials that come again in their list (0)")
+    add("--seed", type=seed, default=0, metavar="S", help="of all that is drawn (default 0)")
+    add("--force", action="store_true", help="replace the trial set at --out")
+
+
+def _people(text: str) -> Path:
+    folder, colon, name = text.rpartition(":")
+    if colon and name != "humans":
+        raise argparse.ArgumentTypeError(f"must be RUN or RUN:humans, not {text!r}")
+    return Path(folder if colon else text)
+
+
+def _trials(options: argparse.Namespace) -> int:
+    from judging.trials import LENGTHS, TrialOptions, compose
+
+    if options.lists > 1 and options.per_judge is None and options.preset is None:
+        raise InputError("--lists: say with --per-judge or --preset how long each is")
+    return compose(chosen(TrialOptions, options, lengths=options.lengths or LENGTHS), _print)
+
+
+def _print(text: str) -> None:
+    print(printable(text), flush=True)

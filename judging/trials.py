@@ -1,0 +1,187 @@
+"""``turinglike trials``: draw trials from runs, balanced and blinded, and say what could not be."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.contract import is_installed
+from agents.errors import InputError, UnavailableError
+from agents.language.filters.messages import self_disclosure
+from agents.stimuli import TASKS, Asked
+from judging.candidates import Candidate, Candidates, read_candidates, tasks_given
+from judging.drawing import Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
+from judging.trial_set import JudgesList, about_path, key_path, write_trial_set
+from serving.runs.display_text import count
+
+LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)
+PRESETS: Mapping[str, Mapping[Asked, int]] = {
+    # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
+    "2022": dict(zip(TASKS, (25, 25, 12, 40, 50, 20), strict=True)),
+    # 2025 paper, Methods, "shown per judge"; words are not stated, and are those of 2022.
+    "2025": dict(zip(TASKS, (25, 25, 12, 40, 50, 32), strict=True)),
+}
+
+
+@dataclass(slots=True)
+class TrialOptions:
+    """What the command line says."""
+
+    runs: Sequence[Path]
+    out: Path
+    people: Sequence[Path] = ()
+    task: str | None = None
+    agents: str | None = None
+    per_agent: int | None = None
+    lists: int = 0
+    per_judge: int | None = None
+    preset: str | None = None
+    lengths: Sequence[int] = LENGTHS
+    common: bool = False
+    unique: bool = False
+    every: bool = False
+    catch: float = 0.1
+    repeats: float = 0.0
+    seed: int = 0
+    force: bool = False
+
+
+def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
+    """Run the command; returns its exit code. Raises InputError and StorageError."""
+    if not is_installed("sklearn"):
+        raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
+    found = read_candidates(options.runs, options.people, tasks_given(options.task), options.lengths)
+    chosen = _of_agents(found, options.agents)
+    if not chosen:
+        raise InputError("the runs hold no answers that could be trials")
+    lists: list[JudgesList] = []
+    about: dict[str, Any] = {}
+    remarks: list[str] = []
+    for asked in TASKS:
+        some = [one for one in chosen if one.shown.asked == asked]
+        if some:
+            chance = random.Random(f"trials {options.seed} {asked}")
+            pool, told = _pool(some, options, chance)
+            remarks += [f"{asked}: {remark}" for remark in pool.unbalanced]
+            lists += _lists(asked, pool, options, chance)
+            about[asked] = told
+    notes = {"runs": [str(path) for path in options.runs], "options": _told(options), "tasks": about}
+    notes |= {"unbalanced": remarks, "passed_over": dict(found.passed_over)}
+    rows, blind = write_trial_set(options.out, lists, notes, options.seed, force=options.force)
+    _summarize(options, about, rows, remarks, found, blind, say)
+    return 0
+
+
+def _of_agents(found: Candidates, agents: str | None) -> list[Candidate]:
+    """Those of people, of the agents named, and catch trials."""
+    if agents is None:
+        return found.found
+    wanted = {name.strip() for name in agents.split(",") if name.strip()}
+    there = {one.agent for one in found.found if one.truth == "machine"}
+    if wanted - there:
+        raise InputError(
+            f"--agents: {', '.join(sorted(wanted - there))}: the runs hold no answers of theirs, but of "
+            f"{', '.join(sorted(there)) or 'no machine'}"
+        )
+    return [one for one in found.found if one.truth == "human" or one.is_catch or one.agent in wanted]
+
+
+def _pool(some: Sequence[Candidate], options: TrialOptions, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
+    told: dict[str, Any] = {"candidates": len(some)}
+    if options.common:
+        some = in_common(some)
+        told["in_common"] = len(some)
+    alike = duplicates(some)
+    told["alike"] = {
+        "answers": sum(map(len, alike.values())),
+        "of_people_and_machines": sum(len({one.truth for one in ones}) > 1 for ones in alike.values()),
+        "of_several_machines": sum(
+            len({one.agent for one in ones if one.truth == "machine"}) > 1 for ones in alike.values()
+        ),
+    }
+    if options.unique:
+        some = unique(some, chance)
+    pool = draw_pool(some, chance, per_agent=options.per_agent, whole=options.every)
+    told["people"] = len(pool.people)
+    told["agents"] = {name: len(ones) for name, ones in pool.machines.items()}
+    told["self_disclosed"] = sum(_discloses(one) for one in pool.trials())
+    return pool, told
+
+
+def _discloses(one: Candidate) -> bool:
+    """Whether the answer says of itself that it is a machine's."""
+    texts = [one.answer.text or ""]
+    texts += [said.text for said in one.answer.messages or () if said.speaker == one.speaker]
+    return any(self_disclosure(text, 1) for text in texts)
+
+
+def _lists(asked: Asked, pool: Pool, options: TrialOptions, chance: random.Random) -> list[JudgesList]:
+    number = options.per_judge
+    if number is None and options.preset is not None:
+        number = PRESETS[options.preset][asked]
+    used: Counter[int] = Counter()
+    if number is None:
+        every = pool.trials()
+        catch = least_used(pool.catch, round(options.catch * len(every)), used, set(), chance)
+        return [JudgesList(f"{asked}-all", asked, arrange(every, catch, 0, chance))]
+    digits = max(3, len(str(options.lists)))
+    return [
+        JudgesList(
+            f"{asked}-{at:0{digits}}",
+            asked,
+            draw_list(pool, number, used, chance, catch=options.catch, repeats=options.repeats),
+        )
+        for at in range(1, options.lists + 1)
+    ]
+
+
+def _told(options: TrialOptions) -> dict[str, Any]:
+    names = ("per_agent", "lists", "per_judge", "preset", "common", "unique", "every", "catch", "repeats")
+    return {**{name: getattr(options, name) for name in names}, "lengths": list(options.lengths)}
+
+
+def _summarize(
+    options: TrialOptions,
+    about: Mapping[str, Any],
+    rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    remarks: Sequence[str],
+    found: Candidates,
+    blind: Sequence[Mapping[str, Any]],
+    say: Callable[[str], None],
+) -> None:
+    for asked, told in about.items():
+        kinds = Counter(("catch" if key["catch"] else key["truth"]) for trial, key in rows if trial["asked"] == asked)
+        say(
+            f"{asked}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
+            f"{count(len(told['agents']), 'agent')}, {kinds['catch']:,} to catch"
+        )
+        alike = told["alike"]
+        if alike["answers"]:
+            say(
+                f"  said alike about one stimulus: {count(alike['answers'], 'answer')}, by people and machines "
+                f"{alike['of_people_and_machines']:,} times, by several machines {alike['of_several_machines']:,} times"
+                f"{'; one of each is kept' if options.unique else ' (--unique keeps one of each)'}"
+            )
+        if told["self_disclosed"]:
+            say(f"  {count(told['self_disclosed'], 'answer')} say of themselves that a machine gave them")
+    for remark in remarks:
+        say(f"not balanced: {remark}")
+    for why, number in sorted(found.passed_over.items()):
+        say(f"passed over: {number:,} {why}")
+    for one in blind:
+        if one["hidden"] is None:
+            say(f"{one['asked']}: too few trials to test whether the set gives away whose the answers are")
+            continue
+        parts = {
+            name: "{detectability:.2f} ({low:.2f} to {high:.2f})".format(**one[name]) for name in ("hidden", "shown")
+        }
+        warning = "; something beside the answers gives them away" if one["hidden"]["low"] > 0.5 else ""
+        say(
+            f"{one['asked']}: a classifier detects machines at {parts['hidden']} by order, names and files{warning}; "
+            f"at {parts['shown']} by the answers' length, numbers and punctuation"
+        )
+    say(f"trials: {options.out}; key, not for judges: {key_path(options.out)}; about it: {about_path(options.out)}")

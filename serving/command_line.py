@@ -1,0 +1,151 @@
+"""What the parts of the command line share: the parser, the types of options, and how a command is added.
+
+A package adds commands by the entry-point group ``turinglike.commands``: each entry is a function that is given
+:class:`Commands`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar
+
+from agents.errors import printable
+
+GROUP = "turinglike.commands"
+log = logging.getLogger("turinglike.commands")
+BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors in the same form as ours."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"turinglike: {message}; `{self.prog} --help` tells more\n")
+
+
+def number(text: str, lowest: int, highest: int) -> int:
+    if not text.isdecimal() or not lowest <= int(text) <= highest:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {lowest:,} to {highest:,}, not {text!r}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    return number(text, 1, 10**9)
+
+
+def seed(text: str) -> int:
+    return number(text, 0, 2**53 - 1)
+
+
+def port(text: str) -> int:
+    return number(text, 1, 65535)
+
+
+def path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return Path(text)
+
+
+def frame(text: str) -> tuple[int, int]:
+    across, _, down = text.partition("x")
+    return positive(across), positive(down)
+
+
+def replicas(text: str) -> int | None:
+    return None if text == "auto" else positive(text)
+
+
+def batch_size(text: str) -> int | Literal["auto"]:
+    return "auto" if text == "auto" else positive(text)
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({positive(part) for part in text.split(",")}))
+
+
+def seconds(text: str) -> float:
+    return _real(text, 1e-9, 1e9, "a number of seconds above 0")
+
+
+def share(text: str) -> float:
+    return _real(text, 0, 1, "a share from 0 to 1")
+
+
+def _real(text: str, lowest: float, highest: float, what: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not lowest <= found <= highest:
+        raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
+    return found
+
+
+def settings_options() -> Parser:
+    """What every command that makes agents takes."""
+    shared = Parser(add_help=False)
+    shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
+    shared.add_argument("--config", type=path, metavar="FILE", help="TOML: settings and named variants of agents")
+    return shared
+
+
+def worker_options() -> Parser:
+    """What every command that starts workers takes."""
+    shared = Parser(add_help=False)
+    shared.add_argument("--batch-size", type=batch_size, metavar="N|auto", help=BATCH_SIZE)
+    shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
+    shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    shared.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds for one batch")
+    shared.add_argument("--load-timeout", type=seconds, default=1800.0, metavar="S", help="seconds to load an agent")
+    return shared
+
+
+def json_option() -> Parser:
+    shared = Parser(add_help=False)
+    shared.add_argument("--json", action="store_true")
+    return shared
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What a package adds its commands with. ``settings`` and ``workers`` are the options of every command that makes
+    agents, and that starts workers; ``as_json`` is --json."""
+
+    parsers: Any
+    settings: Parser
+    workers: Parser
+    as_json: Parser
+
+    def add(
+        self, name: str, run: Callable[[argparse.Namespace], int], summary: str, *shared: Parser
+    ) -> argparse.ArgumentParser:
+        """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
+        of the parsers ``shared``."""
+        made: argparse.ArgumentParser = self.parsers.add_parser(name, help=summary, parents=shared)
+        made.set_defaults(run=run)
+        return made
+
+
+def add_registered(commands: Commands) -> None:
+    """Add the commands of every package that has some; one that cannot be imported is left out, and named."""
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            point.load()(commands)
+        except (Exception, SystemExit) as error:
+            log.warning("%s", printable(f"turinglike: the commands of {point.value} are left out: {error!r}"))
+
+
+Chosen = TypeVar("Chosen")
+
+
+def chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chosen:
+    """The command's dataclass of options, its fields taken from the command line by name."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})

@@ -1,0 +1,262 @@
+"""``turinglike trials``, from run folders to a trial set: what judges may see, what the key says, what is told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as PILImage
+from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
+
+from agents.stimuli import SHOWN, TASKS, parse_row
+from judging import blindness
+from judging.trial_set import key_path
+from serving.cli import main
+from serving.runs.checking import check_set
+from serving.runs.output_paths import MODIFIED
+
+PERSON: dict[str, Any] = {"kind": "human", "seed": None, "timing": None, "worker": None, "created": None}
+AGENTS = ("alpha", "beta")
+
+
+def answer(task: str, at: int, chance: random.Random) -> dict[str, Any]:
+    word = chance.choice(["red", "green", "blue", "tall", "small", "old", "new"]) + str(at)
+    match task:
+        case "color_estimation":
+            return {"color": f" {word.title()} ", "css_name": "crimson", "rgb": None, "palette": None}
+        case "object_detection":
+            return {"labels": ["Cat", word, " sofa", "dog"], "scores": [0.5] * 4, "boxes": None}
+        case "image_captioning":
+            return {"text": f"A  {word} cat.\n", "tokens": 4, "score": -1.0, "finish": "stop", "flags": []}
+        case "word_association":
+            return {"word": word.upper(), "candidates": None, "skipped": []}
+        case "attention_prediction":
+            points = [[chance.random() * 128, chance.random() * 96] for _ in range(3)]
+            rest = dict.fromkeys(["window", "stop", "found", "found_at", "forced_first", "selection", "durations_ms"])
+            return {"fixations": points, "frame": [128, 96], **rest}
+    messages = [
+        {**NOT_MODELLED, "turn": turn, "speaker": ("Ann", "Bob")[turn % 2], "agent": "", "text": f"{word} {turn}"}
+        for turn in range(7)
+    ]
+    return {"messages": messages, "ended_early": False}
+
+
+def runs(folder: Path, number: int = 30) -> Path:
+    """A run of two agents and people, and catch trials, over all tasks."""
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    chance = random.Random(0)
+    stimuli, records = [], {name: [] for name in (*AGENTS, "catch", "humans")}
+    for task in TASKS:
+        for at in range(number):
+            name = f"{task}/{at}"
+            fields: dict[str, Any] = {"meta": {"half": at % 2}, "benchmark_id": f"b{at}"}
+            if task not in ("word_association", "conversation"):
+                PILImage.new("RGB", (64, 48), (chance.randrange(256), 90, at)).save(pictures / f"{task}{at}.png")
+                fields["image"] = f"pictures/{task}{at}.png"
+            stimuli.append(stimulus(name, task, **fields))
+            for agent in records:
+                whose = {"humans": "human:07"}.get(agent, agent)
+                said = answer(task, at, chance)
+                for message in said.get("messages", ()):
+                    message["agent"] = whose
+                kind = PERSON if agent == "humans" else {"kind": "control"} if agent == "catch" else {}
+                records[agent].append(record(name, task, whose, answer=said, **kind))
+    entries = {name: agent_entry(*TASKS) for name in AGENTS} | {"catch": agent_entry(*TASKS, kind="control")}
+    about = {"source": "set.jsonl", "root": str(folder), "count": len(stimuli), "sha256": "b" * 64}
+    return write_run(folder / "run", stimuli, records, entries, set=about)
+
+
+def compose(*arguments: object) -> int:
+    return main(["trials", *map(str, arguments)])
+
+
+def trials(out: Path) -> list[tuple[dict[str, Any], dict[str, str]]]:
+    with key_path(out).open(newline="") as file:
+        key = list(csv.DictReader(file))
+    rows = [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == [one["trial"] for one in key]
+    return list(zip(rows, key, strict=True))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trials") / "T"
+    assert compose(run, "--out", out, "--lengths", "3,6", "--seed", 5) == 0
+    return out
+
+
+def test_a_trial_set_is_a_stimulus_set_of_half_people(out: Path) -> None:
+    assert not check_set(out / "trials.jsonl").problems
+    for task in TASKS:
+        some = [key for trial, key in trials(out) if trial["asked"] == task and key["catch"] == "0"]
+        people = sum(key["truth"] == "human" for key in some)
+        assert people == len(some) / 2
+        for agent in AGENTS:
+            assert sum(key["agent"] == agent for key in some) == people / 2
+        assert sum(key["catch"] == "1" for trial, key in trials(out) if trial["asked"] == task) == round(len(some) / 10)
+
+
+def test_a_judge_sees_what_people_also_say_and_nothing_else(out: Path) -> None:
+    plain = out.joinpath("trials.jsonl").read_text()
+    for hidden in (*AGENTS, "human:07", "catch", "crimson", "half", "b1", "run", "Ann", "pictures"):
+        assert f'"{hidden}"' not in plain
+        assert f"{hidden}/" not in plain
+    for trial, key in trials(out):
+        assert set(trial["answer"]) == set(SHOWN[trial["asked"]])
+        match trial["asked"]:
+            case "color_estimation":
+                assert trial["answer"]["color"] == trial["answer"]["color"].strip().lower()
+            case "object_detection":
+                assert trial["answer"]["labels"][::2] == ["cat", "sofa"]
+                assert len(trial["answer"]["labels"]) == 3
+            case "image_captioning":
+                assert trial["answer"]["text"].startswith("A ")
+                assert trial["answer"]["text"].endswith(" cat.")
+            case "attention_prediction":  # from a frame twice as large to the picture's whole pixels
+                assert trial["answer"]["frame"] == [64, 48]
+                assert all(x == int(x) and 0 <= x <= 64 for x, _ in trial["answer"]["fixations"])
+            case "conversation":
+                assert [one["speaker"] for one in trial["answer"]["messages"]] == list("ABABAB"[: int(key["length"])])
+                assert trial["question"] == f"Is {trial['speaker']} a human or a machine?"
+
+
+def test_all_files_are_as_old_and_named_by_numbers(out: Path, run: Path) -> None:
+    media = list((out / "media").iterdir())
+    assert {path.stat().st_mtime for path in [*media, out / "trials.jsonl", out / "lists.jsonl"]} == {MODIFIED}
+    assert all(path.stem[0] in "st" and path.stem[1:].isdecimal() for path in media)
+    for trial, key in trials(out):  # each answer to a picture shows that picture
+        if "image" in trial:
+            original = run.parent / "pictures" / (key["stimulus"].replace("/", "") + ".png")
+            assert (out / trial["image"]).read_bytes() == original.read_bytes()
+            assert trial["shown"] == Path(trial["image"]).stem
+
+
+def test_the_key_leads_back_to_the_record(out: Path, run: Path) -> None:
+    by_stimulus = {
+        (row["agent"], row["stimulus"]): row
+        for path in (run / "records").iterdir()
+        for row in map(json.loads, path.read_text().splitlines())
+    }
+    for trial, key in trials(out):
+        row = by_stimulus[key["record"], key["stimulus"]]
+        assert key["truth"] == ("human" if row["kind"] == "human" else "machine")
+        assert json.loads(key["columns"])["half"] in (0, 1)
+        if trial["asked"] == "word_association":
+            assert trial["answer"]["word"] == row["answer"]["word"].lower()
+
+
+def test_the_same_seed_gives_the_same_set_and_another_another(out: Path, run: Path, tmp_path: Path) -> None:
+    for seed in (5, 6):
+        assert compose(run, "--out", tmp_path / f"{seed}", "--lengths", "3,6", "--seed", seed) == 0
+    assert (tmp_path / "5" / "trials.jsonl").read_bytes() == (out / "trials.jsonl").read_bytes()
+    assert (tmp_path / "6" / "trials.jsonl").read_bytes() != (out / "trials.jsonl").read_bytes()
+
+
+def test_lists_have_the_papers_numbers(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "T"
+    asked = "color_estimation,word_association"
+    assert compose(run, "--out", out, "--task", asked, "--lists", 4, "--preset", "2022", "--repeats", 0.04) == 0
+    truth = {key["trial"]: key for _, key in trials(out)}
+    for one in map(json.loads, (out / "lists.jsonl").read_text().splitlines()):
+        some = [truth[name] for name in one["trials"]]
+        assert len({key["trial"] for key in some}) == len(some)
+        first = [key for key in some if key["catch"] == "0" and not key["repeat_of"]]
+        assert len(first) == {"color_estimation": 25, "word_association": 50}[one["asked"]]
+        again = [key for key in some if key["repeat_of"]]
+        assert len(again) == round(0.04 * len(first))
+        assert all(truth[key["repeat_of"]] in some for key in again)
+
+
+def test_people_come_from_another_folder(run: Path, tmp_path: Path) -> None:
+    people = [record(f"b{at}", "image_captioning", "human:9", answer=answer("image_captioning", at, random.Random(at)),
+                     **PERSON) for at in range(8)]  # fmt: skip
+    write_run(tmp_path / "people", [], {"humans": people}, {}, set={})
+    machines = tmp_path / "machines"
+    write_run(machines, [json.loads(line) for line in (run / "stimuli.jsonl").read_text().splitlines()],
+              {"alpha": (run / "records" / "alpha.jsonl").read_bytes().splitlines(True)},
+              {"alpha": agent_entry(*TASKS)}, set=json.loads((run / "run.json").read_text())["set"])  # fmt: skip
+    out = tmp_path / "T"
+    assert (
+        compose(machines, "--people", f"{tmp_path / 'people'}:humans", "--task", "image_captioning", "--out", out) == 0
+    )
+    people_of = [key for _, key in trials(out) if key["truth"] == "human"]
+    assert len(people_of) == 8
+    assert {key["stimulus"] for key in people_of} == {f"image_captioning/{at}" for at in range(8)}  # by benchmark_id
+
+
+def test_what_is_wrong_is_said_and_nothing_is_left(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compose(run, "--out", tmp_path / "T", "--agents", "alpha,gamma") == 2
+    assert "gamma: the runs hold no answers of theirs, but of alpha, beta" in capsys.readouterr().err
+    assert compose(run, "--out", tmp_path / "T", "--task", "colour") == 2
+    assert "--task: colour: must be among" in capsys.readouterr().err
+    assert compose(tmp_path, "--out", tmp_path / "T") == 2
+    assert compose(run, "--out", tmp_path / "T", "--lists", 3) == 2
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_picture_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs(tmp_path, 3)
+    (tmp_path / "pictures" / "image_captioning1.png").unlink()
+    assert compose(run, "--out", tmp_path / "T", "--task", "image_captioning") == 2
+    assert "image_captioning1.png" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pictures", "run"]
+
+
+def test_a_set_is_replaced_only_if_asked(out: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = key_path(out).read_bytes()
+    assert compose(run, "--out", out) == 2
+    assert "--force" in capsys.readouterr().err
+    assert key_path(out).read_bytes() == before
+
+
+def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:
+    """A set whose order tells, and one whose answers' lengths tell, beside one in which nothing does."""
+    chance = random.Random(1)
+    rows = []
+    for at in range(200):
+        truth = "human" if chance.random() < 0.5 else "machine"
+        trial = {"id": f"t{at:04}", "asked": "word_association", "shown": f"s{at // 2:04}", "cue": "sun",
+                 "answer": {"word": chance.choice(["sun", "moon", "light"])}}  # fmt: skip
+        rows.append((trial, {"truth": truth, "catch": 0, "repeat_of": ""}))
+    [fair] = blindness.tell(tmp_path, rows, 0)
+    assert fair["hidden"]["low"] < 0.5 < fair["hidden"]["high"]
+    ordered = [
+        (dict(trial, id=f"t{at:04}"), key) for at, (trial, key) in enumerate(sorted(rows, key=lambda r: r[1]["truth"]))
+    ]
+    for at, (trial, _) in enumerate(ordered):
+        trial["shown"] = f"s{at // 2:04}"
+    [told] = blindness.tell(tmp_path, ordered, 0)
+    assert told["hidden"]["low"] > 0.9
+    longer = [
+        (dict(trial, answer={"word": "long word" if key["truth"] == "machine" else "sun"}), key) for trial, key in rows
+    ]
+    [told] = blindness.tell(tmp_path, longer, 0)
+    assert told["shown"]["detectability"] == 1
+    assert told["hidden"]["low"] < 0.5 < told["hidden"]["high"]
+
+
+def test_trials_need_their_parts() -> None:
+    row = {"id": "t1", "task": "judgement", "asked": "image_captioning", "shown": "s1", "question": "?"}
+    parse_row(json.dumps({**row, "answer": {"text": "a cat"}}))
+    said = {"messages": [{"speaker": "A", "text": "Hi"}]}
+    for wrong, message in [
+        ({"answer": {"word": "cat"}}, "answer to image_captioning has text"),
+        ({"answer": {}}, "answer to image_captioning has text"),
+        ({"asked": "word_association", "answer": {"word": "sun"}}, "cue: lacks"),
+        ({"asked": "conversation", "answer": said}, "speaker: lacks"),
+        ({"asked": "attention_prediction", "answer": {"fixations": [[1.0, 2.0]]}}, "has fixations and frame"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            parse_row(json.dumps({**row, **wrong}))

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from agents.errors import InputError, printable
-from serving.command_line import Commands, chosen, positive, seed, share, sizes
+from serving.command_line import Commands, chosen, path, positive, replicas, seed, share, sizes
 
 
 def register(commands: Commands) -> None:
@@ -32,6 +32,18 @@ def register(commands: Commands) -> None:
     add("--seed", type=seed, default=0, metavar="S", help="of all that is drawn (default 0)")
     add("--force", action="store_true", help="replace the trial set at --out")
 
+    summary = "let judges answer the trials; the same command again resumes"
+    judge = commands.add("judge", _judge, summary, commands.settings, commands.workers, uses_ray=True)
+    judge.add_argument("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
+    judge.add_argument(
+        "--judges", required=True, metavar="A,B", help="as `turinglike agents --task judgement` lists them"
+    )
+    judge.add_argument("--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
+    judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
+    judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
+    judge.add_argument("--replicas", type=replicas, default=1, metavar="N|auto", help="workers per judge (default 1)")
+    judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
+
 
 def _people(text: str) -> Path:
     folder, colon, name = text.rpartition(":")
@@ -46,6 +58,12 @@ def _trials(options: argparse.Namespace) -> int:
     if options.lists > 1 and options.per_judge is None and options.preset is None:
         raise InputError("--lists: say with --per-judge or --preset how long each is")
     return compose(chosen(TrialOptions, options, lengths=options.lengths or LENGTHS), _print)
+
+
+def _judge(options: argparse.Namespace) -> int:
+    from judging.judge import judge
+
+    return judge(options, _print)
 
 
 def _print(text: str) -> None:

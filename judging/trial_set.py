@@ -3,8 +3,10 @@
 ``TRIALS/trials.jsonl`` is a stimulus set of the task ``judgement``; ``TRIALS/media`` has its pictures, and a GIF for
 each scanpath; ``TRIALS/lists.jsonl`` has for each judge the ids of its trials in order. Nothing there tells a person's
 answer from a machine's but what was answered: ids and names of files are numbers in an order drawn by the seed, all
-files have one time, a picture is the same for all answers to it. ``TRIALS.key.csv`` has one row per trial
-(:data:`COLUMNS`), ``TRIALS.trials.json`` the seed, what was asked for, and what was found.
+files have one time, a picture is the same for all answers to it.
+
+``TRIALS.key.csv`` has one row per trial (:data:`COLUMNS`; ``sha256`` is of the trial's canonical JSON, so that a key is
+never taken for another set's). ``TRIALS.trials.json`` has the seed, what was asked for, and what was found.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 import orjson
 
 from agents.errors import ImageError, InputError, Problem
-from agents.stimuli import Asked, parse_row
+from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
 from judging.candidates import Candidate, Shown
 from serving.runs.atomic_files import replacing
@@ -137,7 +139,9 @@ class _Set:
             candidate, second = every[key]
             trial = self._trial(candidate, ids[key])
             first = ids[id(candidate), ""] if second else ""
-            self.rows.append((trial, _key_row(candidate, trial, first)))
+            stimulus = parse_row(orjson.dumps(trial), root=self.folder)  # what is no trial must not be written
+            digest = hashlib.sha256(canonical(stimulus)).hexdigest()
+            self.rows.append((trial, {"trial": ids[key], "sha256": digest, **_key_row(candidate, first)}))
         return [[ids[id(candidate), one.name if again else ""] for candidate, again in one.trials] for one in lists]
 
     def _pictures(self, shown: Mapping[int, Shown]) -> None:
@@ -180,7 +184,6 @@ class _Set:
             trial["speaker"] = candidate.speaker
         if asked == "attention_prediction" and "image" in trial:
             trial["clip"] = self._save(f"{name}.gif", self._clip(candidate, trial))
-        parse_row(orjson.dumps(trial), root=self.folder)  # a set that is not one must not be written
         return trial
 
     def _clip(self, candidate: Candidate, trial: Mapping[str, Any]) -> bytes:
@@ -203,12 +206,10 @@ class _Set:
         return f"media/{name}"
 
 
-def _key_row(candidate: Candidate, trial: Mapping[str, Any], repeat_of: str) -> dict[str, Any]:
+def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
     shown, (run, record, sample) = candidate.shown, candidate.record
     columns = {name: shown.row[name] for name in COLUMNS_OF_STIMULI if name in shown.row}
     return {
-        "trial": trial["id"],
-        "sha256": hashlib.sha256(orjson.dumps(trial, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         "asked": shown.asked,
         "truth": candidate.truth,
         "agent": candidate.agent,

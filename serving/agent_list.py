@@ -55,11 +55,11 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
     return found
 
 
-def print_agents(*, json: bool) -> int:
-    """All agents that are not for testing only, one line each."""
+def print_agents(task: str | None = None, *, json: bool) -> int:
+    """All agents that are not for testing only, or those that answer the ``task``, one line each."""
     rows = []
     for entry in catalogue.entries().values():
-        if entry.hidden:
+        if entry.hidden or task not in (None, *entry.tasks):
             continue
         able = False
         try:

@@ -18,7 +18,7 @@ from typing import Any, get_args
 from agents import __version__
 from agents.errors import InputError, TuringlikeError, printable
 from agents.selection import read_names, resolve
-from agents.tasks import MODES, TASKS
+from agents.tasks import ALL_TASKS, MODES, TASKS
 from serving.agent_list import print_agent, print_agents
 from serving.command_line import (
     Commands,
@@ -58,7 +58,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
     summary = "answer a whole stimulus set; the same command again resumes"
-    generate = command("generate", _generate, summary, source, settings, workers)
+    generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
     generate.add_argument("--out", required=True, type=path, metavar="DIR", help="the run folder")
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
@@ -68,7 +68,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
-    serve = command("serve", _serve, "the agents behind HTTP, for programs and a web page", settings, workers)
+    summary = "the agents behind HTTP, for programs and a web page"
+    serve = command("serve", _serve, summary, settings, workers, uses_ray=True)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
@@ -81,7 +82,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     serve.add_argument("--deadline", type=seconds, default=120.0, metavar="S", help="seconds for one answer (120)")
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
-    bench = command("bench", _bench, "how fast agents are on this machine, and what limits them", settings)
+    summary = "how fast agents are on this machine, and what limits them"
+    bench = command("bench", _bench, summary, settings, uses_ray=True)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
@@ -95,6 +97,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     agents = command("agents", _agents, "list the agents, or tell about one", as_json)
     agents.add_argument("name", nargs="?")
+    agents.add_argument("--task", choices=ALL_TASKS, help="only those that answer it; judgement: the judges")
 
     summary = "download the checkpoints that agents need, and tell size and licence"
     fetch = command("fetch", _fetch, summary, settings)
@@ -196,7 +199,9 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _agents(options: argparse.Namespace) -> int:
-    return print_agents(json=options.json) if options.name is None else print_agent(options.name, json=options.json)
+    if options.name is None:
+        return print_agents(options.task, json=options.json)
+    return print_agent(options.name, json=options.json)
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -242,10 +247,16 @@ def _import(options: argparse.Namespace) -> int:
     return 0
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line's entry point; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    options = build_parser(formats=given[:1] == ["export"]).parse_args(given)
+def main(arguments: Sequence[str]) -> int:
+    """Carry out one command line; returns its exit code."""
+    return _carry_out(_parsed(arguments))
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    return build_parser(formats=arguments[:1] == ["export"]).parse_args(arguments)
+
+
+def _carry_out(options: argparse.Namespace) -> int:
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
@@ -273,10 +284,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command() -> int:
-    """What a shell starts: :func:`main`, watched from outside where it uses Ray."""
-    if sys.argv[1:2] and sys.argv[1] in ("generate", "serve", "bench"):
-        return watched(main)
-    return main()
+    """What a shell starts: as :func:`main`, but watched from outside where it uses Ray."""
+    options = _parsed(sys.argv[1:])
+    if options.uses_ray:
+        return watched(lambda: _carry_out(options))
+    return _carry_out(options)
 
 
 def _print(text: str) -> None:

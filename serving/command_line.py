@@ -124,12 +124,17 @@ class Commands:
     as_json: Parser
 
     def add(
-        self, name: str, run: Callable[[argparse.Namespace], int], summary: str, *shared: Parser
+        self,
+        name: str,
+        run: Callable[[argparse.Namespace], int],
+        summary: str,
+        *shared: Parser,
+        uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
         """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
         of the parsers ``shared``."""
         made: argparse.ArgumentParser = self.parsers.add_parser(name, help=summary, parents=shared)
-        made.set_defaults(run=run)
+        made.set_defaults(run=run, uses_ray=uses_ray)
         return made
 
 

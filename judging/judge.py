@@ -1,0 +1,43 @@
+"""``turinglike judge``: ``generate`` over a trial set, with judges for agents.
+
+So a verdict is the record of a trial, with its attempts, seed and provenance, and a run of verdicts is resumed as any
+run is. A judge whose settings have ``trials`` and ``key`` is trained on this very set, by cross-validation: the command
+fills them in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from agents.errors import InputError, Problem
+from agents.selection import read_names, resolve
+from judging.trial_set import MARKER, key_path
+from serving.command_line import chosen
+from serving.generate import GenerateOptions, generate
+
+
+def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
+    """Run the command; returns its exit code. Raises TuringlikeError."""
+    folder: Path = options.trials
+    source, key = folder / MARKER, key_path(folder)
+    if not source.is_file():
+        raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
+    names = read_names("--judges", options.judges, "asked")
+    entries, settings = resolve(names, options.settings, options.config, "--judges")
+    problems = []
+    for name, entry in entries.items():
+        fields = entry.load_class().Settings.model_fields
+        if "judgement" not in entry.tasks:
+            problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
+        elif "key" in fields:
+            if not key.is_file():
+                problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
+            settings[name] = {"trials": str(source), "key": str(key), **settings.get(name, {})}
+    if problems:
+        raise InputError("the judges cannot be used as asked", problems)
+    auto = options.batch_size == "auto"
+    size = None if auto else options.batch_size
+    asked = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
+    return generate(chosen(GenerateOptions, options, **asked, batch_size=size, auto_batch=auto), say)

@@ -186,7 +186,7 @@ def interval(
     There is one entry of ``parts`` and ``wholes`` per stimulus; for a mean of stimuli the wholes are ones. Those of 0
     are left out. None for fewer than two stimuli, of which nothing can be learnt about others.
     """
-    from scipy.stats import bootstrap  # type: ignore[import-untyped]
+    from scipy.stats import bootstrap
 
     pairs = np.array([parts, wholes], dtype=np.float64)
     pairs = pairs[:, pairs[1] > 0]

@@ -1,0 +1,131 @@
+"""Verdicts joined with the key of their trials: one table, one row per verdict."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents.errors import InputError, Problem
+from judging.trial_set import COLUMNS, key_path
+from serving.runs.reader import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASK = "judgement"
+SAID = ("human", "machine")  # verdicts; any other says why there is none
+MOST_NAMED = 20
+TABLE = (
+    "judge",
+    "judge_kind",
+    "trial",
+    "sample",
+    "asked",
+    "truth",
+    "agent",
+    "stimulus",
+    "speaker",
+    "length",
+    "catch",
+    "repeat_of",
+    "said",
+    "verdict",
+    "confidence",
+    "reason",
+)
+"""The columns of the table, before the stimuli's own (``meta``, topic, domain …)."""
+
+
+def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFrame:
+    """All verdicts of the run folders, joined with the key of their trial set, wherever that lies: beside the set that
+    the run was made from unless ``key`` is given. Columns: :data:`TABLE`, and the stimuli's.
+
+    ``verdict`` is human, machine, refused, unparsed, or failed; nothing is dropped. Raises InputError for what is no
+    run of verdicts, and where a key is missing or of other trials.
+    """
+    import pandas as pd
+
+    rows = [row for path in folders for row in _rows(RunFolder(path), key)]
+    if not rows:
+        raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
+    table = pd.DataFrame.from_records(rows)
+    own = [name for name in TABLE if name in table.columns]
+    return table[[*own, *(name for name in table.columns if name not in own)]]
+
+
+def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
+    source = folder.meta["set"].get("source")
+    path = given or (key_path(_folder_of(folder, source)) if source else None)
+    if path is None:
+        raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
+    keys = _read_key(path)
+    _check_same_trials(folder, keys, path)
+    for name in [*folder.agents(), *folder.imports()]:
+        for record in folder.latest(name):
+            if record["task"] != TASK:
+                continue
+            row = keys.get(record["stimulus"])
+            if row is None:
+                raise InputError(f"{path} has no trial {record['stimulus']!r}, which {record['agent']} has judged")
+            answer = record["answer"] or {}
+            yield {
+                "judge": record["agent"],
+                "judge_kind": record["kind"],
+                "sample": record["sample"],
+                **row,
+                "verdict": answer.get("verdict", "failed"),
+                "confidence": answer.get("confidence"),
+                "reason": answer.get("reason"),
+            }
+
+
+def _folder_of(folder: RunFolder, source: str) -> Path:
+    """The trial set's folder: where it was when the run was made, or beside the run, if both have moved."""
+    there = Path(folder.meta["set"].get("root") or Path(source).parent)
+    return there if key_path(there).is_file() else folder.path.parent / there.name
+
+
+def _read_key(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise InputError(f"{path} is no key of trials: its columns are others")
+            return {row["trial"]: _typed(row) for row in reader}
+    except FileNotFoundError:
+        raise InputError(f"there is no key {path}: give it with --key") from None
+    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def _typed(row: Mapping[str, str]) -> dict[str, Any]:
+    columns = orjson.loads(row["columns"] or "{}")
+    names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said")
+    return {
+        **{name: row[name] or None for name in names},
+        "catch": row["catch"] == "1",
+        "length": int(row["length"]) if row["length"] else None,
+        **{f"meta.{name}": value for name, value in columns.items()},
+    }
+
+
+def _check_same_trials(folder: RunFolder, keys: dict[str, dict[str, Any]], path: Path) -> None:
+    """Raise InputError unless the trials of the run are those of the key."""
+    problems = []
+    stimuli = folder.path / "stimuli.jsonl"
+    with stimuli.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            name = orjson.loads(line)["id"]
+            row = keys.get(name)
+            if row is None or row["sha256"] != hashlib.sha256(line.rstrip(b"\n")).hexdigest():
+                problems.append(Problem(str(stimuli), number, name, f"is no trial of {path}"))
+    if problems:
+        more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
+        raise InputError(f"{path} is the key of other trials{more}", problems[:MOST_NAMED])
+    for row in keys.values():
+        del row["sha256"]

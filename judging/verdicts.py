@@ -63,7 +63,7 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     path = given or (key_path(_folder_of(folder, source)) if source else None)
     if path is None:
         raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
-    keys = _read_key(path)
+    keys = read_key(path)
     _check_same_trials(folder, keys, path)
     for name in [*folder.agents(), *folder.imports()]:
         for record in folder.latest(name):
@@ -90,7 +90,8 @@ def _folder_of(folder: RunFolder, source: str) -> Path:
     return there if key_path(there).is_file() else folder.path.parent / there.name
 
 
-def _read_key(path: Path) -> dict[str, dict[str, Any]]:
+def read_key(path: Path) -> dict[str, dict[str, Any]]:
+    """The rows of a key by trial; the stimuli's own columns as ``meta.NAME``. Raises InputError."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)

@@ -53,10 +53,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     def folder(self) -> Path:
         if not self._packaged():
             return super().folder()
-        found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-        if found is None or not found.submodule_search_locations:
-            raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
-        return Path(found.submodule_search_locations[0]) / "model"
+        return packaged_folder()
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         if not self._packaged():
@@ -143,6 +140,14 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
         found: NDArray[np.floating] = vectors.cpu().numpy()
         return found
+
+
+def packaged_folder() -> Path:
+    """The model's folder in the installed package. Raises UnavailableError if it is not installed."""
+    found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    if found is None or not found.submodule_search_locations:
+        raise UnavailableError(f"the package {PACKAGE} is not installed: {INSTALL}")
+    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def is_normalised(folder: Path) -> bool:

@@ -44,6 +44,14 @@ def register(commands: Commands) -> None:
     judge.add_argument("--replicas", type=replicas, default=1, metavar="N|auto", help="workers per judge (default 1)")
     judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
 
+    score = commands.add("score", _score, "who passes as a person: tables, intervals, tests, plots, one page")
+    score.add_argument("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
+    score.add_argument("--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
+    score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
+    score.add_argument("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
+    score.add_argument("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
+    score.add_argument("--force", action="store_true", help="replace the scores at --out")
+
 
 def _people(text: str) -> Path:
     folder, colon, name = text.rpartition(":")
@@ -64,6 +72,12 @@ def _judge(options: argparse.Namespace) -> int:
     from judging.judge import judge
 
     return judge(options, _print)
+
+
+def _score(options: argparse.Namespace) -> int:
+    from judging.score import ScoreOptions, score
+
+    return score(chosen(ScoreOptions, options), _print)
 
 
 def _print(text: str) -> None:

@@ -1,0 +1,158 @@
+"""``turinglike score``: from verdicts to tables, tests, plots and one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from agents import __version__
+from agents.contract import is_installed
+from agents.errors import InputError, UnavailableError
+from agents.stimuli import TASKS
+from judging.agreement import agreement
+from judging.measures import ALL, REPETITIONS, summarize
+from judging.scores_page import page
+from judging.significance import against_chance, between_agents, between_judges
+from judging.verdicts import SAID, read_verdicts
+from serving.runs.output_paths import new_folder
+from serving.terminal import plain_table, print_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PACKAGES = ("matplotlib", "pandas", "scipy", "statsmodels")
+MARKER = "scores.json"
+
+
+@dataclass(slots=True)
+class ScoreOptions:
+    """What the command line says."""
+
+    verdicts: Sequence[Path]
+    out: Path
+    key: Path | None = None
+    by: str | None = None
+    seed: int = 0
+    force: bool = False
+
+
+def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
+    """Run the command; returns its exit code. Raises TuringlikeError."""
+    for name in PACKAGES:
+        if not is_installed(name):
+            raise UnavailableError(f"the package {name} is not installed: pip install 'turinglike[judging]'")
+    table = read_verdicts(options.verdicts, options.key)
+    by = [name.strip() for name in (options.by or "").split(",") if name.strip()]
+    by = [name if name in table.columns else f"meta.{name}" for name in by]
+    unknown = [name for name in by if name not in table.columns]
+    if unknown:
+        there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
+        raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
+    found = measure(table, by, options.seed)
+    found["methods"] = methods(table, options)
+    with new_folder(options.out, marker=MARKER, force=options.force) as folder:
+        _write(folder, table, found)
+    _print(found["scores"])
+    say(f"scores: {options.out / 'index.html'}")
+    return 0
+
+
+def measure(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]:
+    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``agreement``, ``tests``."""
+    import pandas as pd
+
+    main = table[~table["catch"] & table["repeat_of"].isna()]
+    found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
+    for asked in TASKS:
+        some = main[main["asked"] == asked]
+        if some.empty:
+            continue
+        agents = sorted(some["agent"][some["truth"] == "machine"].unique())
+        for judge, verdicts in _judges(some):
+            about = {"asked": asked, "judge": judge}
+            found["scores"] += [{**about, **row} for row in summarize(verdicts, agents, seed)]
+            for name in by:
+                for value, part in verdicts.groupby(name):
+                    told = {**about, "column": name.removeprefix("meta."), "value": value}
+                    found["by"] += [{**told, **row} for row in summarize(part, agents, seed)]
+        found["agreement"][asked] = agreement(some)
+        found["tests"][asked] = {
+            "against_chance": [
+                {"judge": judge, **row} for judge, one in _judges(some) for row in against_chance(one, agents)
+            ],
+            "between_judges": between_judges(some),
+            "between_agents": [
+                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents, seed)
+            ],
+        }
+    for (asked, judge), part in table[table["catch"]].groupby(["asked", "judge"]):
+        given = part[part["verdict"].isin(SAID)]
+        caught = float((given["verdict"] == "machine").mean()) if len(given) else None
+        found["catch"].append({"asked": asked, "judge": judge, "trials": len(given), "caught": caught})
+    again = table[table["repeat_of"].notna()]
+    first = pd.merge(again, table, left_on=["judge", "repeat_of"], right_on=["judge", "trial"], suffixes=("", "_first"))
+    for (asked, judge), part in first.groupby(["asked", "judge"]):
+        alike = float((part["verdict"] == part["verdict_first"]).mean())
+        found["repeats"].append({"asked": asked, "judge": judge, "trials": len(part), "alike": alike})
+    return found
+
+
+def _judges(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each judge's verdicts; of people, who are many, all together as one."""
+    people = some[some["judge_kind"] == "human"]
+    if not people.empty:
+        yield "people", people
+    for judge, verdicts in some[some["judge_kind"] != "human"].groupby("judge"):
+        yield str(judge), verdicts
+
+
+def methods(table: pd.DataFrame, options: ScoreOptions) -> str:
+    """A paragraph that says how the figures came about, for a paper."""
+    judges = ", ".join(sorted(table["judge"].unique())[:10])
+    missing = int((~table["verdict"].isin(SAID)).sum())
+    return (
+        f"{len(table):,} verdicts of {table['judge'].nunique():,} judges ({judges}) on {table['trial'].nunique():,} "
+        f"trials were scored with Turinglike {__version__}. {missing:,} verdicts are missing (refused, unparsed or "
+        "failed), are counted, and are part of no rate. Detectability is the mean of p(H|H), the share of people's "
+        "answers said to be a person's, and p(M|M), the share of an agent's answers said to be a machine's; d' and the "
+        "criterion use the log-linear correction (Hautus 1995). 95 % intervals are by three Poisson bootstraps of "
+        f"{REPETITIONS:,} repetitions each, over judges, stimuli and verdicts, whose variances are combined as by "
+        "Cameron, Gelbach and Miller (2011); the rates of a single judge have exact binomial intervals. Catch trials "
+        "and repeated trials are part of no rate. p values are corrected by Holm and by Bonferroni within each table. "
+        f"Seed {options.seed}."
+    )
+
+
+def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
+    import pandas as pd
+
+    table.to_csv(folder / "verdicts.csv", index=False)
+    for name in ("scores", "by", "catch", "repeats"):
+        if found[name]:
+            pd.DataFrame(found[name]).to_csv(folder / f"{name}.csv", index=False)
+    if is_installed("pyarrow"):
+        table.astype({name: "string" for name in table.columns if table[name].dtype == object}).to_parquet(
+            folder / "verdicts.parquet", index=False
+        )
+    (folder / MARKER).write_bytes(
+        orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+    )
+    (folder / "index.html").write_text(page(found), encoding="utf-8")
+
+
+def _print(scores: Sequence[dict[str, Any]]) -> None:
+    shown = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "95 %", "d'", "c", "missing")
+    for row in scores:
+        missing = row["refused"] + row["unparsed"] + row["failed"]
+        agent = "all agents" if row["agent"] == ALL else row["agent"]
+        interval = f"{row['detectability_low']:.2f} to {row['detectability_high']:.2f}"
+        rates = [f"{row[name]:.2f}" for name in ("p_human", "p_machine", "detectability")]
+        shown.add_row(
+            row["asked"], row["judge"], agent, *rates, interval, f"{row['dprime']:.2f}", f"{row['criterion']:.2f}",
+            str(missing),
+        )  # fmt: skip
+    print_table(shown)

@@ -1,0 +1,173 @@
+"""The page of scores: for each task and judge the 2 x 2 table and the agents beside each other, with the tests."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from judging.measures import ALL
+from serving.runs.display_text import count, details, esc, table
+from serving.web.report_html import TASK_NAMES, head
+
+Row = Mapping[str, Any]
+HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, told apart by the colour-blind
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The page as HTML, whole: nothing is loaded from anywhere."""
+    parts = [
+        head("Scores"),
+        "<header><h1>Who passes as a person</h1>",
+        f"<p>{esc(found['methods'], 5000)}</p></header><main id='answers'>",
+    ]
+    for asked, rows in groupby(found["scores"], key=lambda row: row["asked"]):
+        parts.append(f"<section><h2>{esc(TASK_NAMES[asked])}</h2>")
+        for judge, some in groupby(rows, key=lambda row: row["judge"]):
+            parts += _judge(str(judge), list(some))
+        parts += _tests(found["tests"].get(asked, {}))
+        parts += _agreement(found["agreement"].get(asked))
+        parts.append("</section>")
+    parts += _by(found["by"])
+    parts += _others(found)
+    parts.append("</main></body></html>\n")
+    return "\n".join(parts)
+
+
+def _judge(judge: str, rows: Sequence[Row]) -> list[str]:
+    said = f"{judge}: {rows[0]['human_human'] + rows[0]['human_machine']:,} verdicts on people's answers, "
+    said += f"{rows[0]['machine_human'] + rows[0]['machine_machine']:,} on machines'"
+    head_row = ("agent", "p(H|H)", "p(M|M)", "detectability", "d'", "criterion", "said H, of H", "said M, of H",
+                "said H, of M", "said M, of M", "missing")  # fmt: skip
+    cells = [
+        (
+            esc("all agents" if row["agent"] == ALL else row["agent"]),
+            *(_interval(row, name) for name in ("p_human", "p_machine", "detectability", "dprime", "criterion")),
+            *(f"{row[name]:,}" for name in ("human_human", "human_machine", "machine_human", "machine_machine")),
+            _missing(row),
+        )
+        for row in rows
+    ]
+    return [
+        f"<h3>{esc(said)}</h3>",
+        figure(rows, judge),
+        table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
+    ]
+
+
+def _interval(row: Row, name: str) -> str:
+    if row[name] != row[name]:
+        return "–"
+    return f"{row[name]:.2f} <small>{row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f}</small>"
+
+
+def _missing(row: Row) -> str:
+    return ", ".join(f"{row[why]:,} {why}" for why in ("refused", "unparsed", "failed") if row[why]) or "none"
+
+
+def figure(rows: Sequence[Row], judge: str) -> str:
+    """An SVG: the shares of what was said of people's and of machines' answers, and each agent's detectability."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    shown = [row for row in rows if row["detectability"] == row["detectability"]]
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 9}):
+        drawn = Figure(figsize=(9, 1.6 + 0.32 * max(len(shown), 3)), layout="constrained")
+        FigureCanvasSVG(drawn)
+        matrix, dots = drawn.subplots(1, 2, width_ratios=(1, 2.6))
+        _matrix(matrix, rows[0])
+        for at, row in enumerate(reversed(shown)):
+            for name, colour, marker, shift in (
+                ("detectability", INK, "o", 0.0), ("p_machine", MACHINE, "s", 0.22),
+            ):  # fmt: skip
+                ends = [[max(0, row[name] - row[f"{name}_low"])], [max(0, row[f"{name}_high"] - row[name])]]
+                style = {"color": colour, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
+                label = {"detectability": "detectability", "p_machine": "p(M|M)"}[name] if at == 0 else None
+                dots.errorbar([row[name]], [at - shift], xerr=ends, label=label, **style)
+        names = ["all agents" if row["agent"] == ALL else row["agent"] for row in reversed(shown)]
+        dots.set_yticks(range(len(shown)), names)
+        dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
+        dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
+        dots.spines[["top", "right"]].set_visible(False)
+        if shown:
+            dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+        buffer = io.StringIO()
+        drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    label = esc(f"Scores by {judge}: the table below has the figures")
+    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{label}" style="max-width:100%"', 1)
+    return f'<div style="background:white;border-radius:.4rem">{svg}</div>'
+
+
+def _matrix(axes: Any, row: Row) -> None:
+    counts = ("human_human", "human_machine"), ("machine_human", "machine_machine")
+    shares = [[row[name] / max(1, sum(row[one] for one in names)) for name in names] for names in counts]
+    axes.imshow(shares, vmin=0, vmax=1, cmap="Blues")
+    for across in range(2):
+        for down in range(2):
+            value = shares[down][across]
+            axes.text(across, down, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
+    axes.set_xticks((0, 1), ("human", "machine"))
+    axes.set_yticks((0, 1), ("human", "machine"), rotation=90, va="center")
+    axes.set(xlabel="said", ylabel="truth")
+
+
+def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
+    corrected = ("p", "holm", "bonferroni")
+    two = ("first", "second")
+    titles = {
+        "against_chance": ("Against chance", ("judge", "of", "rate", "direction", "test", *corrected)),
+        "between_agents": ("Agents beside each other", ("judge", *two, "difference", *corrected)),
+        "between_judges": (
+            "Judges on the same trials",
+            (*two, "trials", "difference", "first_alone", "second_alone", *corrected),
+        ),
+    }
+    parts = []
+    for name, (title, columns) in titles.items():
+        if rows := tests.get(name):
+            cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+            parts.append(details(esc(title), table([one.replace("_", " ") for one in columns], cells, title)))
+    return parts
+
+
+def _agreement(found: Row | None) -> list[str]:
+    if not found or len(found["judges"]) < 2:
+        return []
+    told = f"Fleiss' kappa {_cell(found['fleiss'])} over {count(found['trials_of_all'], 'trial')} that all judged; "
+    told += f"Krippendorff's alpha {_cell(found['alpha'])}"
+    columns = ("first", "second", "trials", "alike", "kappa")
+    cells = [[_cell(row[column]) for column in columns] for row in found["pairs"][:200]]
+    return [details("Agreement of judges", f"<p>{told}</p>" + table(columns, cells, "Each two judges"))]
+
+
+def _by(rows: Sequence[Row]) -> list[str]:
+    parts = []
+    for column, some in groupby(sorted(rows, key=lambda row: str(row["column"])), key=lambda row: row["column"]):
+        rates = ("p_human", "p_machine", "detectability")
+        cells = [
+            [esc(row["asked"]), esc(row["judge"]), esc(row["value"]), *(_interval(row, one) for one in rates)]
+            for row in some
+            if row["agent"] == ALL
+        ]
+        names = ("task", "judge", str(column), "p(H|H)", "p(M|M)", "detectability")
+        parts.append(f"<section><h2>By {esc(column)}</h2>{table(names, cells, f'By {column}, all agents')}</section>")
+    return parts
+
+
+def _others(found: Mapping[str, Any]) -> list[str]:
+    parts = []
+    for name, title, value in (("catch", "Catch trials", "caught"), ("repeats", "Trials shown twice", "alike")):
+        if rows := found[name]:
+            columns = ("asked", "judge", "trials", value)
+            cells: Iterable[list[str]] = [[_cell(row[column]) for column in columns] for row in rows]
+            parts.append(f"<section><h2>{title}</h2>{table(columns, cells, title)}</section>")
+    return parts
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if isinstance(value, float) else esc(value)

@@ -94,7 +94,7 @@ def figure(rows: Sequence[Row], judge: str) -> str:
         if shown:
             dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
         buffer = io.StringIO()
-        drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        drawn.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     svg = buffer.getvalue()
     label = esc(f"Scores by {judge}: the table below has the figures")
     svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{label}" style="max-width:100%"', 1)

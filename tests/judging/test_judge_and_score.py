@@ -1,0 +1,192 @@
+"""Classifiers as judges and the scores of their verdicts: against scikit-learn itself, and through the commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+from sklearn.svm import SVC
+
+from judging.classifier import ClassifierSettings, judge_trials
+from judging.features import Features, features
+from judging.score import measure
+from judging.trial_set import key_path
+from judging.verdicts import read_key, read_verdicts
+from serving.cli import main
+
+
+def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Scanpath trials with their keys: people and two agents on each of some pictures; machines look ``tell`` pixels to
+    the right."""
+    chance = np.random.default_rng(seed)
+    trials, keys = [], []
+    for at in range(number):
+        truth = "human" if at % 2 else "machine"
+        agent = "human:1" if at % 2 else "ab"[at // 2 % 2]
+        points = chance.normal((320 + tell * (truth == "machine"), 240), 60, (12, 2)).round()
+        answer = {"fixations": points.tolist(), "frame": [640, 480]}
+        trials.append({"id": f"t{at}", "asked": "attention_prediction", "shown": f"s{at // 4}", "answer": answer})
+        keys.append({"truth": truth, "agent": agent, "catch": False, "repeat_of": None, "said": str(at), "asked": "x"})
+    return trials, keys
+
+
+def judged(trials: Any, keys: Any, **settings: Any) -> dict[str, dict[str, Any]]:
+    chosen = ClassifierSettings(**settings)
+    return judge_trials(trials, keys, features(trials, None, None, chosen.path), chosen)
+
+
+def share_right(found: Mapping[str, Any], trials: Any, keys: Any) -> float:
+    said = [found[one["id"]]["margin"] > 0 for one in trials]
+    truth = [key["truth"] == "machine" for key in keys[: len(said)]]
+    return float(np.mean(np.array(said) == np.array(truth)))
+
+
+def test_the_papers_code_is_scikit_learns_own() -> None:
+    """KFold(10, shuffle, 42) and SVC() by themselves give the same margins."""
+    trials, keys = path_trials(80, 40)
+    found = judged(trials, keys, kernel="rbf", scaled=False, balanced=False, split="row", seed=42, path="padded15")
+    rows = np.ones((80, 30))
+    rows[:, :24] = [2 * np.ravel(t["answer"]["fixations"]) / np.tile([640, 480], 12) - 1 for t in trials]
+    truth = np.array([key["truth"] == "machine" for key in keys])
+    for number, (train, test) in enumerate(KFold(10, shuffle=True, random_state=42).split(rows)):
+        margins = SVC().fit(rows[train], truth[train]).decision_function(rows[test])
+        for at, margin in zip(test, margins, strict=True):
+            assert found[f"t{at}"]["margin"] == pytest.approx(margin)
+            assert found[f"t{at}"]["fold"] == number
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "rbf"}, {"split": "agent"}, {"train": 40}])
+def test_a_difference_is_found_and_none_is_not(settings: dict[str, Any]) -> None:
+    trials, keys = path_trials(240, 60)
+    assert share_right(judged(trials, keys, **settings), trials, keys) > 0.75
+    trials, keys = path_trials(240, 0)
+    assert 0.35 < share_right(judged(trials, keys, **settings), trials, keys) < 0.65
+
+
+def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -> None:
+    """Two machines that always say the same, which says nothing of what another machine would say."""
+    chance = np.random.default_rng(0)
+    trials, keys, rows = [], [], []
+    for at in range(100):
+        shared = chance.normal(size=40)
+        for agent in ("human:1", "human:2", "a", "b"):
+            truth = "human" if agent.startswith("human") else "machine"
+            rows.append(shared if truth == "machine" else chance.normal(size=40))
+            trials.append({"id": f"t{len(trials)}", "shown": f"s{at}"})
+            said = f"m{at}" if truth == "machine" else f"h{len(trials)}"
+            keys.append({"truth": truth, "agent": agent, "catch": False, "repeat_of": None, "said": said, "asked": "x"})
+    given = Features(np.array(rows), np.arange(len(rows)))
+    rates = {}
+    for split in ("row", "stimulus"):
+        found = judge_trials(trials, keys, given, ClassifierSettings(kernel="rbf", split=split))
+        machines = [(one, key) for one, key in zip(trials, keys, strict=True) if key["truth"] == "machine"]
+        rates[split] = np.mean([found[one["id"]]["margin"] > 0 for one, _ in machines])
+    assert rates["row"] > 0.75
+    assert rates["stimulus"] < 0.65
+
+
+def test_catch_trials_are_judged_and_not_trained_on() -> None:
+    trials, keys = path_trials(80, 60)
+    plain = judged(trials, keys)
+    odd = [dict(one, id=f"c{at}", shown=one["shown"]) for at, one in enumerate(trials)]
+    catch = [dict(key, catch=True, truth="machine") for key in keys]
+    both = judged(trials + odd, keys + catch, split="stimulus")
+    assert set(both) == {*plain, *(f"c{at}" for at in range(80))}
+    assert share_right(both, trials, keys) > 0.75  # although as many catch trials say the opposite
+
+
+def test_a_short_path_is_not_judged_by_ten_fixations() -> None:
+    trials, keys = path_trials(80, 60)
+    trials[3]["answer"]["fixations"] = trials[3]["answer"]["fixations"][:9]
+    assert "t3" not in judged(trials, keys)
+    assert "t3" in judged(trials, keys, path="padded15")
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """People's words and two machines', judged by two classifiers through the commands."""
+    folder = tmp_path_factory.mktemp("words")
+    chance = random.Random(0)
+    words = [f"word{at}" for at in range(30)]
+    truth = {
+        f"cue{at}": [
+            {"cueWord": f"cue{at}", "response": chance.choice(words[:20] if who == "human" else words[10:]),
+             "groundtruth": who, "human_groundtruth": name if who == "human" else "",
+             "machine_groundtruth": name if who == "machine" else ""}
+            for who, name in [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
+        ]
+        for at in range(40)
+    }  # fmt: skip
+    (folder / "word.json").write_text(json.dumps(truth))
+    assert main(["import", str(folder / "word.json"), "--out", str(folder / "published")]) == 0
+    assert main(["trials", str(folder / "published"), "--out", str(folder / "T")]) == 0
+    judges = ["--judges", "svm,svm-paper-code", "--set", "svm-paper-code.pictures=none"]
+    assert main(["judge", str(folder / "T"), *judges, "--out", str(folder / "V")]) == 0
+    return folder
+
+
+def test_one_verdict_for_each_judge_and_trial(verdicts: Path) -> None:
+    table = read_verdicts([verdicts / "V"])
+    assert len(table) == 2 * 160
+    assert not table.duplicated(["judge", "trial"]).any()
+    assert set(table["verdict"]) == {"human", "machine"}
+    key = read_key(key_path(verdicts / "T"))
+    for row in table.to_dict("records"):
+        assert (row["truth"], row["agent"]) == (key[row["trial"]]["truth"], key[row["trial"]]["agent"])
+
+
+def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "S"
+    assert main(["score", str(verdicts / "V"), "--out", str(out)]) == 0
+    with (out / "scores.csv").open(newline="") as file:
+        rows = {(row["judge"], row["agent"]): row for row in csv.DictReader(file)}
+    table = read_verdicts([verdicts / "V"])
+    for (judge, agent), row in rows.items():
+        some = table[(table["judge"] == judge)]
+        people = some[some["truth"] == "human"]
+        machines = some[(some["truth"] == "machine") & (True if agent == "all" else some["agent"] == agent)]
+        human, machine = (people["verdict"] == "human").mean(), (machines["verdict"] == "machine").mean()
+        assert float(row["detectability"]) == pytest.approx((human + machine) / 2)
+        assert int(row["machine_machine"]) == (machines["verdict"] == "machine").sum()
+    found = json.loads((out / "scores.json").read_bytes())
+    assert "320 verdicts of 2 judges" in found["methods"]
+    page = (out / "index.html").read_text()
+    assert page.count("<svg") == 2
+    assert "published:alpha" in page
+    assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+
+
+def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trials", str(verdicts / "published"), "--out", str(tmp_path / "T"), "--seed", "9"]) == 0
+    code = main(["score", str(verdicts / "V"), "--key", str(key_path(tmp_path / "T")), "--out", str(tmp_path / "S")])
+    assert code == 2
+    assert "is the key of other trials" in capsys.readouterr().err
+    assert not (tmp_path / "S").exists()
+
+
+def test_what_is_no_judge_and_no_trial_set_is_said(
+    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", str(verdicts / "T"), "--judges", "mmcq", "--out", str(tmp_path / "V")]) == 2
+    assert "mmcq: is no judge: it answers color_estimation" in capsys.readouterr().err
+    assert main(["judge", str(tmp_path), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
+    assert "is no trial set" in capsys.readouterr().err
+    assert main(["score", str(verdicts / "published"), "--out", str(tmp_path / "S")]) == 2
+
+
+def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
+    table = read_verdicts([verdicts / "V"])
+    table["catch"] = table["trial"].isin(["t0001", "t0002"])
+    table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
+    found = measure(table, [], 0)
+    assert [row["trials"] for row in found["catch"]] == [2, 2]
+    assert [row["trials"] for row in found["repeats"]] == [1, 1]
+    whole = next(row for row in found["scores"] if row["agent"] == "all")
+    assert sum(whole[name] for name in ("human_human", "human_machine", "machine_human", "machine_machine")) == 157

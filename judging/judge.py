@@ -1,8 +1,8 @@
 """``turinglike judge``: ``generate`` over a trial set, with judges for agents.
 
 So a verdict is the record of a trial, with its attempts, seed and provenance, and a run of verdicts is resumed as any
-run is. A judge whose settings have ``trials`` and ``key`` is trained on this very set, by cross-validation: the command
-fills them in.
+run is. A judge whose settings have ``key`` is trained on this very set, by cross-validation; one whose settings have
+``trials`` alone may read the others beside the one that it judges. The command fills both in.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
             problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
-        elif "key" in fields:
-            if not key.is_file():
-                problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
-            settings[name] = {"trials": str(source), "key": str(key), **settings.get(name, {})}
+        elif "key" in fields and not key.is_file():
+            problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
+        given = {"trials": str(source), "key": str(key)}
+        settings[name] = {field: path for field, path in given.items() if field in fields} | settings.get(name, {})
     if problems:
         raise InputError("the judges cannot be used as asked", problems)
     auto = options.batch_size == "auto"

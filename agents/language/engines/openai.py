@@ -66,6 +66,9 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             options["presence_penalty"] = sampling.presence_penalty
         if sampling.stops:
             options["stop"] = list(sampling.stops[:MOST_STOPS])
+        if request.schema is not None:
+            form = {"name": "answer", "strict": True, "schema": request.schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
         if isinstance(chosen, SeededSettings) and chosen.seed_bits:
             options["seed"] = seed >> (53 - chosen.seed_bits)
         beyond = {"top_k": sampling.top_k, "min_tokens": sampling.min_tokens}  # vLLM's own

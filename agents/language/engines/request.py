@@ -7,8 +7,9 @@ others a batch of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "filtered"]
@@ -47,11 +48,13 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """One request: a ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both."""
+    """One request: a ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both. ``schema``
+    is a JSON schema that the text is to have, for engines that can hold a model to it."""
 
     prompt: str | None = None
     messages: tuple[ChatMessage, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

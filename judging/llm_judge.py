@@ -1,0 +1,306 @@
+"""Language models as judges: on a server with OpenAI's interface, or here.
+
+By default each trial is a question of its own, as it is for people, and the model is to reason before it decides. The
+papers put all answers to one stimulus into one prompt (``grid``), so that their judges compared. The order of the
+answers is then drawn, the text is that of the group, whichever of its trials is asked first, and each trial's verdict
+is read from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, model_validator
+
+from agents import seeds
+from agents.answers import VerdictAnswer
+from agents.contract import GIB, Agent, Draw, Reply, Verdict
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
+from agents.language.engines.openai_settings import ChatSettings
+from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
+from agents.language.engines.vllm import VLLMEngine
+from agents.language.openai_chat import ServerAgent
+from agents.stimuli import TASKS, JudgementStimulus, Stimulus, parse_row
+from agents.tasks import Asked
+from agents.universal.openai_universal import SENT
+from judging import prompts, replies
+
+WITHOUT_PICTURE: tuple[Asked, ...] = ("word_association", "conversation")
+
+
+class JudgeSettings(BaseSettings):
+    """How a language model is asked to judge, and how its replies are read."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    prompt: Literal["own", "papers"] = "own"
+    """One answer, reasons before the verdict, JSON; or the 2025 paper's prompts, word for word."""
+    example: Path | None = None
+    """For the papers' one-shot prompt of conversations: a text, a whole one in which A is a person and B a machine."""
+    grid: bool = False
+    """With the papers' prompts: all answers to a stimulus in one prompt, and both speakers at once, as they did."""
+    trials: Path | None = None
+    """For grids, the trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
+    seed: int = Field(0, ge=0)
+    """Of the order of the answers in a grid, and of the text about it."""
+    any_case: bool = False
+    """With the papers' prompts: "human" counts as well as "Human", which alone counts in their program."""
+    without_picture: bool = False
+    """Whether answers about a picture are judged without it, by our prompt, which says so."""
+    temperature: float = Field(0.0, ge=0, le=2)
+    """Of the reply; the papers send none, and servers then take 1."""
+    max_tokens: int = Field(1024, ge=1, le=100_000)
+    """The most tokens of a reply; models that reason before they answer need many more."""
+    attempts: int = Field(1, ge=1, le=100)
+    """How often a trial is asked about while the reply has no verdict; each attempt is in the record."""
+
+    @model_validator(mode="after")
+    def _papers_alone(self) -> JudgeSettings:
+        if self.prompt == "own" and (self.grid or self.example is not None or self.any_case):
+            raise ValueError("grid, example and any_case belong to prompt=papers")
+        if self.prompt == "papers" and self.without_picture:
+            raise ValueError("the papers' prompts show the picture; without it there is prompt=own")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """As for every agent; single trials are judged the same whatever other trials there are."""
+        found = super().identity()
+        if not self.grid:
+            del found["trials"], found["seed"]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """A trial with the pictures that go to the model, as bytes: the stimulus's and a search's target."""
+
+    trial: JudgementStimulus
+    image: bytes | None
+    target: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: of a group by its ``key``, the same for all its trials, which stand in the prompt's order."""
+
+    key: tuple[str, int, int]
+    trials: Sequence[JudgementStimulus]
+    request: TextRequest
+    seed: int
+
+
+J = TypeVar("J", bound=JudgeSettings)
+
+
+class LanguageJudge(Agent[J]):
+    """What is common to both: the question about a trial, and the verdict in the reply."""
+
+    tasks = ("judgement",)
+
+    def __init__(self, settings: J, name: str) -> None:
+        super().__init__(settings, name)
+        self.attempts = settings.attempts
+        self.filters = (self._has_no_verdict,)
+        self._groups: Mapping[str, Sequence[JudgementStimulus]] = {}
+        self._replies: dict[tuple[str, int, int], Any] = {}
+
+    def open(self) -> None:
+        """Read the example and, for grids, the trials. Raises UnavailableError."""
+        super().open()
+        chosen = self.settings
+        try:
+            self._example = chosen.example.read_text("utf-8").strip() if chosen.example is not None else None
+            if chosen.grid:
+                if chosen.trials is None:
+                    raise UnavailableError(f"{self.name} judges the answers to a stimulus together: `turinglike judge`")
+                self._groups = grouped(chosen.trials)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnavailableError(f"{self.name}: cannot be read: {error}") from None
+
+    def prepare(self, stimulus: Stimulus) -> Pictured:
+        """The trial and its pictures. Raises AnswerError."""
+        assert isinstance(stimulus, JudgementStimulus)
+        if self.settings.without_picture or stimulus.asked in WITHOUT_PICTURE:
+            return Pictured(stimulus, None, None)
+        if stimulus.image is None:
+            raise AnswerError("missing_image", "the trial has no picture; without_picture=true judges without")
+        if stimulus.target_image is not None and self.settings.prompt == "papers":
+            raise AnswerError("unsupported_mode", "the papers' prompt for scanpaths knows free viewing only")
+        target = stimulus.target_image
+        return Pictured(
+            stimulus, stimulus.image.sendable(SENT)[0], None if target is None else target.sendable(SENT)[0]
+        )
+
+    def question(self, prepared: Pictured, draw: Draw) -> Question:
+        """What the model is asked. Raises AnswerError for a trial that is not among the ``trials``."""
+        chosen, trial, seed = self.settings, prepared.trial, draw.seed
+        key, trials = trial.id, [trial]
+        if chosen.grid:
+            key = group_of(trial)
+            trials = sorted(self._groups.get(key, ()), key=lambda one: one.id)
+            if trial.id not in [one.id for one in trials]:
+                raise AnswerError("invalid_stimulus", f"not among the trials of {chosen.trials}")
+            seed = seeds.derive(chosen.seed, self.name, key, draw.sample, None, draw.attempt)
+            random.Random(seed).shuffle(trials)
+        is_own = chosen.prompt == "own"
+        text = (
+            prompts.own(trial, without_picture=chosen.without_picture)
+            if is_own
+            else prompts.papers(trials, self._example)
+        )
+        messages = [ChatMessage("user", text, prepared.image)]
+        if prepared.target is not None:
+            messages.insert(0, ChatMessage("user", prompts.TARGET, prepared.target))
+        sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
+        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=prompts.SCHEMA if is_own else None)
+        return Question((key, draw.sample, draw.attempt), trials, request, seed)
+
+    def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
+        """The reply about one trial of the question's: a verdict, or why there is none; the text is in ``about``."""
+        order = [one.id for one in question.trials]
+        found = None if finish == "filtered" else self._read(trial, order, text, finish)
+        raw = {**about, "attempt": question.key[2], **({"order": order} if self.settings.grid else {})}
+        return Reply(found or VerdictAnswer(verdict=replies.none(text, finish)), raw)
+
+    def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
+        if self.settings.prompt == "own":
+            return replies.own(text, cut=finish == "length")
+        found: replies.Said | None
+        any_case = self.settings.any_case
+        if trial.asked == "conversation":
+            assert trial.speaker is not None
+            found = replies.identity(text, trial.speaker)
+        elif trial.asked == "attention_prediction":
+            found = replies.answer(text, any_case=any_case)
+        else:
+            listed = replies.summary(text, len(order), any_case=any_case)
+            found = listed[order.index(trial.id)] if listed is not None else None
+        return VerdictAnswer(verdict=found) if found is not None else None
+
+    async def _once(self, key: tuple[str, int, int], ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """What ``ask`` returns: in a grid asked once for all trials of a group, and again only if it raised."""
+        if not self.settings.grid:
+            return await ask()
+        task = self._replies.get(key)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._replies[key] = asyncio.ensure_future(ask())
+        return await asyncio.shield(task)
+
+    def _has_no_verdict(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        answer = reply.answer
+        if not isinstance(answer, VerdictAnswer) or answer.verdict in ("human", "machine"):
+            return None
+        return Verdict(answer.verdict, reply.raw["attempt"] + 1 < self.attempts, reply.raw["text"][:200])
+
+
+class OpenAIJudgeSettings(ChatSettings, JudgeSettings):
+    """Which server and model, and how it is asked."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    json_schema: bool = True
+    """Whether the server is told to hold to the schema of our answer; servers that do not know it refuse."""
+
+
+class OpenAIJudge(LanguageJudge[OpenAIJudgeSettings], ServerAgent[OpenAIJudgeSettings]):
+    """A chat model on a server, which is shown the pictures."""
+
+    judges = TASKS
+    Settings = OpenAIJudgeSettings
+    memory = 1 * GIB  # photographs that are decoded to be looked at
+    settings: OpenAIJudgeSettings
+
+    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
+        question = self.question(prepared, draw)
+        request = question.request if self.settings.json_schema else replace(question.request, schema=None)
+        said = await self._once(question.key, partial(self._engine.complete, request, question.seed))
+        return self.verdict(prepared.trial, question, said.text, said.finish, said.record())
+
+
+class LocalJudgeSettings(EngineChoice, EngineSettings, JudgeSettings):
+    """Which checkpoint, what runs it, and how it is asked."""
+
+
+class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettings]):
+    """A chat model that runs here and reads texts alone: it judges words and conversations, and what else
+    ``without_picture`` lets it judge."""
+
+    Settings = LocalJudgeSettings
+    judges = WITHOUT_PICTURE
+    memory = 36 * GIB  # 8 thousand million weights in fp32
+    device_memory = 24 * GIB
+    working_memory = 6 * GIB  # long prompts' caches
+    batch_size = 16
+    model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
+    settings: LocalJudgeSettings
+
+    def __init__(self, settings: LocalJudgeSettings, name: str) -> None:
+        super().__init__(settings, name)
+        if settings.without_picture:
+            self.judges = TASKS  # type: ignore[misc]
+
+    def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
+        request = self._fixed_length(self.question(stimulus, draw).request)
+        if excess := self._engine.excess(request):
+            raise AnswerError("no_room", f"the prompt has {excess} tokens too many for the model")
+        return FittedRequest(request)
+
+    def respond(self, batch: Sequence[Pictured], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        if not self.settings.grid:
+            return super().respond(batch, draws)
+        questions = [self.question(one, draw) for one, draw in zip(batch, draws, strict=True)]
+        first = {question.key: at for at, question in reversed(list(enumerate(questions)))}
+        new = [at for key, at in first.items() if key not in self._replies]
+        asked = [replace(draws[at], seed=questions[at].seed) for at in new]
+        found = super().respond([batch[at] for at in new], asked)
+        self._replies.update({questions[at].key: reply for at, reply in zip(new, found, strict=True)})
+        return [
+            reply
+            if isinstance(reply := self._replies[question.key], Exception)
+            else self.verdict(one.trial, question, reply.raw["text"], reply.raw["finish"], reply.raw)
+            for one, question in zip(batch, questions, strict=True)
+        ]
+
+    async def respond_one(self, prepared: Pictured, draw: Draw) -> Reply:
+        question, request = self.question(prepared, draw), self.fitted_request(prepared, draw).request
+        assert isinstance(self._engine, VLLMEngine)
+        text = await self._once(question.key, partial(self._engine.generate, request, question.seed))
+        return self._reply(prepared, draw, FittedRequest(request), text)
+
+    def _reply(self, stimulus: Pictured, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
+        about = {
+            "text": text.text,
+            "finish": text.finish,
+            "prompt_tokens": text.prompt_tokens,
+            "tokens": text.tokens,
+        }
+        return self.verdict(stimulus.trial, self.question(stimulus, draw), text.text, text.finish, about)
+
+
+def grouped(trials: Path) -> Mapping[str, Sequence[JudgementStimulus]]:
+    """The trials of a set by :func:`group_of`."""
+    found = defaultdict(list)
+    for line in trials.read_bytes().splitlines():
+        trial = parse_row(line, root=trials.parent)
+        assert isinstance(trial, JudgementStimulus)
+        found[group_of(trial)].append(trial)
+    return found
+
+
+def group_of(trial: JudgementStimulus) -> str:
+    """What a grid has in one prompt: the answers to one stimulus, the speakers of one excerpt, a scanpath alone."""
+    if trial.asked == "attention_prediction":
+        return trial.id
+    if trial.asked == "conversation":
+        return f"{trial.shown} {hashlib.sha256(prompts.said(trial).encode()).hexdigest()}"
+    return f"{trial.asked} {trial.shown}"

@@ -58,6 +58,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ],
         "ended_early": True,
     },
+    "judgement": {"verdict": "machine", "confidence": None, "reason": "nobody says this"},
 }  # fmt: skip
 
 

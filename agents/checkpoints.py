@@ -143,6 +143,16 @@ def random_weights(path: Path) -> bool:
     return ((path if path.is_dir() else path.parent) / MARKER).exists()
 
 
+def weights_file(path: Path) -> Path:
+    """The file ``path``, or the only file of weights in the folder ``path``. Raises UnavailableError."""
+    if not path.is_dir():
+        return path
+    files = sorted(file for file in path.iterdir() if file.suffix in FILES)
+    if len(files) != 1:
+        raise UnavailableError(f"{path} holds {len(files)} files of weights ({', '.join(FILES)}); name one")
+    return files[0]
+
+
 def count_weights(path: Path) -> int:
     """The number of weights in a file, or in a folder's files, found from their headers.
 

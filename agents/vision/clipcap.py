@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from agents import checkpoints, hub
+from agents import checkpoints
 from agents.contract import GIB
-from agents.errors import UnavailableError
 from agents.pretrained import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared, check_shape
+from agents.vision.captioner import CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
 
 PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
 SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
-SOURCE = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
 
 
-class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
+class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
     """The authors' file beside CLIP's image tower and GPT-2; see :mod:`agents.vision.models.clipcap`."""
 
     class Settings(CaptionSettings):
@@ -56,49 +54,17 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
     memory = 4 * GIB
     device_memory = 4 * GIB
     keeps_end = True
-    parts = ("checkpoint", "clip", "language_model")
+    source = "download the authors' file, which github.com/rmokady/CLIP_prefix_caption links"
+    language_types = ("gpt2",)
 
     settings: Settings
 
     def checkpoint(self) -> tuple[str | None, str | None]:
-        """The file's name; its revision and those of the two other checkpoints."""
-        if self.random:
-            return RANDOM, PUBLISHED[self.settings.mapper]
-        (name, revision), *others = (checkpoints.identity(getattr(self.settings, part)) for part in self.parts)
-        return name, " ".join([str(revision), *(f"{other}@{at}" for other, at in others)])
-
-    def weight_paths(self) -> Sequence[Path]:
-        """GPT-2's folder is counted too, though the authors' files hold its weights themselves."""
-        return [checkpoints.find(getattr(self.settings, part)) for part in self.parts]
+        return (RANDOM, PUBLISHED[self.settings.mapper]) if self.random else super().checkpoint()
 
     def architecture(self) -> Architecture:
         """That which was published with the mapper; ``clip`` and ``language_model`` have no part in it."""
         return architecture(random_setting(PUBLISHED[self.settings.mapper]))
-
-    def missing(self) -> str | None:
-        if self.random or self.missing_packages() is not None:
-            return super().missing()
-        for part in self.parts:
-            try:
-                found = checkpoints.find(getattr(self.settings, part))
-            except UnavailableError as error:
-                how = SOURCE if part == "checkpoint" else f"run `turinglike fetch {self.name}` where there is a network"
-                return f"{error}: {how}, or give a local copy with --set {self.name}.{part}=PATH"
-        wrong = checkpoints.problem(found, ("config.json", checkpoints.TOKENIZER), ("gpt2",))
-        return None if wrong is None else f"{found} {wrong}"
-
-    def fetch(self) -> Sequence[checkpoints.Download]:
-        if self.random:
-            return ()
-        try:  # what no hub has, before anything is downloaded
-            file = hub.fetch(self.settings.checkpoint)
-        except UnavailableError as error:
-            raise UnavailableError(f"{error}: {SOURCE}; then --set {self.name}.checkpoint=PATH") from None
-        return [file, *(hub.fetch(getattr(self.settings, part)) for part in self.parts[1:])]
-
-    def provenance(self) -> dict[str, Any]:
-        found = self.random or any(map(checkpoints.random_weights, self.weight_paths()))
-        return {**super().provenance(), **({"random_weights": True} if found else {})}
 
     def open(self) -> None:
         from transformers import AutoTokenizer
@@ -112,12 +78,6 @@ class ClipCapAgent(CaptionAgent["ClipCapAgent.Settings"]):
         self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer")
         self._stop = self._pad = self._ids(".")[0]
         self._ends = frozenset([self._stop])
-
-    def prepare(self, stimulus: Stimulus) -> Prepared:
-        assert isinstance(stimulus, CaptionStimulus)
-        pixels = stimulus.image.decode()
-        check_shape(pixels)
-        return {"pixel_values": self._images(pixels)}
 
     def _load_model(self, folder: Path) -> Any:
         from agents.vision.models.clipcap import draw, load

@@ -34,7 +34,6 @@ from agents.vision.models.weights import assign, layers_of
 
 HEADS = 8  # of the transformer mapper; no weight's shape tells
 MAPPER, GPT = "clip_project.", "gpt."
-FILES = (".safetensors", ".pt", ".pth", ".bin")
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 CPU = torch.device("cpu")
 MapperName = Literal["transformer", "mlp"]
@@ -194,11 +193,7 @@ def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool
     ``path`` is the authors' file, or a folder with that file alone; ``clip`` the image tower's and ``gpt`` GPT-2's
     folder. Raises UnavailableError if they do not fit each other.
     """
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix in FILES)
-        if len(files) != 1:
-            raise UnavailableError(f"{path} holds {len(files)} files of weights ({', '.join(FILES)}); name one")
-        path = files[0]
+    path = checkpoints.weights_file(path)
     weights = checkpoints.read_weights(path)
     language = load_gpt(weights, gpt, path)
     mapper = make_mapper(weights, language.config.n_embd, kind, path)

@@ -55,6 +55,12 @@ llava = family("vision.llava_next:LlavaNextAgent", CAPTIONS + COLORS + OBJECTS, 
 ofa = family("vision.ofa:OFAAgent", CAPTIONS, "Wang et al. 2022, arXiv 2202.03052")
 clipcap = family("vision.clipcap:ClipCapAgent", CAPTIONS, "Mokady, Hertz, Bermano 2021, arXiv 2111.09734", MIT)
 scst = family("vision.scst:SCSTAgent", CAPTIONS, "Rennie et al. 2017, arXiv 1612.00563", MIT)
+openflamingo = family(
+    "vision.openflamingo:OpenFlamingoAgent",
+    CAPTIONS,
+    "Awadalla et al. 2023, arXiv 2308.01390",
+    "MIT; weights: none given",
+)
 detectron2 = family(
     "vision.detectron2_maskrcnn:Detectron2Agent",
     OBJECTS,
@@ -165,6 +171,12 @@ BUILT_IN: tuple[Entry, ...] = (
         "an LSTM on ResNet-101, trained by self-critical sequences; local checkpoint",
         VARIANT,
         checkpoint="./fc_rl",
+    ),
+    openflamingo(
+        "openflamingo-4b",
+        "OpenFlamingo with CLIP ViT-L/14 and RedPajama-INCITE 3B, instructed",
+        COMPARED,
+        checkpoint="openflamingo/OpenFlamingo-4B-vitl-rpj3b-langinstruct",
     ),
     detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", COMPARED),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),

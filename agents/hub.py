@@ -25,6 +25,7 @@ from agents.errors import UnavailableError
 from agents.pinned_revisions import PINNED
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+TORCH, OPEN_FLAMINGO = "pytorch_model*.bin", "checkpoint.pt"
 TIMEOUT = 10.0  # seconds in which the hub must begin to answer
 
 log = logging.getLogger("turinglike.fetch")
@@ -81,7 +82,8 @@ def _chosen(names: Sequence[str]) -> list[str]:
     if not weights and any(name.endswith(".safetensors") for name in names):
         weights = ["*.safetensors"]
     elif not weights:
-        weights, spare = ["pytorch_model*.bin"], [one for one in SPARE if one != TORCH_INDEX]
+        form = TORCH if fnmatch.filter(names, TORCH) else OPEN_FLAMINGO
+        weights, spare = [form], [one for one in SPARE if one != TORCH_INDEX]
 
     def fits(name: str, patterns: Sequence[str]) -> bool:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

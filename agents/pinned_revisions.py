@@ -1,7 +1,8 @@
 """The commits of the hub that published checkpoints are taken at, where no other revision is asked for.
 
 They were found in what others have published of their own caches; no network was there to compare them with the hub.
-What stands not here (DialoGPT, BlenderBot, OFA, CLIP) is taken from its main branch as it was when it was fetched.
+What stands not here (DialoGPT, BlenderBot, OFA, CLIP, OpenFlamingo) is taken from its main branch as it was when it was
+fetched.
 """
 
 from __future__ import annotations

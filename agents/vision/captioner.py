@@ -90,13 +90,15 @@ C = TypeVar("C", bound=CaptionSettings)
 
 class LengthNorm(float):
     """A length penalty p by which ``n ** p``, with which transformers divides the beams of n tokens (their end is one),
-    is ((n + more) / unit) to the power p: programs of authors count and divide otherwise."""
+    is ((n + more) / unit) to the power p: programs of authors count and divide otherwise. A text of ``cut`` tokens was
+    cut off, and has one more than it would have with its end."""
 
     more: float = 0
     unit: float = 1
+    cut: int = 0
 
     def __rpow__(self, length: int) -> float:  # type: ignore[override]
-        return float(((length + self.more) / self.unit) ** float(self))
+        return float(((length + (length == self.cut) + self.more) / self.unit) ** float(self))
 
 
 @dataclass(frozen=True, slots=True)

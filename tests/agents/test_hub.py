@@ -116,6 +116,8 @@ SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
         (["open_clip_model.safetensors", "open_clip_pytorch_model.bin", "model.safetensors"], 1),
         (["open_clip_pytorch_model.bin", "open_clip_config.json"], 2),
         (["model.safetensors", "model.fp16-00001-of-00002.safetensors", "adapter_model.safetensors"], 1),
+        (["checkpoint.pt", "optimizer.pt"], 1),
+        (["pytorch_model.bin", "checkpoint.pt"], 1),
         (["merges.txt", "tokenizer.model", "a/config.json", "b/model.safetensors", "pytorch_model.bin.py"], 2),
     ],
 )
@@ -123,6 +125,27 @@ def test_which_files_are_brought(names: list[str], kept: int, hub: fake_hub.Hub)
     hub.add(NAME, dict.fromkeys(["config.json", *names], b"{}"))
     found = fetch(NAME)
     assert {file.name for file in found.path.iterdir()} == {"config.json", *names[:kept]}
+
+
+def test_an_agent_of_three_checkpoints_has_them_all_fetched(hub: fake_hub.Hub) -> None:
+    agent = catalogue.get("openflamingo-4b").make()
+    files = {
+        **dict.fromkeys(["pytorch_model.bin", "tokenizer.json"], b"x"),
+        "config.json": b'{"model_type": "gpt_neox"}',
+    }
+    commits = [
+        hub.add(agent.settings.checkpoint, {"README.md": b"# A model", "checkpoint.pt": WEIGHTS}),
+        hub.add(agent.settings.clip, {"config.json": b"{}", "model.safetensors": WEIGHTS}),
+        hub.add(agent.settings.language_model, files),
+    ]
+    assert f"{agent.settings.checkpoint} is not on this machine: run `turinglike fetch openflamingo-4b`" in str(
+        agent.missing()
+    )
+    found = agent.fetch()
+    assert [one.revision for one in found] == commits
+    assert hub.files_asked() == {"checkpoint.pt", "config.json", "model.safetensors", *files}
+    assert agent.missing() is None
+    assert [word.rpartition("@")[2] for word in str(agent.checkpoint()[1]).split()] == commits
 
 
 def test_a_branch_and_a_commit(hub: fake_hub.Hub) -> None:

@@ -63,6 +63,15 @@ CLIPCAP = {
         0,
     ),
 }
+# OpenFlamingo's authors' program prints how many were trained (an output is in the papers' repository), the input's
+# embeddings among them; its GPT-NeoX has Pythia 2.8B's sizes and other rows for tokens; the tower is OpenAI's, less its
+# projection.
+OPENFLAMINGO, TRAINED, PYTHIA, VIT_L_14 = (
+    "openflamingo/OpenFlamingo-4B-vitl-rpj3b-langinstruct",
+    1_089_480_736,
+    2_775_208_960,
+    303_966_208,
+)
 MODELS = {
     "git": "transformers:GitForCausalLM",
     "blip": "transformers:BlipForConditionalGeneration",
@@ -81,6 +90,7 @@ VOCABULARIES: dict[str, tuple[int, int, dict[str, int]]] = {
     "microsoft/git-base-coco": (30522, 30522, {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102}),
     "Salesforce/blip2-opt-2.7b": (50304, 50266, {"<pad>": 1, "</s>": 2, "Ċ": 50118, "<image>": 50265}),
     "llava-hf/llava-v1.6-mistral-7b-hf": (32064, 32002, {"<s>": 1, "</s>": 2, "<image>": 32000, "<pad>": 32001}),
+    OPENFLAMINGO: (50280, 50277, {"<|endoftext|>": 0, "<|padding|>": 1}),
     "facebook/blenderbot-400M-distill": (8008, 8008, {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}),
     "meta-llama/Llama-3.1-8B-Instruct": (
         128256,
@@ -111,6 +121,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     ),
     "ofa-tiny-pretrained": ({"d_model": 32, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}, {"image_size": 64}, 16),
     "clipcap-mlp": (TINY_GPT2, {"max_tokens": 9}, 9),
+    "openflamingo-4b": ({**TINY_TEXT, "vision_config": {**TINY_VIEW, "image_size": 224}}, {"max_tokens": 8}, 8),
     "scst": ({"hidden_size": 16, "embedding_size": 16, "blocks": [1, 1, 1, 1]}, {"beams": 3}, 20),
     "gpt2-completion": (TINY_GPT2, {"max_tokens": 7, "word_tokens": 3}, 7),
     "blenderbot-400m": (
@@ -223,8 +234,20 @@ def test_clipcap_has_as_many_weights_as_its_parts(mapper: Any, tmp_path: Path) -
     assert one.parameters == pytest.approx(figure, rel=percent / 100, abs=0)
 
 
+def test_openflamingo_has_as_many_weights_as_its_parts(tmp_path: Path) -> None:
+    from agents.vision.models.openflamingo import draw
+
+    one = architecture(OPENFLAMINGO)
+    dataclasses.replace(one, tokenizer=None).write(tmp_path)
+    model = draw(tmp_path, torch.device("meta"), torch.float32, as_in_papers=True)
+    rows = 50_280
+    assert parameters(model.trained) + rows * 2560 == TRAINED
+    rest = PYTHIA - (2 * 50_304 - rows) * 2560 + VIT_L_14 - 1024 * 768
+    assert parameters(model) == one.parameters == TRAINED + rest
+
+
 def test_the_catalogue_tells_who_can_have_random_weights() -> None:
-    assert {*PUBLISHED, *(name for name, _, _ in CLIPCAP.values())} == set(random_weights.names())
+    assert {*PUBLISHED, *(name for name, _, _ in CLIPCAP.values()), OPENFLAMINGO} == set(random_weights.names())
     able = {name for name, entry in catalogue.entries().items() if entry.takes_random_weights()}
     files = {"ivsn", "ivsn-notarget", "ivsn-layer", "eccnet", "return-fixations", "deepgaze3"}
     assert able == {*PRETRAINED, *files, "torchvision-maskrcnn", "detectron2-maskrcnn"} - {"minilm"}

@@ -11,6 +11,7 @@ import tiny_captioners
 import tiny_clipcap
 import tiny_detectors
 import tiny_ofa
+import tiny_openflamingo
 import tiny_scst
 from safetensors.torch import save_file
 
@@ -41,6 +42,10 @@ def _clipcap(folder: Path, entry: Entry) -> dict[str, Any]:
     return tiny_clipcap.make(folder, entry.settings["mapper"]).settings()
 
 
+def _openflamingo(folder: Path, entry: Entry) -> dict[str, Any]:
+    return tiny_openflamingo.make(folder).settings()
+
+
 def _detr(folder: Path, entry: Entry) -> dict[str, Any]:
     made = tiny_detectors.detr(folder)
     (made / "RANDOM_WEIGHTS").touch()
@@ -69,6 +74,7 @@ MAKERS: dict[str, Callable[[Path, Entry], dict[str, Any]]] = {
     "agents.vision.llava_next:LlavaNextAgent": _captioner(tiny_captioners.llava_next),
     "agents.vision.ofa:OFAAgent": _ofa,
     "agents.vision.clipcap:ClipCapAgent": _clipcap,
+    "agents.vision.openflamingo:OpenFlamingoAgent": _openflamingo,
     "agents.vision.scst:SCSTAgent": _captioner(tiny_scst.make),
     "agents.vision.detr:DetrAgent": _detr,
     "agents.vision.torchvision_maskrcnn:TorchvisionMaskRCNNAgent": _torchvision,

@@ -1,0 +1,124 @@
+"""OpenFlamingo (Awadalla et al. 2023, arXiv 2308.01390), by :mod:`agents.vision.models.openflamingo`.
+
+It is asked as in the papers' program (kreimanlab/TuringTest, MiscellaneousCode/Flamingo_Caption.py), and computes as in
+their notebook (Flamingo-Caption.ipynb), whose output tells which versions of open_clip and transformers ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from agents import checkpoints
+from agents.contract import GIB
+from agents.pretrained import load_part
+from agents.vision.captioner import CaptionRow, CaptionSettings, Generated, LengthNorm
+from agents.vision.clip_captioner import ClipCaptioner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import GenerationConfig, LogitsProcessorList
+
+SIZE = 224  # of the images that the published tower takes
+ADDED = ("<|endofchunk|>", "<image>", "<PAD>")  # to the language model's tokens, in this order
+ANSWER = "Answer:"
+
+
+class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
+    """The image, the prompt, and what GPT-NeoX says until its end-of-chunk token."""
+
+    class Settings(CaptionSettings):
+        """As for every captioner, the two checkpoints beside its own, and how they computed in the papers."""
+
+        clip: str = "openai/clip-vit-large-patch14"
+        """CLIP's image tower: an id or folder in transformers' form."""
+        language_model: str = "togethercomputer/RedPajama-INCITE-Instruct-3B-v1"
+        """An id or folder with the GPT-NeoX that the checkpoint was trained for, and its tokenizer."""
+        tower: Literal["papers", "trained"] = "papers"
+        """papers: GELU, patches after the last norm, as in open_clip since 2.29. trained: as OpenFlamingo learned."""
+        prompt: str = (
+            "Question: What are things in this picture? Describe the scene with one complete sentence. Answer:"
+        )
+        """Text that the caption continues; it comes after the image."""
+        beams: int = Field(3, ge=1, le=64)
+        """Width of the beam search."""
+        length_norm: Literal["original", "transformers"] = "original"
+        """What is divided by: tokens with the prompt's, as in the papers' transformers 4.32 to 4.34, or as today."""
+        image_processor: Literal["pil"] = "pil"
+        """What resizes: Pillow, as in CLIP."""
+
+    memory = 20 * GIB  # 4 thousand million weights in fp32
+    device_memory = 12 * GIB
+    model_types = ("openflamingo",)
+    language_needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    language_types = ("gpt_neox",)
+
+    settings: Settings
+
+    def open(self) -> None:
+        from transformers import AutoTokenizer
+
+        from agents.vision.models.clip_resnet import ClipPixels
+        from agents.vision.models.clipcap import input_size
+
+        chosen = self.settings
+        self._images = ClipPixels(SIZE if self.random else input_size(checkpoints.find(chosen.clip)))
+        self._gpt = self.folder() if self.random else checkpoints.find(chosen.language_model)
+        self._tokenizer = load_part(AutoTokenizer, self._gpt, "tokenizer", clean_up_tokenization_spaces=False)
+        self._tokenizer.add_special_tokens({"extra_special_tokens": list(ADDED)})
+        self._end, self._image, self._padding = self._tokenizer.convert_tokens_to_ids(list(ADDED))
+
+    def _load_model(self, folder: Path) -> Any:
+        from agents.vision.models.openflamingo import draw, load
+
+        chosen, tokens, place = self.settings, len(self._tokenizer), (self._device, self._dtype)
+        as_in_papers = chosen.tower == "papers"
+        if self.random:
+            model = draw(folder, *place, as_in_papers=as_in_papers)
+        else:
+            clip = checkpoints.find(chosen.clip)
+            model = load(folder, clip, self._gpt, tokens, *place, as_in_papers=as_in_papers)
+        # GPT-NeoX's own end of a text does not end a caption.
+        self._use_tokens(model.language, start=self._image, end=self._end, pad=self._padding)
+        return model
+
+    def _length_penalty(self) -> float:
+        penalty = super()._length_penalty()
+        if self.settings.length_norm == "transformers":
+            return penalty
+        norm = LengthNorm(penalty)
+        norm.more = len(self._ids(self.settings.prompt))  # and the image, but not the end
+        norm.cut = self.settings.max_tokens
+        return norm
+
+    def _room(self) -> tuple[int, int]:
+        return int(self._model.language.config.max_position_embeddings), 1
+
+    def _encode(self, images: Sequence[dict[str, Any]]) -> Tensor:
+        seen: Tensor = self._model.see(self._stack(images))
+        return seen
+
+    def _generate(
+        self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
+    ) -> Generated:
+        import torch
+
+        prompts = torch.tensor([[self._image, *self._ids(row.prompt)] for row in rows], device=self._device)
+        generated = self._model.generate(
+            features[[row.image for row in rows]],
+            beams=config.num_beams or 1,
+            input_ids=prompts,
+            attention_mask=torch.ones_like(prompts),
+            generation_config=config,
+            logits_processor=processors,
+        )
+        return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
+
+    def _clean(self, text: str) -> str:
+        """What comes after the last "Answer:", and no spaces before punctuation, which transformers took out then."""
+        tidied: str = self._tokenizer.clean_up_tokenization(text.rpartition(ANSWER)[2].strip())
+        return tidied

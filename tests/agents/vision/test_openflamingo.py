@@ -1,0 +1,414 @@
+"""OpenFlamingo: captions against a plain restatement of its authors' program, batches against singles, bad parts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mixed_images
+import pytest
+import tiny_captioners
+import tiny_openflamingo
+import torch
+from plain_captioners import best_by_length
+from torch import Tensor
+from torch.nn import functional
+from transformers import AutoTokenizer, CLIPVisionModel, GPTNeoXForCausalLM
+
+from agents.answers import CaptionAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError, UnavailableError
+from agents.images import Image
+from agents.stimuli import CaptionStimulus
+from agents.vision.captioner import CaptionRow
+from agents.vision.openflamingo import OpenFlamingoAgent
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+PROMPT = "a picture of"  # shorter than the papers': the plain program below is slow
+Weights = dict[str, Tensor]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return mixed_images.make(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> tiny_openflamingo.Parts:
+    """Not to be changed by a test."""
+    return tiny_openflamingo.make(tmp_path_factory.mktemp("flamingo"), seed=4, end=6.0)
+
+
+@pytest.fixture
+def copy(parts: tiny_openflamingo.Parts, tmp_path: Path) -> tiny_openflamingo.Parts:
+    shutil.copytree(parts.clip.parent, tmp_path / "copy")
+    return tiny_openflamingo.Parts(
+        *(tmp_path / "copy" / path.name for path in (parts.checkpoint, parts.clip, parts.language_model))
+    )
+
+
+def opened(parts: tiny_openflamingo.Parts, **settings: Any) -> OpenFlamingoAgent:
+    chosen = parts.settings(precision="fp32", **settings)
+    agent = OpenFlamingoAgent(OpenFlamingoAgent.Settings.model_validate(chosen), "openflamingo-4b")
+    assert agent.missing() is None
+    agent.open()
+    return agent
+
+
+def loaded(parts: tiny_openflamingo.Parts, **settings: Any) -> OpenFlamingoAgent:
+    agent = opened(parts, **settings)
+    agent.load("cpu")
+    return agent
+
+
+def prepared(agent: OpenFlamingoAgent, images: Sequence[Path]) -> list[Any]:
+    return [
+        agent.prepare(CaptionStimulus(id=path.name, task="image_captioning", image=Image(path.name, root=path.parent)))
+        for path in images
+    ]
+
+
+def said(agent: OpenFlamingoAgent, items: Sequence[Any], draws: Sequence[Draw] = ()) -> list[tuple[Any, ...]]:
+    replies = agent.respond(items, draws or [Draw(seed=n) for n in range(len(items))])
+    found = []
+    for reply in replies:
+        assert isinstance(reply, Reply), reply
+        assert isinstance(reply.answer, CaptionAnswer)
+        found.append((reply.raw, reply.answer.text, reply.answer.tokens, reply.answer.finish))
+    return found
+
+
+def weights_of(parts: tiny_openflamingo.Parts) -> Weights:
+    found: Weights = torch.load(parts.checkpoint / "checkpoint.pt", weights_only=True)
+    return found
+
+
+# against a plain program: no cache, no batch, one beam and one token at a time
+
+
+class Plain:
+    """The network as its authors' program has it (open_flamingo 2.0.1, src/helpers.py and src/flamingo_lm.py), of the
+    published files; CLIP's and GPT-NeoX's layers are transformers'."""
+
+    def __init__(self, parts: tiny_openflamingo.Parts, tower: str) -> None:
+        self.weights, self.tower = weights_of(parts), tower
+        self.clip: Any = CLIPVisionModel.from_pretrained(parts.clip).eval()
+        self.gpt: Any = GPTNeoXForCausalLM.from_pretrained(parts.language_model, dtype=torch.float32).eval()
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(parts.language_model)
+        self.end = len(self.tokenizer)
+
+    def norm(self, x: Tensor, name: str) -> Tensor:
+        return functional.layer_norm(x, x.shape[-1:], self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+
+    def attention(self, x: Tensor, seen: Tensor, name: str) -> Tensor:
+        query = x @ self.weights[f"{name}to_q.weight"].T
+        keys, values = (seen @ self.weights[f"{name}to_kv.weight"].T).split(512, dim=1)
+        heads = []
+        for head in range(8):
+            part = slice(64 * head, 64 * head + 64)
+            heads.append((query[:, part] @ keys[:, part].T / 8).softmax(dim=1) @ values[:, part])
+        return torch.cat(heads, dim=1) @ self.weights[f"{name}to_out.weight"].T
+
+    def feed_forward(self, x: Tensor, name: str) -> Tensor:
+        inner = functional.gelu(self.norm(x, f"{name}0") @ self.weights[f"{name}1.weight"].T)
+        return inner @ self.weights[f"{name}3.weight"].T
+
+    def latents(self, pixels: Tensor) -> Tensor:
+        x = self.clip.pre_layrnorm(self.clip.embeddings(pixels[None]))
+        for layer in self.clip.encoder.layers:
+            x = x + layer.self_attn(layer.layer_norm1(x))[0]
+            inner = layer.mlp.fc1(layer.layer_norm2(x))
+            active = inner * torch.sigmoid(1.702 * inner) if self.tower == "trained" else functional.gelu(inner)
+            x = x + layer.mlp.fc2(active)
+        patches = (x if self.tower == "trained" else self.clip.post_layernorm(x))[0, 1:]
+        latents = self.weights["perceiver.latents"]
+        for number in range(tiny_openflamingo.DEPTH):
+            name = f"perceiver.layers.{number}."
+            asking, seen = self.norm(latents, f"{name}0.norm_latents"), self.norm(patches, f"{name}0.norm_media")
+            latents = latents + self.attention(asking, torch.cat([seen, asking]), f"{name}0.")
+            latents = latents + self.feed_forward(latents, f"{name}1.")
+        return self.norm(latents, "perceiver.norm")
+
+    def next_logits(self, latents: Tensor, tokens: list[int]) -> Tensor:
+        x = self.weights["lang_encoder.gpt_neox.embed_in.weight"][tokens]
+        neox = self.gpt.gpt_neox
+        places = torch.arange(len(tokens))[None]
+        later = torch.full((len(tokens), len(tokens)), float("-inf")).triu(1)[None, None]
+        turns = neox.rotary_emb(x[None], position_ids=places)
+        for number, layer in enumerate(neox.layers):
+            if number % 2:
+                name = tiny_openflamingo.GATED.format(number)
+                looked = self.attention(self.norm(x, f"{name}attn.norm"), latents, f"{name}attn.")
+                x = x + looked * self.weights[f"{name}attn_gate"].tanh()
+                x = x + self.feed_forward(x, f"{name}ff.") * self.weights[f"{name}ff_gate"].tanh()
+            x = layer(x[None], attention_mask=later, position_embeddings=turns)[0]
+        return neox.final_layer_norm(x[-1]) @ self.weights["lang_encoder.embed_out.weight"].T  # type: ignore[no-any-return]
+
+    def start(self, prompt: str) -> list[int]:
+        return [self.end + 1, *self.tokenizer(prompt)["input_ids"]]
+
+    def caption(self, pixels: Tensor, prompt: str, beams: int, most: int) -> str | None:
+        """The text of the best beam that ended; None if none did."""
+        start = self.start(prompt)
+        with torch.inference_mode():
+            latents = self.latents(pixels)
+            tokens = best_by_length(
+                lambda text: self.next_logits(latents, text),
+                start,
+                beams,
+                len(start) + most,
+                self.end,
+                float,
+                any_may_end=False,
+            )
+        return None if tokens is None else str(self.tokenizer.decode(tokens))
+
+
+@pytest.mark.parametrize("tower", ["papers", "trained"])
+def test_captions_are_those_of_a_plain_program(parts: tiny_openflamingo.Parts, images: list[Path], tower: str) -> None:
+    """Beams are divided by their tokens with the prompt's, without the end, as in the papers' transformers."""
+    agent = loaded(parts, tower=tower, prompt=PROMPT, max_tokens=16)
+    plain = Plain(parts, tower)
+    items = prepared(agent, images)
+    ours, same = said(agent, items), 0
+    for item, (raw, *_, finish) in zip(items, ours, strict=True):
+        wanted = plain.caption(item["pixel_values"], PROMPT, beams=3, most=16)
+        if finish == "end":
+            assert raw == wanted
+            same += 1
+    assert same > 3
+    assert len({raw for raw, *_ in ours}) > 3  # the model does look at the image
+
+
+@pytest.mark.parametrize("norm", ["original", "transformers"])
+def test_a_score_is_the_log_probability_divided_by_the_tokens_that_count(
+    parts: tiny_openflamingo.Parts, images: list[Path], norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the papers' transformers the prompt's and the image's count, and the end does not; today the end alone."""
+    agent = loaded(parts, length_norm=norm, prompt=PROMPT, max_tokens=16)
+    plain = Plain(parts, "papers")
+    found: list[Any] = []
+    generate = agent._generate
+    monkeypatch.setattr(agent, "_generate", lambda *args: found.append(generate(*args)) or found[0])
+    items = prepared(agent, images)
+    said(agent, items)
+    lengths = []
+    for item, tokens, score in zip(items, found[0].tokens.tolist(), found[0].scores.tolist(), strict=True):
+        ends = plain.end in tokens
+        text = tokens[: tokens.index(plain.end) + 1] if ends else tokens
+        start, total = plain.start(PROMPT), 0.0
+        with torch.inference_mode():
+            latents = plain.latents(item["pixel_values"])
+            for place, token in enumerate(text):
+                total += float(plain.next_logits(latents, start + text[:place]).log_softmax(0)[token])
+        counted = len(start) + len(text) - ends if norm == "original" else len(text)
+        assert score == pytest.approx(total / counted, abs=1e-4)
+        lengths.append(len(text) - ends)
+    assert {16} < set(lengths)
+
+
+def test_each_choice_of_how_it_computes_matters(parts: tiny_openflamingo.Parts, images: list[Path]) -> None:
+    chosen: list[dict[str, Any]] = [{}, {"tower": "trained"}, {"length_norm": "transformers"}]
+    found = [said(agent, prepared(agent, images)) for agent in (loaded(parts, max_tokens=30, **one) for one in chosen)]
+    assert found[0] != found[1]
+    assert found[0] != found[2]
+
+
+def test_greedy_text_without_an_end_is_that_of_a_plain_program(
+    parts: tiny_openflamingo.Parts, images: list[Path]
+) -> None:
+    agent = loaded(parts, beams=1, max_tokens=9, prompt=PROMPT)
+    plain = Plain(parts, "papers")
+    item = prepared(agent, images)[2]
+    tokens = plain.start(PROMPT)
+    with torch.inference_mode():
+        latents = plain.latents(item["pixel_values"])
+        for _ in range(9):
+            tokens.append(int(plain.next_logits(latents, tokens).argmax()))
+    assert plain.end not in tokens
+    [(raw, _, count, finish)] = said(agent, [item])
+    assert (raw, count, finish) == (plain.tokenizer.decode(tokens[-9:]), 9, "length")
+
+
+# batches
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"beams": 1}, {"decoding": "sample", "temperature": 0.8, "top_p": 0.9, "top_k": 40}],
+    ids=["beams", "greedy", "drawn"],
+)
+def test_a_text_does_not_depend_on_the_batch(
+    parts: tiny_openflamingo.Parts, images: list[Path], settings: dict[str, Any]
+) -> None:
+    agent = loaded(parts, max_tokens=20, **settings)
+    items = prepared(agent, images)
+    draws = [Draw(seed=1000 + n) for n in range(len(items))]
+    alone = [said(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
+    assert said(agent, items, draws) == alone
+    threes = [said(agent, items[at : at + 3], draws[at : at + 3]) for at in range(0, len(items), 3)]
+    assert [one for three in threes for one in three] == alone
+    assert len({raw for raw, *_ in alone}) > 3
+
+
+def test_an_image_that_breaks_the_model_fails_alone(parts: tiny_openflamingo.Parts, images: list[Path]) -> None:
+    agent = loaded(parts, max_tokens=12)
+    items = prepared(agent, images)[:3]
+    sound = said(agent, items)
+    items[1] = {"pixel_values": torch.full_like(items[1]["pixel_values"], torch.nan)}
+    replies = agent.respond(items, [Draw(seed=1)] * 3)
+    assert isinstance(replies[1], AnswerError)
+    assert replies[1].code == "bad_logits"
+    assert [reply.raw for reply in replies if isinstance(reply, Reply)] == [sound[0][0], sound[2][0]]
+
+
+# the answer
+
+
+@pytest.mark.parametrize(
+    ("text", "caption", "flagged"),
+    [
+        (" A cat sits.", "A cat sits.", False),
+        (" A cat . Question: Is it  big ? Answer: two dogs , at a table .", "two dogs, at a table.", False),
+        (" A cat.<|endoftext|>Two", "A cat.Two", True),
+    ],
+)
+def test_the_answer_is_what_follows_the_last_answer_mark(
+    parts: tiny_openflamingo.Parts, text: str, caption: str, flagged: bool
+) -> None:
+    """As in the papers' program, on transformers that takes out spaces before punctuation; without special tokens."""
+    agent = loaded(parts)
+    tokens = agent._tokenizer(text + "<|endofchunk|>")["input_ids"]
+    answer = agent._reply(tokens, None, CaptionRow(0, "")).answer
+    assert isinstance(answer, CaptionAnswer)
+    assert answer.text == caption
+    assert answer.finish == "end"
+    assert ("special_tokens" in answer.flags) == flagged
+
+
+def test_it_is_asked_as_in_the_papers(parts: tiny_openflamingo.Parts) -> None:
+    """MiscellaneousCode/Flamingo_Caption.py."""
+    chosen = opened(parts).settings
+    assert chosen.prompt == (
+        "Question: What are things in this picture? Describe the scene with one complete sentence. Answer:"
+    )
+    assert (chosen.decoding, chosen.beams, chosen.max_tokens, chosen.length_penalty) == ("beam", 3, 50, 1.0)
+    assert not chosen.early_stopping
+
+
+# forms of the checkpoint
+
+
+def whole(weights: Weights) -> Weights:
+    """As a training run saves it that does not filter: gated layers by their other name, and what was frozen."""
+    found = {}
+    for name, value in weights.items():
+        if "gated" in name:
+            name = name.replace("gpt_neox.layers.", "gated_cross_attn_layers.").replace(".gated_cross_attn_layer.", ".")
+        found[name] = value
+    for name in (
+        "gpt_neox.layers.0.decoder_layer.mlp.x",
+        "old_decoder_blocks.0.mlp.x",
+        "gpt_neox.final_layer_norm.bias",
+    ):
+        found[f"lang_encoder.{name}"] = torch.full((3,), torch.nan)
+    return found | {"vision_encoder.conv1.weight": torch.full((3,), torch.nan)}
+
+
+def test_a_whole_checkpoint_says_the_same(
+    parts: tiny_openflamingo.Parts, copy: tiny_openflamingo.Parts, images: list[Path]
+) -> None:
+    torch.save(whole(weights_of(copy)), copy.checkpoint / "checkpoint.pt")
+    [wanted, got] = [
+        said(agent, prepared(agent, images)) for agent in (loaded(one, max_tokens=10) for one in (parts, copy))
+    ]
+    assert got == wanted
+
+
+def test_rows_of_the_output_that_are_not_in_the_checkpoint_are_the_language_models(
+    copy: tiny_openflamingo.Parts,
+) -> None:
+    weights = weights_of(copy)
+    del weights["lang_encoder.embed_out.weight"]
+    torch.save(weights, copy.checkpoint / "checkpoint.pt")
+    language = loaded(copy)._model.language
+    own = torch.load(copy.language_model / "pytorch_model.bin", weights_only=True)["embed_out.weight"]
+    rows = len(weights["lang_encoder.gpt_neox.embed_in.weight"])
+    assert len(own) > rows == language.config.vocab_size
+    assert language.lm_head.weight.equal(own[:rows].float())
+
+
+GATE = tiny_openflamingo.GATED.format(1) + "attn_gate"
+
+
+def _narrow(weights: Weights) -> None:
+    name = "lang_encoder.gpt_neox.embed_in.weight"
+    weights[name] = weights[name][:-1]
+
+
+def _beyond(weights: Weights) -> None:
+    for name in [name for name in weights if name.startswith(tiny_openflamingo.GATED.format(3))]:
+        weights[name.replace("layers.3.", "layers.5.")] = weights.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda weights: weights.pop(GATE), r"1 weights are missing \(gated_cross_attn_layers\.1\.attn_gate\)"),
+        (lambda weights: weights.update({GATE: torch.zeros(2)}), r"1 weights are of another shape .*attn_gate \[2\]"),
+        (lambda weights: weights.update({"perceiver.x": torch.zeros(2)}), r"1 weights are none of the model's"),
+        (lambda weights: weights.pop("perceiver.latents"), "is no OpenFlamingo for"),
+        (lambda weights: weights.pop("lang_encoder.gpt_neox.embed_in.weight"), r"1 weights are missing .*embed_in"),
+        (_narrow, r"embed_in\.weight is \[\d+, 32\], not \[\d+, 32\]"),
+        (_beyond, r"the text looks before the layers \[1, 5\] of 4"),
+    ],
+    ids=["gate", "shape", "more", "latents", "tokens", "rows", "places"],
+)
+def test_a_checkpoint_that_does_not_fit_is_named(
+    copy: tiny_openflamingo.Parts, change: Callable[[Weights], Any], match: str
+) -> None:
+    weights = weights_of(copy)
+    change(weights)
+    torch.save(weights, copy.checkpoint / "checkpoint.pt")
+    agent = opened(copy)
+    with pytest.raises(UnavailableError, match=match) as raised:
+        agent.load("cpu")
+    assert str(copy.checkpoint) in str(raised.value)
+
+
+class Bomb:
+    """Unpickling this would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_code_in_the_checkpoint_is_not_executed(copy: tiny_openflamingo.Parts, tmp_path: Path) -> None:
+    torch.save({"perceiver.latents": Bomb(tmp_path / "executed")}, copy.checkpoint / "checkpoint.pt")
+    agent = opened(copy)
+    with pytest.raises(UnavailableError, match="it was not executed"):
+        agent.load("cpu")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_what_is_not_here_is_one_sentence(copy: tiny_openflamingo.Parts) -> None:
+    def missing(**settings: str) -> str:
+        chosen = OpenFlamingoAgent.Settings.model_validate(copy.settings() | settings)
+        return str(OpenFlamingoAgent(chosen, "openflamingo-4b").missing())
+
+    for part in ("checkpoint", "clip", "language_model"):
+        told = missing(**{part: "owner/nowhere"})
+        assert told == (
+            "owner/nowhere is not on this machine: run `turinglike fetch openflamingo-4b` where there is a network, "
+            f"or give a local copy with --set openflamingo-4b.{part}=PATH"
+        )
+    tiny_captioners.rename_model_type(copy.language_model, "gpt2")
+    assert "holds a model of type 'gpt2', not 'gpt_neox'" in missing()
+    (copy.language_model / "pytorch_model.bin").unlink()
+    assert "lacks model.safetensors or" in missing()

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, with errors in the same form as ours."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"turinglike: {message}; `{self.prog} --help` tells more\n")
+        self.exit(2, f"turinglike: {printable(message)}; `{self.prog} --help` tells more\n")
 
 
 def number(text: str, lowest: int, highest: int) -> int:

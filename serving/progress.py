@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from agents.errors import printable
+
 PLAIN_EVERY = 10.0  # seconds
 
 
@@ -43,9 +45,9 @@ class Progress:
 
     def say(self, message: str) -> None:
         """What is going on, in a few words."""
-        self._message = message
+        self._message = printable(message)
         if self._live is None and message:
-            print(message, file=sys.stderr, flush=True)
+            print(self._message, file=sys.stderr, flush=True)
 
     async def run(self) -> None:
         """Keep the display up to date until cancelled."""

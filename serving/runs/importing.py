@@ -22,7 +22,7 @@ import orjson
 
 from agents.attention.scanpath_comparison import Size
 from agents.catalogue import NAME
-from agents.errors import InputError, Problem
+from agents.errors import InputError, Problem, printable
 from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.display_text import count
 from serving.runs.import_forms import read_file
@@ -182,16 +182,16 @@ def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
     for source in sources:
         about = source.about()
         print(
-            f"{source.path.name}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
+            f"{printable(source.path.name)}: {source.task}, {count(about['stimuli'], 'stimulus', 'stimuli')}; "
             f"people: {count(about['human'], 'answer')}, {count(about['subjects'], 'name')}; "
             f"machines: {count(about['published'], 'answer')}, {count(about['machines'], 'name')}"
         )
         for what, number in about["noticed"].items():
             print(f"  noticed: {what.replace('_', ' ')}: {number:,}")
     for copy in copies:
-        one, other = copy["agents"]
+        one, other = map(printable, copy["agents"])
         print(
             f"warning: {copy['task']}: all {copy['answers']:,} shared answers of {one} and {other} are the same; "
             "one is probably a copy of the other and then tells nothing of its own"
         )
-    print(f"imported into {out}")
+    print(printable(f"imported into {out}"))

@@ -338,3 +338,14 @@ def test_a_disk_that_fills_up(
     for name in ("humans", "published"):
         found, expected = (folder / "records" / f"{name}.jsonl" for folder in (out, wanted))
         assert found.read_bytes() == expected.read_bytes().replace(RunFolder(wanted).meta["run"].encode(), run)
+
+
+def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "talk\x1b[2J.html"
+    page.write_text("<p> A: Hi! </p>\n<p> B: Hello. </p>")
+    assert main(["import", str(page), "--name", "human~x", "--out", str(tmp_path / "new\x1b[2J")]) == 0
+    with pytest.raises(SystemExit):
+        main(["import", str(page), "--out", "x", "--sur\x1b[2Jprise"])
+    said = "".join(capsys.readouterr())
+    assert "\x1b" not in said
+    assert said.count("\\x1b[2J") == 3

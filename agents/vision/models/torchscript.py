@@ -106,15 +106,14 @@ def read(path: Path) -> dict[str, Tensor]:
             ) in archive.infolist():  # torch compresses its code alone, which is not read: no small file grows here
                 if one.compress_type != zipfile.ZIP_STORED and one.filename.startswith(f"{folder}data"):
                     raise UnavailableError(f"{path} cannot be read: {one.filename} is compressed")
-            tree = _TreeUnpickler(archive, folder).load()
+            found: dict[str, Tensor] = {}
+            _collect(_TreeUnpickler(archive, folder).load(), "", found)
     except _Refused as error:
         raise UnavailableError(f"{path} holds code or objects ({error}) beside weights; it was not executed") from None
     except UnavailableError:
         raise
     except Exception as error:  # a damaged pickle raises a dozen types, IndexError and struct.error among them
         raise UnavailableError(f"{path} cannot be read: {short_text(error)}") from None
-    found: dict[str, Tensor] = {}
-    _collect(tree, "", found)
     if not found:
         raise UnavailableError(f"{path} holds no weights by name")
     return found

@@ -475,8 +475,9 @@ def _repickled(archive: Path, change: Callable[[bytes], bytes], target: Path) ->
         (lambda pickled: pickle.dumps(eval), "holds code or objects"),
         (lambda pickled: pickled[: len(pickled) // 2], "cannot be read"),
         (lambda pickled: pickle.dumps({}), "holds no weights by name"),
+        (lambda pickled: b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.", "cannot be read"),
     ],
-    ids=["command", "function", "cut", "empty"],
+    ids=["command", "function", "cut", "empty", "a module within itself"],
 )
 def test_an_archive_is_never_executed(
     change: Callable[[bytes], bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

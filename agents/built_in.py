@@ -178,7 +178,9 @@ BUILT_IN: tuple[Entry, ...] = (
         COMPARED,
         checkpoint="openflamingo/OpenFlamingo-4B-vitl-rpj3b-langinstruct",
     ),
-    detectron2("detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: labels of the top three boxes", COMPARED),
+    detectron2(
+        "detectron2-maskrcnn", "Detectron2's Mask R-CNN R50-FPN 3x: up to three labels above 0.5, each once", COMPARED
+    ),
     torchvision("torchvision-maskrcnn", "torchvision's Mask R-CNN R50-FPN: labels of the top three boxes", VARIANT),
     # The main revision has a backbone of timm's, a package that nothing else here needs.
     detr("detr-resnet-50", "DETR with ResNet-50: labels of the top three boxes", revision="no_timm"),

@@ -79,6 +79,9 @@ def test_answers_are_those_of_a_run(
         if record["error"] is not None:  # the message names the file in the one and the field in the other
             assert answered["error"]["code"] == record["error"]["code"]
             continue
+        if record["task"] == "image_captioning":  # its last digit may be rounded to another one in a batch of one
+            scores = answered["answer"].pop("score"), record["answer"].pop("score")
+            assert scores[0] == pytest.approx(scores[1], abs=2e-4)
         for key in record.keys() - VOLATILE:
             assert answered[key] == record[key], key
 

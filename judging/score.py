@@ -13,7 +13,7 @@ from agents import __version__
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
-from judging.agreement import agreement
+from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.measures import ALL, REPETITIONS, summarize
 from judging.scores_page import page
 from judging.significance import against_chance, between_agents, between_judges
@@ -79,12 +79,14 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]
                 for value, part in verdicts.groupby(name):
                     told = {**about, "column": name.removeprefix("meta."), "value": value}
                     found["by"] += [{**told, **row} for row in summarize(part, agents, seed)]
-        found["agreement"][asked] = agreement(some)
+        # People are too many to be compared two by two, and few of them see the same trials: of them there is alpha.
+        named = some[some["judge_kind"] != "human"]
+        found["agreement"][asked] = {**agreement(named), "alpha": krippendorff_alpha(said_by(some).to_numpy())}
         found["tests"][asked] = {
             "against_chance": [
                 {"judge": judge, **row} for judge, one in _judges(some) for row in against_chance(one, agents)
             ],
-            "between_judges": between_judges(some),
+            "between_judges": between_judges(named),
             "between_agents": [
                 {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents, seed)
             ],

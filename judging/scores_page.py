@@ -134,10 +134,10 @@ def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
 
 
 def _agreement(found: Row | None) -> list[str]:
-    if not found or len(found["judges"]) < 2:
+    if not found or (found["alpha"] is None and not found["pairs"]):
         return []
-    told = f"Fleiss' kappa {_cell(found['fleiss'])} over {count(found['trials_of_all'], 'trial')} that all judged; "
-    told += f"Krippendorff's alpha {_cell(found['alpha'])}"
+    told = f"Krippendorff's alpha over all judges, people too: {_cell(found['alpha'])}. Fleiss' kappa of the others "
+    told += f"{_cell(found['fleiss'])} over {count(found['trials_of_all'], 'trial')} that all of them judged."
     columns = ("first", "second", "trials", "alike", "kappa")
     cells = [[_cell(row[column]) for column in columns] for row in found["pairs"][:200]]
     return [details("Agreement of judges", f"<p>{told}</p>" + table(columns, cells, "Each two judges"))]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
@@ -190,3 +191,17 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     assert [row["trials"] for row in found["repeats"]] == [1, 1]
     whole = next(row for row in found["scores"] if row["agent"] == "all")
     assert sum(whole[name] for name in ("human_human", "human_machine", "machine_human", "machine_machine")) == 157
+
+
+def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> None:
+    table = read_verdicts([verdicts / "V"])
+    people = table[table["judge"] == "svm"].assign(judge_kind="human")
+    people["judge"] = [f"human:{at % 50}" for at in range(len(people))]
+    found = measure(pd.concat([table, people]), [], 0)
+    assert {row["judge"] for row in found["scores"]} == {"people", "svm", "svm-paper-code"}
+    [told] = found["agreement"].values()
+    assert told["judges"] == ["svm", "svm-paper-code"]
+    assert len(told["pairs"]) == len(found["tests"]["word_association"]["between_judges"]) == 1
+    alone = measure(people, [], 0)
+    assert alone["agreement"]["word_association"]["pairs"] == []
+    assert alone["tests"]["word_association"]["between_judges"] == []

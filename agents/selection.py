@@ -106,9 +106,8 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
             if base is not None:
                 if not NAME.fullmatch(name) or name in catalogue.entries() or name in RESERVED:
                     raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
-                variants[name] = replace(entry, name=name, settings={**entry.settings, **table})
-            else:
-                settings[name] = table
+                variants[name] = replace(entry, name=name)
+            settings[name] = table
         except InputError as error:
             problems.append(Problem(str(path), None, name, str(error)))
     return variants, settings, problems

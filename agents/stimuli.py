@@ -59,7 +59,14 @@ class _Stimulus(_Part):
     benchmark_id: str | None = None
     source: str | None = None
     source_id: str | None = None
-    meta: Annotated[dict[str, Scalar], Field(default_factory=dict)]
+    meta: Annotated[
+        dict[str, Scalar],
+        Field(
+            default_factory=dict,
+            description="Whole numbers have 64 bits, which JSON Schema cannot say beside numbers with an exponent.",
+            json_schema_extra={"maxProperties": MOST_META},
+        ),
+    ]
 
     @field_validator("id")
     @classmethod

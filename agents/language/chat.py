@@ -5,12 +5,12 @@ Everything of a turn that is left to chance is drawn from the turn's own seed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Condition, Draw, Reply, Verdict
 from agents.language import chat_prompts, prompts
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
@@ -51,6 +51,14 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         truncation: TruncationSettings | None = TruncationSettings()
         """How a message is cut to a drawn length; none: it is not."""
 
+        counts: ClassVar[Mapping[str, Condition]] = {
+            **PromptedSettings.counts,
+            "hottest": (
+                "attempts above 1 or rises_with=turn",
+                lambda chosen: chosen.attempts > 1 or chosen.rises_with == "turn",
+            ),
+        }
+
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
     memory = 36 * GIB  # 8 thousand million weights in fp32
@@ -89,7 +97,10 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         chosen = self.settings
-        return sent_message(stimulus, text, draw, chosen.truncation, self._lengths, chosen.lower_case)
+        # Llama's program cuts from message 3 on.
+        whole = chosen.program == "llama-3.3" and len(stimulus.history) == 1
+        truncation = None if whole else chosen.truncation
+        return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings

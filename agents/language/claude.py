@@ -6,14 +6,18 @@ temperature; here that is one of the attempts at the message, so that it stands 
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field, model_validator
+from collections.abc import Mapping
+from typing import ClassVar
 
+from pydantic import ConfigDict, Field
+
+from agents.contract import Condition
 from agents.language import chat_prompts
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.openai_chat import ChatServerAgent, ProgramSettings
 from agents.language.truncation import TruncationSettings
 
-TEMPERATURES = ("turn_temperature", "turn_hottest", "word_temperature")
+SENT: Condition = ("send_temperature=true", lambda chosen: chosen.send_temperature)
 
 
 class ClaudeSettings(AnthropicSettings, ProgramSettings):
@@ -32,12 +36,13 @@ class ClaudeSettings(AnthropicSettings, ProgramSettings):
     truncation: TruncationSettings | None = TruncationSettings(least=7)
     """How a message is cut to a drawn length; none: it is not."""
 
-    @model_validator(mode="after")
-    def _temperatures_are_sent(self) -> ClaudeSettings:
-        ignored = [] if self.send_temperature else [name for name in TEMPERATURES if name in self.model_fields_set]
-        if ignored:
-            raise ValueError(f"{', '.join(ignored)}: not sent, as send_temperature is false")
-        return self
+    counts: ClassVar[Mapping[str, Condition]] = {
+        **dict.fromkeys(("turn_temperature", "word_temperature"), SENT),
+        "turn_hottest": (
+            f"{SENT[0]} and attempts above 1",
+            lambda chosen: chosen.send_temperature and chosen.attempts > 1,
+        ),
+    }
 
 
 class ClaudeAgent(ChatServerAgent[ClaudeSettings]):

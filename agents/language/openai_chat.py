@@ -7,13 +7,14 @@ What was said before is sent as a whole: a server knows best how much its model 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, Agent, Draw, Reply, Verdict
+from agents.contract import MIB, Agent, Condition, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import chat_prompts, prompts
 from agents.language.engines.openai import OpenAIEngine
@@ -93,6 +94,10 @@ class MessageSettings(ClientSettings):
     """The temperature of words; the papers' program sends none, and servers then take 1."""
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
+
+    counts: ClassVar[Mapping[str, Condition]] = {
+        "turn_hottest": ("attempts above 1", lambda chosen: chosen.attempts > 1)
+    }
 
     def turn_sampling(self, attempt: int) -> Sampling:
         """How a message is drawn: at each attempt a little warmer."""
@@ -230,6 +235,8 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = None
         """How a message is cut to a drawn length; none: it is not."""
+
+        counts: ClassVar[Mapping[str, Condition]] = {"turn_hottest": prompts.PATIENT}
 
         def turn_sampling(self, attempt: int) -> Sampling:
             temperature = self.turn_temperature if attempt < prompts.PATIENCE else self.turn_hottest

@@ -10,7 +10,7 @@ rank k, and its seed has no part in it. In float32 a text is the same whatever e
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Draw, Reply, Verdict
+from agents.contract import GIB, Condition, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import PretrainedAgent, PretrainedSettings, dtype_for, load_part, load_pretrained
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
 THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
 Prepared = dict[str, Any]  # the image processor's tensors for one image, without the batch dimension
+
+
+SEARCHED: Condition = ("decoding=beam and beams above 1", lambda chosen: chosen.decoding == "beam" and chosen.beams > 1)
+DRAWN: Condition = (
+    "decoding=sample and a temperature above 0",
+    lambda chosen: chosen.decoding == "sample" and chosen.temperature > 0,
+)
+REJECTING: Condition = ("a flag in reject", lambda chosen: bool(chosen.reject))
 
 
 class CaptionSettings(PretrainedSettings):
@@ -73,6 +81,17 @@ class CaptionSettings(PretrainedSettings):
     """How often a caption is asked for while it is rejected."""
     keep_last: bool = False
     """Whether the last attempt is kept whatever its flags."""
+
+    counts: ClassVar[Mapping[str, Condition]] = {
+        "beams": ("decoding=beam", lambda chosen: chosen.decoding == "beam"),
+        "length_penalty": SEARCHED,
+        "early_stopping": SEARCHED,
+        "temperature": ("decoding=sample", lambda chosen: chosen.decoding == "sample"),
+        "top_k": DRAWN,
+        "top_p": DRAWN,
+        "attempts": REJECTING,
+        "keep_last": REJECTING,
+    }
 
     @model_validator(mode="after")
     def _attempts_differ(self) -> CaptionSettings:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from agents import checkpoints
-from agents.contract import GIB
+from agents.contract import GIB, Condition
 from agents.pretrained import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.captioner import CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.captioner import SEARCHED, CaptionRow, CaptionSettings, Generated, Prepared
 from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
 SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
+
+BY_TRANSFORMERS: Condition = (
+    f"search=transformers, {SEARCHED[0]}",
+    lambda chosen: chosen.search == "transformers" and SEARCHED[1](chosen),
+)
 
 
 class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
@@ -50,6 +55,12 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         """Of no use here: the file is on no hub, and the other two are what was fetched last."""
         image_processor: Literal["pil"] = "pil"
         """What resizes: Pillow, as in CLIP."""
+
+        counts: ClassVar[Mapping[str, Condition]] = {
+            **CaptionSettings.counts,
+            "search": SEARCHED,
+            **dict.fromkeys(("length_penalty", "early_stopping"), BY_TRANSFORMERS),
+        }
 
     memory = 4 * GIB
     device_memory = 4 * GIB

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents import checkpoints
-from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
+from agents.contract import GIB, Condition
+from agents.vision.captioner import SEARCHED, CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,8 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
+
+        counts: ClassVar[Mapping[str, Condition]] = {**CaptionSettings.counts, "length_norm": SEARCHED}
 
     memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
     device_memory = 6 * GIB

@@ -197,6 +197,17 @@ def test_llama_greets_first_and_grows_warmer_by_the_turn(folders: dict[str, Path
     assert test(stimulus, _turn_reply("Yes.", 0)) is not None
 
 
+def test_by_llamas_program_the_second_message_alone_is_not_cut(folders: dict[str, Path]) -> None:
+    short = {"shape": 0.01, "scale": 0.01}
+    agent = _loaded("chat", folders["chat"], program="llama-3.3", truncation=short, lower_case=0)
+    for exchanged in (1, 2, 3):
+        [reply] = _replies(agent, [_conversation(exchanged)], [_draw(turn=exchanged)])
+        assert isinstance(reply.answer, TurnAnswer)
+        said = " ".join(reply.raw["text"].split())
+        assert len(said.split()) > 1
+        assert (reply.answer.text == said) == (exchanged == 1)
+
+
 @pytest.mark.parametrize(("kind", "asked_again"), [("MM", True), ("HM", False)])
 def test_nothing_that_is_said_to_a_person_is_filtered_or_cut(
     folders: dict[str, Path], kind: str, asked_again: bool

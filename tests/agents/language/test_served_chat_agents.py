@@ -241,7 +241,7 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
         ("claude", {"image_detail": "low"}),
         ("claude", {"turn_hottest": 1.1}),
         ("claude", {"send_temperature": False, "turn_temperature": 0.5}),
-        ("claude", {"send_temperature": False, "word_temperature": 1.0}),
+        ("claude", {"send_temperature": False, "word_temperature": 0.9}),
         ("gpt-3.5-turbo", {"image_detail": "low"}),
         ("gpt-3.5-turbo", {"send_temperature": False}),
         ("gpt-3.5-turbo", {"template": "2025"}),
@@ -255,5 +255,5 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(name: str, chosen: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="bad settings"):
+    with pytest.raises(InputError, match="bad settings|play no part"):
         catalogue.get(name).make(chosen)

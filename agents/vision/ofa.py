@@ -185,7 +185,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         if self.random:  # there is no end to be forced
             return []
         least, most = (0, None) if chosen.count_prompt else (chosen.min_tokens, chosen.max_tokens)
-        return [FairseqEnd(least, most, min(self._ends), self._pad)]
+        beams = 1 if self._drawn or not chosen.early_stopping else chosen.beams
+        return [FairseqEnd(least, most, min(self._ends), self._pad, beams)]
 
     def _reply(self, tokens: list[int], score: float | None, row: CaptionRow) -> Reply:
         reply = super()._reply(tokens, score, row)

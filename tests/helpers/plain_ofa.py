@@ -163,7 +163,7 @@ def plain_beams(
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Beam search as fairseq does it: ends count among the best ``beams`` candidates, logits are divided by the
     temperature and a score by its length to the power ``penalty``, a sentence of ``most`` tokens can only end, and the
-    search ends with ``beams`` sentences."""
+    search ends with ``beams`` sentences, the likeliest first where more end at once."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     done: list[tuple[float, tuple[int, ...]]] = []
     for step in range(most + 1):
@@ -188,7 +188,8 @@ def plain_beams(
                 if value > -math.inf
             ]
         best = sorted(found, reverse=True)[: 2 * beams]
-        done += [(score / len(said) ** penalty, said) for score, said in best[:beams] if said[-1] == END]
+        ended = [(score / len(said) ** penalty, said) for score, said in best[:beams] if said[-1] == END]
+        done += ended[: beams - len(done)]
         live = [one for one in best if one[1][-1] != END][:beams]
         if len(done) >= beams:
             break

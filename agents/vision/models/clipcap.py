@@ -29,6 +29,7 @@ from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.pretrained import load_pretrained
 from agents.vision.models import torchscript
+from agents.vision.models.beams import continued
 from agents.vision.models.clip_resnet import ClipResNet, load_resnet, resnet_size
 from agents.vision.models.weights import assign, layers_of
 
@@ -287,15 +288,10 @@ class AveragedBeams(LogitsProcessor):
         return torch.where(finished[:, None], same, after)
 
     def _sums_of(self, input_ids: Tensor) -> Tensor:
-        """The summed log-probabilities of each beam, up to its stop token: transformers does not say which beam of
-        the last step one continues, but no two beams of a row are alike."""
+        """The summed log-probabilities of each beam, up to its stop token."""
         if self._tokens is None or input_ids.shape[1] == 0:
             return torch.zeros(len(input_ids), device=input_ids.device)
-        before = self._tokens.unflatten(0, (-1, self._beams))
-        begun = input_ids[:, :-1].unflatten(0, (-1, self._beams))
-        same = (begun[:, :, None] == before[:, None]).all(dim=-1)
-        parent = same.int().argmax(dim=-1)
-        parent = (parent + torch.arange(0, len(input_ids), self._beams, device=parent.device)[:, None]).flatten()
+        parent = continued(self._tokens, input_ids, self._beams)
         finished = (self._tokens == self._stop).any(dim=1)
         gained = self._scores[parent, input_ids[:, -1]]
         return self._sums[parent] + torch.where(finished[parent], 0.0, gained)

@@ -20,6 +20,7 @@ from transformers import Cache, EncoderDecoderCache, GenerationMixin, LogitsProc
 from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils.generic import ModelOutput
 
+from agents.vision.models.beams import continued
 from agents.vision.models.ofa_layers import (
     IMAGE_CHANNELS,
     DecoderLayer,
@@ -229,20 +230,28 @@ class FairseqEnd(LogitsProcessor):
     Padding is never said; the end not before ``least`` tokens; and after ``most`` tokens, if there is such a limit, the
     end is all that may follow, with the probability that the model gives it. There transformers lets beams that ran
     into the limit compete with those that ended, or counts a forced end as certain.
+
+    In a search of several ``beams`` texts keep the places that they have. Where more end at one step than places are
+    left, the likeliest of that step take them; transformers would keep the best of all.
     """
 
-    def __init__(self, least: int, most: int | None, end: int, pad: int) -> None:
+    def __init__(self, least: int, most: int | None, end: int, pad: int, beams: int = 1) -> None:
         self.least = least
         self.most = most
         self.end = end
         self.pad = pad
+        self.beams = beams
         self._start: int | None = None
+        self._tokens: Tensor  # of the last step's beams, their sums, and their continuations' scores
+        self._sums: Tensor
+        self._scores: Tensor
+        self._ended: Tensor  # of each row, how many texts
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """``input_ids`` [rows, length], of which what the first call saw is the prompt; ``scores`` [rows, tokens]."""
-        if self._start is None:
+        if first := self._start is None:
             self._start = input_ids.shape[1]
-        said = input_ids.shape[1] - self._start
+        said = input_ids.shape[1] - (self._start or 0)
         scores[:, self.pad] = -torch.inf
         if said < self.least:
             scores[:, self.end] = -torch.inf
@@ -250,4 +259,25 @@ class FairseqEnd(LogitsProcessor):
             end = scores[:, self.end].clone()
             scores.fill_(-torch.inf)
             scores[:, self.end] = end
+        if self.beams > 1:
+            self._keep_places(input_ids, scores, first)
         return scores
+
+    def _keep_places(self, input_ids: Tensor, scores: Tensor, first: bool) -> None:
+        """Take the end from beams for whose text no place is left."""
+        if first:
+            sums = scores.new_full((len(input_ids),), -1e9)  # as transformers begins: one beam goes on
+            sums[:: self.beams] = 0
+            self._ended = torch.zeros(len(input_ids) // self.beams, dtype=torch.long, device=scores.device)
+        else:
+            parent = continued(self._tokens, input_ids, self.beams)
+            sums = self._sums[parent] + self._scores[parent, input_ids[:, -1]]
+        candidates = (scores + sums[:, None]).unflatten(0, (-1, self.beams)).flatten(1)
+        best = candidates.topk(self.beams).indices
+        ends = (best % scores.shape[1] == self.end) & candidates.gather(1, best).isfinite()
+        places = (self.beams - self._ended)[:, None]
+        late = ends & (ends.cumsum(1) > places) & (places > 0)
+        row, rank = late.nonzero(as_tuple=True)
+        scores[row * self.beams + best[row, rank] // scores.shape[1], self.end] = -torch.inf
+        self._ended += (ends & ~late).sum(1)
+        self._tokens, self._sums, self._scores = input_ids, sums, scores

@@ -112,27 +112,32 @@ def beam_config(beams: int, returned: int) -> GenerationConfig:
     )
 
 
-def test_beam_search_is_fairseqs(model: OFAModel) -> None:
-    """Against a search that knows of no batch, no cache and no transformers."""
+def test_beam_search_is_fairseqs() -> None:
+    """Against a search that knows of no batch, no cache and no transformers, in all ranks. With the second weights
+    texts end early, on half the images more at one step than places are left."""
     count, beams = 8, 5
-    pixels = images(count, seed=3)
-    with torch.inference_mode():
-        done = model.generate(
-            encoder_outputs=model.encode(questions(count), pixels),
-            generation_config=beam_config(beams, 1),
-            logits_processor=LogitsProcessorList([FairseqEnd(1, MOST, END, PAD)]),
-        )
-        lengths = set()
-        for row in range(count):
-            encoded = model.encode(questions(1), pixels[row : row + 1])
+    lengths = set()
+    for weights, seed in ((1, 3), (0, 4)):
+        model, pixels = tiny_ofa.model(weights), images(count, seed=seed)
+        with torch.inference_mode():
+            done = model.generate(
+                encoder_outputs=model.encode(questions(count), pixels),
+                generation_config=beam_config(beams, beams),
+                logits_processor=LogitsProcessorList([FairseqEnd(1, MOST, END, PAD, beams)]),
+            )
+            ranks = zip(done.sequences[:, 1:].tolist(), done.sequences_scores.tolist(), strict=True)
+            for row in range(count):
+                encoded = model.encode(questions(1), pixels[row : row + 1])
 
-            def next_logits(tokens: tuple[int, ...], encoded: Any = encoded) -> Tensor:
-                return model(encoder_outputs=encoded, decoder_input_ids=torch.tensor([tokens])).logits[0, -1].double()
+                def next_logits(tokens: tuple[int, ...], model: OFAModel = model, encoded: Any = encoded) -> Tensor:
+                    found = model(encoder_outputs=encoded, decoder_input_ids=torch.tensor([tokens]))
+                    return found.logits[0, -1].double()
 
-            score, said = plain_beams(next_logits, beams, MOST, 3)[0]
-            assert [token for token in done.sequences[row, 1:].tolist() if token != PAD] == list(said)
-            assert done.sequences_scores[row].item() == pytest.approx(score, abs=1e-4)
-            lengths.add(len(said))
+                for score, said in plain_beams(next_logits, beams, MOST, 3):
+                    tokens, own_score = next(ranks)
+                    assert [token for token in tokens if token != PAD] == list(said)
+                    assert own_score == pytest.approx(score, abs=1e-4)
+                    lengths.add(len(said))
     assert MOST + 1 in lengths, "some sentence must run into the limit"
     assert len(lengths) > 1, "and some must end before"
 

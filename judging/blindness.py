@@ -12,7 +12,6 @@ Each is a logistic regression over scaled features, asked by cross-validation in
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from judging.cue_numbers import length, metadata, punctuation
 from judging.splits import grouped_folds
 
 FOLDS = 10
@@ -43,7 +43,7 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
         entry: dict[str, Any] = {"asked": asked, "trials": len(some), "hidden": None, "shown": None}
         groups = [trial["shown"] for trial, _ in some]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
-            hidden = np.array([_hidden(folder, trial, order) for trial, _ in some], dtype=np.float64)
+            hidden = np.array([metadata(folder, trial, order[trial["id"]]) for trial, _ in some], dtype=np.float64)
             shown = np.array([_of_the_answer(folder, trial) for trial, _ in some], dtype=np.float64)
             entry["hidden"] = detected(hidden, is_machine, groups, seed)
             entry["shown"] = detected(shown, is_machine, groups, seed)
@@ -73,46 +73,12 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
     return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
 
 
-def _hidden(folder: Path, trial: Mapping[str, Any], order: Mapping[str, int]) -> list[float]:
-    number = int("".join(filter(str.isdigit, trial["id"])))
-    shown = int("".join(filter(str.isdigit, trial["shown"])))
-    image = folder / trial["image"] if "image" in trial else None
-    beside = sum(len(str(value)) for name, value in trial.items() if name not in ("answer", "clip"))
-    times = {(folder / trial[name]).stat().st_mtime for name in ("image", "clip") if name in trial}
-    return [
-        order[trial["id"]],
-        number,
-        number % 2,
-        shown,
-        image.stat().st_size if image else 0.0,
-        beside,
-        len(trial),
-        len(trial.get("clip", "")),
-        max(times, default=0.0),
-    ]
-
-
 def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
     from PIL import Image as PILImage
 
-    answer, size, frames = trial["answer"], 0, 0
+    size, frames = 0, 0
     if "clip" in trial:
         size = (folder / trial["clip"]).stat().st_size
         with PILImage.open(folder / trial["clip"]) as clip:
             frames = getattr(clip, "n_frames", 1)
-    texts = [answer.get("text"), answer.get("word"), answer.get("color"), *(answer.get("labels") or ())]
-    texts += [one["text"] for one in answer.get("messages") or () if one["speaker"] == trial["speaker"]]
-    said = [text for text in texts if text is not None]
-    whole = " ".join(said)
-    return [
-        len(whole),
-        len(whole.split()),
-        sum(map(str.isupper, whole)),
-        sum(letter in string.punctuation for letter in whole),
-        sum(map(str.isdigit, whole)),
-        sum(not letter.isascii() for letter in whole),
-        len(said),
-        len(answer.get("fixations") or ()),
-        size,
-        frames,
-    ]
+    return [*length(trial), *punctuation(trial), size, frames]

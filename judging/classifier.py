@@ -1,53 +1,32 @@
-"""Judges that are classifiers: trained on the very trials that they judge, by cross-validation.
+"""Judges that are classifiers of what the papers' judges were given (see :mod:`judging.features`).
 
-Each trial is judged by a model that has seen no trial of its fold; in the default's folds no stimulus is on both sides.
 The papers' own judges differ (see :mod:`judging.judges` for the presets): their text says linear, their code has the
-radial kernel of ``SVC()``; and their public judge deals rows into folds whatever their stimulus, so that answers that
-several speakers gave to one stimulus stand on both sides.
-
-An agent under test is among what such a judge is trained on, so that it tests whether answers differ from people's, not
-whether a judge who has never met the agent would notice. ``split`` "agent" leaves all answers of the agent out.
+radial kernel of ``SVC()``.
 """
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-import orjson
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from agents import checkpoints
-from agents.answers import VerdictAnswer
-from agents.contract import GIB, Agent, Draw, Reply
-from agents.contract import Settings as BaseSettings
-from agents.errors import AnswerError, UnavailableError
+from agents.contract import GIB, Condition
+from agents.errors import UnavailableError
 from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision
-from agents.stimuli import TASKS, JudgementStimulus, Stimulus
+from agents.stimuli import TASKS, Asked
 from judging import embeddings, features, pictures
-from judging.splits import grouped_folds
-from judging.verdicts import read_key
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-FOLDS = 10
+from judging.trained import TrainedJudge, TrainedSettings
 
 
-class ClassifierSettings(BaseSettings):
+class ClassifierSettings(TrainedSettings):
     """What the classifier is, what it is given, and how its folds are made."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    trials: Path | None = None
-    """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
-    key: Path | None = None
-    """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
     model: Literal["svm", "forest"] = "svm"
     """A support vector machine (C = 1), or a random forest of 100 trees; as scikit-learn has them."""
     kernel: Literal["linear", "rbf"] = "linear"
@@ -56,14 +35,6 @@ class ClassifierSettings(BaseSettings):
     """Whether features have mean 0 and deviation 1 in the training part."""
     balanced: bool = True
     """Whether people and machines weigh the same in training, however many there are."""
-    split: Literal["stimulus", "row", "agent"] = "stimulus"
-    """Folds without a common stimulus; of single rows, as published; or, beside the first, without the agent judged."""
-    unique: bool = False
-    """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
-    train: int | None = Field(None, ge=2)
-    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
-    seed: int = Field(0, ge=0)
-    """Of the folds and of all that is drawn."""
     checkpoint: str = PACKAGE
     """What embeds texts: the packaged sentence model, or a BERT, RoBERTa, MPNet or GPT-2 of the hub or a folder."""
     pooling: embeddings.Pooling = "mean"
@@ -75,19 +46,21 @@ class ClassifierSettings(BaseSettings):
     path: features.Path = "first10"
     """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
 
+    counts: ClassVar[Mapping[str, Condition]] = {
+        "kernel": ("model=svm", lambda chosen: chosen.model == "svm"),
+        "picture_weights": ("pictures=deep or early", lambda chosen: chosen.pictures != "none"),
+    }
 
-class ClassifierJudge(Agent[ClassifierSettings]):
+
+class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     """One verdict for each trial, of the model that was trained without its fold."""
 
-    tasks = ("judgement",)
     judges = TASKS
     Settings = ClassifierSettings
-    extra = "judging"
     packages = ("sklearn", "torch", "transformers")
     memory = 3 * GIB
-    batch_size = 4096
-    max_samples = 1
     settings: ClassifierSettings
+    _embedder: embeddings.Embedder | None = None
 
     def checkpoint(self) -> tuple[str | None, str | None]:
         return self.settings.checkpoint, None
@@ -121,24 +94,28 @@ class ClassifierJudge(Agent[ClassifierSettings]):
             download_torchvision(path)
         return [checkpoints.Download(path.name, path, path.stat().st_size, None, "BSD-3-Clause")]
 
-    def load(self, device: str) -> None:
-        """Read the trials and their key, and judge every trial. Raises UnavailableError."""
+    def features(self, asked: Asked, trials: Sequence[dict[str, Any]], device: str) -> features.Features:
         chosen = self.settings
-        if chosen.trials is None or chosen.key is None:
-            raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
-        key = read_key(chosen.key)
-        by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for line in chosen.trials.read_bytes().splitlines():
-            trial = orjson.loads(line)
-            by_task[trial["asked"]].append(trial)
-        embedder = None
-        self._said: dict[str, dict[str, Any]] = {}
-        for asked, trials in by_task.items():
-            if asked != "attention_prediction" and embedder is None:
-                embedder = embeddings.Embedder(chosen.checkpoint, chosen.pooling, device)
-            seen = self._pictures(device) if asked == "color_estimation" else None
-            given = features.features(trials, embedder, seen, chosen.path)
-            self._said |= judge_trials(trials, [key[trial["id"]] for trial in trials], given, chosen)
+        if asked == "attention_prediction":
+            return features.features(trials, None, None, chosen.path)
+        if self._embedder is None:
+            self._embedder = embeddings.Embedder(chosen.checkpoint, chosen.pooling, device)
+        seen = self._pictures(device) if asked == "color_estimation" else None
+        return features.features(trials, self._embedder, seen, chosen.path)
+
+    def new_model(self) -> Any:
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC
+
+        chosen = self.settings
+        weight = "balanced" if chosen.balanced else None
+        if chosen.model == "forest":
+            model: Any = RandomForestClassifier(class_weight=weight, random_state=chosen.seed)
+        else:
+            model = SVC(kernel=chosen.kernel, class_weight=weight)
+        return make_pipeline(StandardScaler(), model) if chosen.scaled else model
 
     def _pictures(self, device: str) -> pictures.PictureFeatures | None:
         chosen = self.settings
@@ -146,133 +123,3 @@ class ClassifierJudge(Agent[ClassifierSettings]):
             return None
         assert chosen.trials is not None
         return pictures.PictureFeatures(self._picture_weights(), chosen.pictures, chosen.trials.parent, device)
-
-    def prepare(self, stimulus: Stimulus) -> str:
-        assert isinstance(stimulus, JudgementStimulus)
-        return stimulus.id
-
-    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        return [self._reply(trial) for trial in batch]
-
-    def _reply(self, trial: str) -> Reply | Exception:
-        raw = self._said.get(trial)
-        if raw is None:
-            return AnswerError("no_features", "the answer is too short to be judged, or its fold could not be trained")
-        verdict: Literal["human", "machine"] = "machine" if raw["margin"] > 0 else "human"
-        return Reply(VerdictAnswer(verdict=verdict), raw)
-
-    def provenance(self) -> dict[str, Any]:
-        import sklearn
-
-        return {"scikit-learn": sklearn.__version__}
-
-
-def judge_trials(
-    trials: Sequence[Mapping[str, Any]],
-    keys: Sequence[Mapping[str, Any]],
-    given: features.Features,
-    chosen: ClassifierSettings,
-) -> dict[str, dict[str, Any]]:
-    """By trial its ``fold``, ``margin`` (above 0: a machine; of several sentences the mean), and how it was ``split``.
-
-    Catch trials and repeats are judged and never trained on. A trial without features has no entry, nor has one whose
-    training part has one class alone.
-    """
-    is_machine = np.array([key["truth"] == "machine" for key in keys])
-    may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
-    if chosen.unique:
-        may_train &= ~_repeated(keys)
-    agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
-    fold = _folds(trials, keys, chosen)
-    held_out = _held_out(agents, chosen)
-    margins: dict[int, list[float]] = defaultdict(list)
-    for number, agent in sorted(set(zip(fold.tolist(), held_out.tolist(), strict=True))):
-        test = (fold == number) & (held_out == agent)
-        train = may_train & (fold != number) & ((agents != agent) | (agents == ""))
-        train = _some(train, is_machine, chosen, number)
-        rows_train, rows_test = train[given.trial], test[given.trial]
-        if not rows_test.any() or len(set(is_machine[given.trial[rows_train]])) < 2:
-            continue
-        model = _model(chosen)
-        model.fit(given.rows[rows_train], is_machine[given.trial[rows_train]])
-        for owner, margin in zip(given.trial[rows_test], _margin(model, given.rows[rows_test]), strict=True):
-            margins[int(owner)].append(float(margin))
-    return {
-        trials[at]["id"]: {
-            "margin": sum(found) / len(found),
-            "fold": int(fold[at]),
-            "rows": len(found),
-            "split": chosen.split,
-            "without": str(held_out[at]) or None,
-        }
-        for at, found in margins.items()
-    }
-
-
-def _folds(
-    trials: Sequence[Mapping[str, Any]], keys: Sequence[Mapping[str, Any]], chosen: ClassifierSettings
-) -> NDArray[np.int64]:
-    if chosen.split == "row":
-        from sklearn.model_selection import KFold
-
-        number = min(FOLDS, len(trials))
-        fold = np.zeros(len(trials), dtype=np.int64)
-        for at, (_, test) in enumerate(KFold(number, shuffle=True, random_state=chosen.seed).split(fold)):
-            fold[test] = at
-        return fold
-    groups = [trial["shown"] for trial in trials]
-    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
-
-
-def _held_out(agents: NDArray[np.str_], chosen: ClassifierSettings) -> NDArray[np.str_]:
-    """The agent that each trial's model is not to have met: its own, and for a person's one that is drawn."""
-    names = sorted(set(agents.tolist()) - {""})
-    if chosen.split != "agent":
-        return np.full(len(agents), "", dtype=agents.dtype)
-    if len(names) < 2:
-        raise UnavailableError("split is agent, and there are not two agents to train on one and judge the other")
-    chance = random.Random(chosen.seed)
-    return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
-
-
-def _repeated(keys: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
-    speakers: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
-    for key in keys:
-        speakers[key["asked"], key["said"]].add((key["truth"], key["agent"]))
-    return np.array([len(speakers[key["asked"], key["said"]]) > 1 for key in keys])
-
-
-def _some(
-    train: NDArray[np.bool_], is_machine: NDArray[np.bool_], chosen: ClassifierSettings, fold: int
-) -> NDArray[np.bool_]:
-    """``chosen.train`` of the trials, half of each kind, drawn; all where it is not given."""
-    if chosen.train is None:
-        return train
-    chance = random.Random(f"{chosen.seed} {fold}")
-    kept = np.zeros_like(train)
-    for truth, number in ((True, chosen.train // 2), (False, chosen.train - chosen.train // 2)):
-        places = np.flatnonzero(train & (is_machine == truth)).tolist()
-        kept[chance.sample(places, min(number, len(places)))] = True
-    return kept
-
-
-def _model(chosen: ClassifierSettings) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    weight = "balanced" if chosen.balanced else None
-    if chosen.model == "forest":
-        model: Any = RandomForestClassifier(class_weight=weight, random_state=chosen.seed)
-    else:
-        model = SVC(kernel=chosen.kernel, class_weight=weight)
-    return make_pipeline(StandardScaler(), model) if chosen.scaled else model
-
-
-def _margin(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    if hasattr(model, "decision_function"):
-        found: NDArray[np.float64] = model.decision_function(rows)
-        return found
-    probability: NDArray[np.float64] = model.predict_proba(rows)[:, 1] - 0.5
-    return probability

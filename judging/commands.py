@@ -36,7 +36,7 @@ def register(commands: Commands) -> None:
     judge = commands.add("judge", _judge, summary, commands.settings, commands.workers, uses_ray=True)
     judge.add_argument("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
     judge.add_argument(
-        "--judges", required=True, metavar="A,B", help="as `turinglike agents --task judgement` lists them"
+        "--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…"
     )
     judge.add_argument("--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
     judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")

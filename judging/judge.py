@@ -11,11 +11,23 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import orjson
+
 from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
+from judging.cues import OF_TASKS
 from judging.trial_set import MARKER, key_path
 from serving.command_line import chosen
 from serving.generate import GenerateOptions, generate
+
+
+def _with_cues(given: str, trials: Path) -> str:
+    """With "cues" spelt out: all judges that go by one cue, of those that the answers have."""
+    if "cues" not in given.split(","):
+        return given
+    asked = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+    cues = ",".join(f"cue-{cue}" for cue, tasks in OF_TASKS.items() if asked.intersection(tasks))
+    return ",".join(cues if name == "cues" else name for name in given.split(","))
 
 
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
@@ -24,7 +36,7 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     source, key = folder / MARKER, key_path(folder)
     if not source.is_file():
         raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
-    names = read_names("--judges", options.judges, "asked")
+    names = read_names("--judges", _with_cues(options.judges, source), "asked")
     entries, settings = resolve(names, options.settings, options.config, "--judges")
     problems = []
     for name, entry in entries.items():

@@ -38,6 +38,32 @@ svm_paper_code = _classifier(
 forest = _classifier("forest", "random forest, as the 2022 paper judged colours", VARIANT, model="forest", scaled=False)
 
 
+# The same judge, on the same features, in other folds: how much of a score is leakage.
+svm_rows = _classifier("svm-rows", "svm, in folds of single rows, whatever their stimulus", NOT_IN_PAPER, split="row")
+svm_unique = _classifier(
+    "svm-unique", "svm, not trained on what several speakers said alike", NOT_IN_PAPER, unique=True
+)
+svm_held_out = _classifier(
+    "svm-held-out", "svm, not trained on the agent that it judges", NOT_IN_PAPER, split="agent"
+)  # fmt: skip
+
+
+def _cue(cue: str, summary: str) -> Entry:
+    return Entry(
+        f"cue-{cue}", "judging.cues:CueJudge", ("judgement",), summary, "scikit-learn", NOT_IN_PAPER, "BSD-3-Clause",
+        {"cue": cue},
+    )  # fmt: skip
+
+
+cue_constant = _cue("constant", "always says human")
+cue_length = _cue("length", "goes by the answer's length alone")
+cue_punctuation = _cue("punctuation", "goes by capitals, punctuation and digits alone")
+cue_frequency = _cue("frequency", "goes by how common the answer's words are, and the answer among the trials")
+cue_path_length = _cue("path-length", "goes by a scanpath's length and mean saccade alone")
+cue_center = _cue("center", "goes by a scanpath's distance from the centre alone")
+cue_metadata = _cue("metadata", "goes by order, ids, files and sizes, which should tell nothing")
+
+
 def _language(name: str, agent: str, summary: str, source: str, licence: str, **settings: Any) -> Entry:
     paper = VARIANT if settings.get("prompt") == "papers" else NOT_IN_PAPER
     return Entry(

@@ -247,7 +247,7 @@ class LocalJudge(LanguageJudge[LocalJudgeSettings], EngineAgent[LocalJudgeSettin
     def __init__(self, settings: LocalJudgeSettings, name: str) -> None:
         super().__init__(settings, name)
         if settings.without_picture:
-            self.judges = TASKS  # type: ignore[misc]
+            self.judges = TASKS
 
     def fitted_request(self, stimulus: Pictured, draw: Draw) -> FittedRequest:
         request = self._fixed_length(self.question(stimulus, draw).request)

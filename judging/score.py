@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,19 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
+from judging.ledger import ledger
 from judging.measures import ALL, REPETITIONS, summarize
 from judging.scores_page import page
-from judging.significance import against_chance, between_agents, between_judges
-from judging.verdicts import SAID, read_verdicts
+from judging.significance import (
+    against_chance,
+    among_agents,
+    between_agents,
+    between_judges,
+    between_values,
+    by_equations,
+    corrected,
+)
+from judging.verdicts import SAID, read_verdicts, settings_of
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
@@ -52,7 +61,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
-    found = measure(table, by, options.seed)
+    found = measure(table, by, options.seed, settings_of(options.verdicts))
     found["methods"] = methods(table, options)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
@@ -61,12 +70,16 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     return 0
 
 
-def measure(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]:
-    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``agreement``, ``tests``."""
+def measure(
+    table: pd.DataFrame, by: Sequence[str], seed: int, settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``agreement``, ``tests``, ``ledger``.
+    ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
     import pandas as pd
 
     main = table[~table["catch"] & table["repeat_of"].isna()]
     found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
+    found["ledger"] = []
     for asked in TASKS:
         some = main[main["asked"] == asked]
         if some.empty:
@@ -79,6 +92,8 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]
                 for value, part in verdicts.groupby(name):
                     told = {**about, "column": name.removeprefix("meta."), "value": value}
                     found["by"] += [{**told, **row} for row in summarize(part, agents, seed)]
+        told_of = [row for row in found["scores"] if row["asked"] == asked]
+        found["ledger"] += [{"asked": asked, **row} for row in ledger(some, told_of, settings or {}, seed)]
         # People are too many to be compared two by two, and few of them see the same trials: of them there is alpha.
         named = some[some["judge_kind"] != "human"]
         found["agreement"][asked] = {**agreement(named), "alpha": krippendorff_alpha(said_by(some).to_numpy())}
@@ -86,7 +101,19 @@ def measure(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, Any]
             "against_chance": [
                 {"judge": judge, **row} for judge, one in _judges(some) for row in against_chance(one, agents)
             ],
+            "by_equations": [{"judge": judge, **row} for judge, one in _judges(some) for row in by_equations(one)],
             "between_judges": between_judges(named),
+            "among_agents": [
+                {"judge": judge, **row} for judge, one in _judges(some) for row in among_agents(one, agents)
+            ],
+            "between_values": corrected(
+                [
+                    {"judge": judge, **row}
+                    for judge, one in _judges(some)
+                    for name in by
+                    for row in between_values(one, name)
+                ]
+            ),
             "between_agents": [
                 {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents, seed)
             ],
@@ -133,7 +160,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    for name in ("scores", "by", "catch", "repeats"):
+    for name in ("scores", "ledger", "by", "catch", "repeats"):
         if found[name]:
             pd.DataFrame(found[name]).to_csv(folder / f"{name}.csv", index=False)
     if is_installed("pyarrow"):

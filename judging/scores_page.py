@@ -26,6 +26,8 @@ def page(found: Mapping[str, Any]) -> str:
         parts.append(f"<section><h2>{esc(TASK_NAMES[asked])}</h2>")
         for judge, some in groupby(rows, key=lambda row: row["judge"]):
             parts += _judge(str(judge), list(some))
+        parts += _ledger([row for row in found["ledger"] if row["asked"] == asked])
+        parts += _judges_by_agents([row for row in found["scores"] if row["asked"] == asked])
         parts += _tests(found["tests"].get(asked, {}))
         parts += _agreement(found["agreement"].get(asked))
         parts.append("</section>")
@@ -114,11 +116,60 @@ def _matrix(axes: Any, row: Row) -> None:
     axes.set(xlabel="said", ylabel="truth")
 
 
+def _ledger(rows: Sequence[Row]) -> list[str]:
+    if len(rows) < 2:
+        return []
+    columns = ("judge", "folds", "detectability", "above the best cue", "above grouped folds", "accuracy",
+               "always human")  # fmt: skip
+    cells = [
+        [
+            esc(row["judge"]),
+            esc(row["split"] or "–"),
+            _cell(row["detectability"]),
+            _points(row, "above_cue"),
+            _points(row, "above_grouped"),
+            _cell(row["accuracy"]),
+            _cell(row["always_human"]),
+        ]
+        for row in rows
+    ]
+    best = rows[0]["best_cue"]
+    said = f"Points (hundredths of detectability) with 95 % intervals. The best cue here: {best or 'none was asked'}."
+    return [f"<h3>What the scores are worth</h3><p>{esc(said)}</p>", table(columns, cells, "Cues and leakage")]
+
+
+def _points(row: Row, name: str) -> str:
+    if row[name] is None:
+        return "–"
+    return f"{row[name]:+.1f} <small>{row[f'{name}_low']:+.1f} to {row[f'{name}_high']:+.1f}</small>"
+
+
+def _judges_by_agents(rows: Sequence[Row]) -> list[str]:
+    """Which judge tells which agent: a language model's own family beside the others."""
+    agents = list(dict.fromkeys(row["agent"] for row in rows if row["agent"] != ALL))
+    judges = list(dict.fromkeys(row["judge"] for row in rows))
+    if len(agents) < 2 or len(judges) < 2:
+        return []
+    rate = {(row["judge"], row["agent"]): row["p_machine"] for row in rows}
+    cells = [[esc(judge), *(_cell(rate.get((judge, agent))) for agent in agents)] for judge in judges]
+    shown = table(["judge", *agents], cells, "p(M|M) by judge and agent")
+    return [details("Judges by agents: p(M|M)", shown)]
+
+
 def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
     corrected = ("p", "holm", "bonferroni")
     two = ("first", "second")
     titles = {
         "against_chance": ("Against chance", ("judge", "of", "rate", "direction", "test", *corrected)),
+        "by_equations": (
+            "What was said, by truth (generalized estimating equations)",
+            ("judge", "unit", "clusters", "odds_ratio", "low", "high", *corrected),
+        ),
+        "among_agents": ("All agents (Friedman)", ("judge", "judges", "agents", "chi2", "kendall_w", *corrected)),
+        "between_values": (
+            "By the values of a column",
+            ("judge", "column", "unit", "values", "test", "statistic", "effect", "effect_is", *corrected),
+        ),
         "between_agents": ("Agents beside each other", ("judge", *two, "difference", *corrected)),
         "between_judges": (
             "Judges on the same trials",

@@ -3,6 +3,13 @@
 - against chance: the exact binomial test of each rate against 0.5 where there is one judge; Wilcoxon's signed-rank test
   of the judges' own rates against 0.5 where there are at least six (2025 paper, Results).
 - two judges on the same trials: McNemar's exact test of which was right where they differ.
+- all agents before the same judges: Friedman's test over the judges' p(M|M), with Kendall's W (2025 paper, Results).
+- verdicts at the values of a column: of the mean correctness of its units (the judges, where a judge has one value
+  throughout, else the stimuli, else trials) the Mann-Whitney test for two values, with the probability of superiority,
+  and one-way analysis of variance for more, with eta squared (2025 paper, Methods and Results).
+- truth and what was said, as a logistic regression by generalized estimating equations (Liang and Zeger 1986) with
+  working independence and robust errors, clusters being judges, or stimuli where there is one judge: the odds of
+  "machine" for a machine's answer beside a person's.
 - two agents before the same judges: a permutation test of the difference of their p(M|M), labels being exchanged within
   each judge.
 
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
+LEAST_CLUSTERS = 10  # of fewer the equations' standard errors are too small
 PERMUTATIONS = 2000
 
 
@@ -49,6 +57,81 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[s
         told["direction"] = ("at", "above", "below")[(told["rate"] > 0.5) - (told["rate"] < 0.5)] + " chance"
         found.append(told)
     return corrected(found)
+
+
+def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
+    """The odds ratio of "machine" for machines' answers beside people's, with its 95 % interval, over clusters. Empty
+    where there are too few clusters, or an empty cell, which has no odds."""
+    import statsmodels.api as sm
+
+    given = verdicts[verdicts["verdict"].isin(SAID)]
+    unit = "judge" if given["judge"].nunique() > 1 else "stimulus"
+    given = given.sort_values(unit, kind="stable")
+    said, is_machine = (given[name].to_numpy() == "machine" for name in ("verdict", "truth"))
+    cells = [(said[is_machine == truth] == value).any() for truth in (False, True) for value in (False, True)]
+    clusters = int(given[unit].nunique())
+    if clusters < LEAST_CLUSTERS or not all(cells):
+        return []
+    fit = sm.GEE(
+        said.astype(float),
+        sm.add_constant(is_machine.astype(float)),
+        groups=given[unit].to_numpy(),
+        family=sm.families.Binomial(),
+    ).fit()
+    ratio, low, high = (float(np.exp(value)) for value in (fit.params[1], *fit.conf_int()[1]))
+    told = {"unit": unit, "clusters": clusters, "test": "GEE"}
+    return corrected([{**told, "odds_ratio": ratio, "low": low, "high": high, "p": float(fit.pvalues[1])}])
+
+
+def among_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """All agents before the judges who judged each of them: Friedman's test of p(M|M)."""
+    from scipy.stats import friedmanchisquare
+
+    given = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
+    rates = (given["verdict"] == "machine").groupby([given["judge"], given["agent"]]).mean().unstack().dropna()
+    if len(rates) < LEAST_JUDGES or rates.shape[1] < 3 or (rates.nunique(axis=1) == 1).all():
+        return []
+    found = friedmanchisquare(*rates.to_numpy().T)
+    chi2 = float(found.statistic)
+    kendall = chi2 / (len(rates) * (rates.shape[1] - 1))
+    return corrected(
+        [{"test": "Friedman", "judges": len(rates), "agents": rates.shape[1], "chi2": chi2, "kendall_w": kendall,
+          "p": float(found.pvalue)}]
+    )  # fmt: skip
+
+
+def between_values(verdicts: pd.DataFrame, column: str) -> list[dict[str, Any]]:
+    """The correctness at the values of a column: see the module's text. Empty where not two values have two units."""
+    from scipy.stats import f_oneway, mannwhitneyu
+
+    given = verdicts[verdicts["verdict"].isin(SAID) & verdicts[column].notna()]
+    right = (given["verdict"] == given["truth"]).astype(float)
+    unit = next((name for name in ("judge", "stimulus") if given.groupby(name)[column].nunique().max() == 1), "trial")
+    means = right.groupby([given[column], given[unit]]).mean()
+    groups = {str(value): part.to_numpy() for value, part in means.groupby(level=0) if len(part) > 1}
+    samples = list(groups.values())
+    if len(groups) < 2 or np.ptp(np.concatenate(samples)) == 0:
+        return []
+    if len(groups) == 2:
+        one, other = samples
+        found = mannwhitneyu(one, other)
+        effect, effect_is = float(found.statistic) / (len(one) * len(other)), f"P({next(iter(groups))} better)"
+    else:
+        whole = np.concatenate(samples)
+        found = f_oneway(*samples)
+        between = sum(len(one) * (one.mean() - whole.mean()) ** 2 for one in samples)
+        effect, effect_is = float(between / ((whole - whole.mean()) ** 2).sum()), "eta squared"
+    test = "Mann-Whitney" if len(groups) == 2 else "analysis of variance"
+    told = {"column": column.removeprefix("meta."), "unit": unit, "values": ", ".join(groups), "test": test}
+    return [
+        {
+            **told,
+            "statistic": float(found.statistic),
+            "effect": effect,
+            "effect_is": effect_is,
+            "p": float(found.pvalue),
+        }
+    ]
 
 
 def between_judges(verdicts: pd.DataFrame) -> list[dict[str, Any]]:

@@ -58,6 +58,16 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     return table[[*own, *(name for name in table.columns if name not in own)]]
 
 
+def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """The settings of each judge that has any, from ``run.json``."""
+    return {
+        name: about["settings"]
+        for path in folders
+        for name, about in RunFolder(path).meta["agents"].items()
+        if about.get("settings")
+    }
+
+
 def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)

@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import in_process
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
-from judging.classifier import ClassifierSettings, judge_trials
+from judging.classifier import ClassifierJudge, ClassifierSettings
 from judging.features import Features, features
 from judging.score import measure
+from judging.trained import judge_trials
 from judging.trial_set import key_path
 from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
@@ -39,8 +41,9 @@ def path_trials(number: int, tell: float, seed: int = 0) -> tuple[list[dict[str,
 
 
 def judged(trials: Any, keys: Any, **settings: Any) -> dict[str, dict[str, Any]]:
-    chosen = ClassifierSettings(**settings)
-    return judge_trials(trials, keys, features(trials, None, None, chosen.path), chosen)
+    judge = ClassifierJudge(ClassifierSettings(**settings), "svm")
+    given = features(trials, None, None, judge.settings.path)
+    return judge_trials(trials, keys, given, judge.settings, judge.new_model)
 
 
 def share_right(found: Mapping[str, Any], trials: Any, keys: Any) -> float:
@@ -86,7 +89,8 @@ def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -
     given = Features(np.array(rows), np.arange(len(rows)))
     rates = {}
     for split in ("row", "stimulus"):
-        found = judge_trials(trials, keys, given, ClassifierSettings(kernel="rbf", split=split))
+        judge = ClassifierJudge(ClassifierSettings(kernel="rbf", split=split), "svm")
+        found = judge_trials(trials, keys, given, judge.settings, judge.new_model)
         machines = [(one, key) for one, key in zip(trials, keys, strict=True) if key["truth"] == "machine"]
         rates[split] = np.mean([found[one["id"]]["margin"] > 0 for one, _ in machines])
     assert rates["row"] > 0.75
@@ -205,3 +209,25 @@ def test_many_people_are_scored_together_and_not_two_by_two(verdicts: Path) -> N
     alone = measure(people, [], 0)
     assert alone["agreement"]["word_association"]["pairs"] == []
     assert alone["tests"]["word_association"]["between_judges"] == []
+
+
+def test_what_is_told_beside_cues_and_folds(verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process.without_ray(monkeypatch)
+    judges = ["--judges", "svm,svm-rows,svm-unique,cues"]
+    assert main(["judge", str(verdicts / "T"), *judges, "--out", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S")]) == 0
+    found = json.loads((tmp_path / "S" / "scores.json").read_bytes())
+    rows = {row["judge"]: row for row in found["ledger"]}
+    cues = {name for name in rows if name.startswith("cue-")}
+    assert cues == {"cue-constant", "cue-length", "cue-punctuation", "cue-frequency", "cue-metadata"}  # of words
+    whole = {row["judge"]: row["detectability"] for row in found["scores"] if row["agent"] == "all"}
+    best = rows["svm"]["best_cue"]
+    assert whole[best] == max(whole[name] for name in cues)
+    assert rows["svm"]["above_cue"] == pytest.approx(100 * (whole["svm"] - whole[best]))
+    assert rows["svm-rows"]["above_grouped"] == pytest.approx(100 * (whole["svm-rows"] - whole["svm"]))
+    assert rows["svm-rows"]["split"] == "single rows"
+    assert rows["svm-unique"]["grouped"] == "svm"
+    assert rows["cue-constant"]["accuracy"] == rows["cue-constant"]["always_human"] == 0.5
+    page = (tmp_path / "S" / "index.html").read_text()
+    assert "What the scores are worth" in page
+    assert "Judges by agents" in page

@@ -255,5 +255,5 @@ def test_they_are_chat_models_on_servers(name: str) -> None:
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(name: str, chosen: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="bad settings|play no part"):
+    with pytest.raises(InputError, match=r"bad settings|play no part"):
         catalogue.get(name).make(chosen)

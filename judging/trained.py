@@ -1,0 +1,208 @@
+"""What all judges have in common that are trained on the very trials that they judge, by cross-validation.
+
+Each trial is judged by a model that has seen no trial of its fold; in the default's folds no stimulus is on both sides.
+The papers' public judge deals rows into folds whatever their stimulus, so that answers that several speakers gave to
+one stimulus stand on both sides.
+
+An agent under test is among what such a judge is trained on, so that it tests whether answers differ from people's, not
+whether a judge who has never met the agent would notice. ``split`` "agent" leaves all answers of the agent out.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import orjson
+from pydantic import ConfigDict, Field
+
+from agents.answers import VerdictAnswer
+from agents.contract import Agent, Draw, Reply
+from agents.contract import Settings as BaseSettings
+from agents.errors import AnswerError, UnavailableError
+from agents.stimuli import Asked, JudgementStimulus, Stimulus
+from judging.features import Features
+from judging.splits import grouped_folds
+from judging.verdicts import read_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FOLDS = 10
+
+
+class TrainedSettings(BaseSettings):
+    """What is judged, and how its folds are made."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    trials: Path | None = None
+    """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
+    key: Path | None = None
+    """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
+    split: Literal["stimulus", "row", "agent"] = "stimulus"
+    """Folds without a common stimulus; of single rows, as published; or, beside the first, without the agent judged."""
+    unique: bool = False
+    """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
+    train: int | None = Field(None, ge=2)
+    """So many trials, drawn, are trained on in each fold; none: all others (the papers' feedback: 16, 24, 40)."""
+    seed: int = Field(0, ge=0)
+    """Of the folds and of all that is drawn."""
+
+
+T = TypeVar("T", bound=TrainedSettings)
+
+
+class TrainedJudge(Agent[T]):
+    """One verdict for each trial, of the model that was trained without its fold."""
+
+    tasks = ("judgement",)
+    extra = "judging"
+    batch_size = 4096
+    max_samples = 1
+
+    @abstractmethod
+    def features(self, asked: Asked, trials: Sequence[dict[str, Any]], device: str) -> Features:
+        """What the classifier is given of trials of one task."""
+
+    @abstractmethod
+    def new_model(self) -> Any:
+        """An untrained classifier of scikit-learn's."""
+
+    def load(self, device: str) -> None:
+        """Read the trials and their key, and judge every trial. Raises UnavailableError."""
+        chosen = self.settings
+        if chosen.trials is None or chosen.key is None:
+            raise UnavailableError(f"{self.name} is trained on the trials that it judges: use `turinglike judge`")
+        key = read_key(chosen.key)
+        by_task: dict[Asked, list[dict[str, Any]]] = defaultdict(list)
+        for line in chosen.trials.read_bytes().splitlines():
+            trial = orjson.loads(line)
+            if trial["asked"] in self.judges:
+                by_task[trial["asked"]].append(trial)
+        self._said: dict[str, dict[str, Any]] = {}
+        for asked, trials in by_task.items():
+            given, keys = self.features(asked, trials, device), [key[trial["id"]] for trial in trials]
+            self._said |= judge_trials(trials, keys, given, chosen, self.new_model)
+
+    def prepare(self, stimulus: Stimulus) -> str:
+        assert isinstance(stimulus, JudgementStimulus)
+        return stimulus.id
+
+    def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        return [self._reply(trial) for trial in batch]
+
+    def _reply(self, trial: str) -> Reply | Exception:
+        raw = self._said.get(trial)
+        if raw is None:
+            return AnswerError("no_features", "the answer is too short to be judged, or its fold could not be trained")
+        verdict: Literal["human", "machine"] = "machine" if raw["margin"] > 0 else "human"
+        return Reply(VerdictAnswer(verdict=verdict), raw)
+
+    def provenance(self) -> dict[str, Any]:
+        import sklearn
+
+        return {"scikit-learn": sklearn.__version__}
+
+
+def judge_trials(
+    trials: Sequence[Mapping[str, Any]],
+    keys: Sequence[Mapping[str, Any]],
+    given: Features,
+    chosen: TrainedSettings,
+    new_model: Callable[[], Any],
+) -> dict[str, dict[str, Any]]:
+    """By trial its ``fold``, ``margin`` (above 0: a machine; of several sentences the mean), and how it was ``split``.
+
+    ``new_model`` makes an untrained classifier of scikit-learn's. Catch trials and repeats are judged and never trained
+    on. A trial without features has no entry, nor has one whose training part has one class alone.
+    """
+    is_machine = np.array([key["truth"] == "machine" for key in keys])
+    may_train = np.array([not key["catch"] and not key["repeat_of"] for key in keys])
+    if chosen.unique:
+        may_train &= ~_repeated(keys)
+    agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
+    fold = _folds(trials, keys, chosen)
+    held_out = _held_out(agents, chosen)
+    margins: dict[int, list[float]] = defaultdict(list)
+    for number, agent in sorted(set(zip(fold.tolist(), held_out.tolist(), strict=True))):
+        test = (fold == number) & (held_out == agent)
+        train = may_train & (fold != number) & ((agents != agent) | (agents == ""))
+        train = _some(train, is_machine, chosen, number)
+        rows_train, rows_test = train[given.trial], test[given.trial]
+        if not rows_test.any() or len(set(is_machine[given.trial[rows_train]])) < 2:
+            continue
+        model = new_model()
+        model.fit(given.rows[rows_train], is_machine[given.trial[rows_train]])
+        for owner, margin in zip(given.trial[rows_test], _margin(model, given.rows[rows_test]), strict=True):
+            margins[int(owner)].append(float(margin))
+    return {
+        trials[at]["id"]: {
+            "margin": sum(found) / len(found),
+            "fold": int(fold[at]),
+            "rows": len(found),
+            "split": chosen.split,
+            "without": str(held_out[at]) or None,
+        }
+        for at, found in margins.items()
+    }
+
+
+def _folds(
+    trials: Sequence[Mapping[str, Any]], keys: Sequence[Mapping[str, Any]], chosen: TrainedSettings
+) -> NDArray[np.int64]:
+    if chosen.split == "row":
+        from sklearn.model_selection import KFold
+
+        number = min(FOLDS, len(trials))
+        fold = np.zeros(len(trials), dtype=np.int64)
+        for at, (_, test) in enumerate(KFold(number, shuffle=True, random_state=chosen.seed).split(fold)):
+            fold[test] = at
+        return fold
+    groups = [trial["shown"] for trial in trials]
+    return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
+
+
+def _held_out(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
+    """The agent that each trial's model is not to have met: its own, and for a person's one that is drawn."""
+    names = sorted(set(agents.tolist()) - {""})
+    if chosen.split != "agent":
+        return np.full(len(agents), "", dtype=agents.dtype)
+    if len(names) < 2:
+        raise UnavailableError("split is agent, and there are not two agents to train on one and judge the other")
+    chance = random.Random(chosen.seed)
+    return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
+
+
+def _repeated(keys: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
+    speakers: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for key in keys:
+        speakers[key["asked"], key["said"]].add((key["truth"], key["agent"]))
+    return np.array([len(speakers[key["asked"], key["said"]]) > 1 for key in keys])
+
+
+def _some(
+    train: NDArray[np.bool_], is_machine: NDArray[np.bool_], chosen: TrainedSettings, fold: int
+) -> NDArray[np.bool_]:
+    """``chosen.train`` of the trials, half of each kind, drawn; all where it is not given."""
+    if chosen.train is None:
+        return train
+    chance = random.Random(f"{chosen.seed} {fold}")
+    kept = np.zeros_like(train)
+    for truth, number in ((True, chosen.train // 2), (False, chosen.train - chosen.train // 2)):
+        places = np.flatnonzero(train & (is_machine == truth)).tolist()
+        kept[chance.sample(places, min(number, len(places)))] = True
+    return kept
+
+
+def _margin(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    if hasattr(model, "decision_function"):
+        found: NDArray[np.float64] = model.decision_function(rows)
+        return found
+    probability: NDArray[np.float64] = model.predict_proba(rows)[:, 1] - 0.5
+    return probability

@@ -1,0 +1,90 @@
+"""Tests of verdicts against scipy's own, and against what can be reckoned by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from judging.significance import among_agents, between_values, by_equations, corrected
+
+
+def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
+    """Judges (one for each place of the lists) who say "machine" of so large a share of each agent's answers, and
+    "human" of half of people's."""
+    rows = []
+    for agent, shares in {**rates, "human:1": [0.5] * len(next(iter(rates.values())))}.items():
+        truth = "human" if agent == "human:1" else "machine"
+        for judge, share in enumerate(shares):
+            for at in range(number):
+                verdict = "machine" if at < round(share * number) else "human"
+                rows.append((f"j{judge}", agent, truth, verdict, f"s{at}", f"{judge} {agent} {at}"))
+    table = pd.DataFrame(rows, columns=["judge", "agent", "truth", "verdict", "stimulus", "trial"])
+    return table.assign(judge_kind="human", **columns)
+
+
+def test_friedmans_test_is_scipys() -> None:
+    chance = np.random.default_rng(0)
+    shifts = {"a": 0, "b": 0.2, "c": 0.4}
+    rates = {name: (chance.integers(0, 6, 12) / 10 + shift).tolist() for name, shift in shifts.items()}
+    [found] = among_agents(_verdicts(rates), ["a", "b", "c"])
+    wanted = stats.friedmanchisquare(*rates.values())
+    assert found["chi2"] == pytest.approx(wanted.statistic)
+    assert found["p"] == found["holm"] == pytest.approx(wanted.pvalue)
+    assert found["kendall_w"] == pytest.approx(wanted.statistic / (12 * 2))
+    assert among_agents(_verdicts({name: values[:5] for name, values in rates.items()}), ["a", "b", "c"]) == []
+    assert among_agents(_verdicts({"a": [0.5] * 8, "b": [0.5] * 8, "c": [0.5] * 8}), ["a", "b", "c"]) == []
+
+
+def test_two_groups_of_judges_are_compared_by_mann_and_whitney() -> None:
+    table = _verdicts({"a": [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]})
+    table["meta.age"] = np.where(table["judge"].isin(["j0", "j1", "j2", "j3"]), "old", "young")
+    [found] = between_values(table, "meta.age")
+    right = (table["verdict"] == table["truth"]).groupby(table["judge"]).mean()
+    old, young = right[:4], right[4:]
+    assert found["p"] == pytest.approx(stats.mannwhitneyu(old, young).pvalue)
+    assert (found["unit"], found["values"], found["effect"]) == ("judge", "old, young", 0.0)  # no old one is better
+    assert found["effect_is"] == "P(old better)"
+
+
+def test_several_values_are_compared_by_analysis_of_variance_over_stimuli() -> None:
+    chance = np.random.default_rng(1)
+    table = _verdicts({"a": chance.random(20).tolist()})
+    table["verdict"] = chance.choice(["human", "machine"], len(table))
+    table["meta.topic"] = table["stimulus"].map({f"s{at}": "xyz"[at % 3] for at in range(10)})
+    [found] = between_values(table, "meta.topic")
+    means = (table["verdict"] == table["truth"]).groupby([table["meta.topic"], table["stimulus"]]).mean()
+    groups = [part.to_numpy() for _, part in means.groupby(level=0)]
+    wanted = stats.f_oneway(*groups)
+    assert (found["unit"], found["test"]) == ("stimulus", "analysis of variance")
+    assert found["p"] == pytest.approx(wanted.pvalue)
+    freedom = 2 / (len(means) - 3)
+    assert found["effect"] == pytest.approx(wanted.statistic * freedom / (1 + wanted.statistic * freedom))
+    assert between_values(table.assign(one="same"), "one") == []
+
+
+def test_equations_have_the_odds_of_the_table_and_an_interval_that_knows_of_clusters() -> None:
+    """The ratio is that of the 2 x 2 table; copies of each verdict do not make it surer."""
+    chance = np.random.default_rng(2)
+    table = _verdicts({"a": (chance.integers(3, 10, 30) / 10).tolist()})
+    [found] = by_equations(table)
+    assert (found["unit"], found["clusters"]) == ("judge", 30)
+    said, truth = table["verdict"] == "machine", table["truth"] == "machine"
+    odds = [said[truth == one].mean() / (1 - said[truth == one].mean()) for one in (True, False)]
+    assert found["odds_ratio"] == pytest.approx(odds[0] / odds[1])
+    assert found["low"] < found["odds_ratio"] < found["high"]
+    [again] = by_equations(pd.concat([table] * 4))
+    assert again["high"] / again["low"] == pytest.approx(found["high"] / found["low"], rel=1e-3)
+    assert by_equations(table[table["judge"].isin(["j0", "j1"])]) == []
+    assert by_equations(table.assign(verdict="human")) == []
+
+
+def test_p_values_together_are_corrected_by_holm_and_bonferroni() -> None:
+    told = corrected([{"p": 0.01}, {"p": None}, {"p": 0.04}, {"p": 0.03}])
+    assert [one.get("holm") for one in told] == [pytest.approx(0.03), None, pytest.approx(0.06), pytest.approx(0.06)]
+    assert [one.get("bonferroni") for one in told] == [
+        pytest.approx(0.03), None, pytest.approx(0.12), pytest.approx(0.09)
+    ]  # fmt: skip

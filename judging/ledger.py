@@ -49,12 +49,13 @@ def ledger(
         found.append(
             {
                 "judge": judge,
+                "is_cue": "cue" in chosen,
                 "split": told(chosen),
                 "detectability": row["detectability"],
                 "accuracy": (row["human_human"] + row["machine_machine"]) / number if number else None,
                 "always_human": people / number if number else None,
                 "best_cue": best,
-                **_points("above_cue", verdicts, judge, best if judge not in cues else None, seed),
+                **_points("above_cue", verdicts, judge, None if "cue" in chosen else best, seed),
                 "grouped": same,
                 **_points("above_grouped", verdicts, judge, same, seed),
             }

@@ -67,7 +67,12 @@ def told(chosen: Mapping[str, Any]) -> str | None:
     """How the folds of a trained judge are made, in words; None of any other."""
     if "split" not in chosen:
         return None
-    words = {"stimulus": "grouped by stimulus", "row": "single rows", "agent": "grouped, agent held out"}
+    words = {
+        "stimulus": "grouped by stimulus",
+        "row": "single rows",
+        "agent": "grouped, agent held out",
+        "other": "grouped, one other agent alone",
+    }
     parts = [words[chosen["split"]]]
     if chosen["unique"]:
         parts.append("repeated answers left out")

@@ -56,13 +56,16 @@ class WorkerActor:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """One actor. ``start`` it, ``call`` it, ``kill`` it; ``load_locks`` serialises the loads on one device."""
+    """One actor. ``start`` it, ``call`` it, ``kill`` it; ``load_locks`` serialises the loads on one device.
+
+    ``resources`` are what it takes of Ray's (``num_gpus``, ``memory``), and ``strategy`` says where Ray is to put it.
+    """
 
     spec: WorkerSpec
-    memory: int
-    gpu_share: float
+    resources: Mapping[str, float]
     continuous: bool
     load_locks: dict[tuple[str, ...], asyncio.Lock]
+    strategy: Callable[[], Any] = lambda: "SPREAD"
     probe: Probe | None = None
     host: str = ""
     device: str = ""
@@ -99,12 +102,11 @@ class RemoteWorker:
 
         options = ray.remote(WorkerActor).options(
             num_cpus=0,
-            num_gpus=self.gpu_share,
-            memory=self.memory,
+            **self.resources,
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=1000,
-            scheduling_strategy="SPREAD",
+            scheduling_strategy=self.strategy(),
         )
         self._actor = options.remote(self.spec)
 

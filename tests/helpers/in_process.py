@@ -131,7 +131,9 @@ def scheduled(
     async def main() -> Any:
         entry = catalogue.get(agent)
         spec = WorkerSpec(entry, settings or {}, "/", threads=2)
-        dispatcher = Dispatcher(entry.make(settings), make or (lambda: InProcess(Worker(spec))), **options)
+        dispatcher = Dispatcher(
+            entry.make(settings), lambda number: make() if make else InProcess(Worker(spec)), **options
+        )
         scheduler = Scheduler(RUN_SEED)
         scheduler.add(dispatcher)
         try:

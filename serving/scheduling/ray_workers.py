@@ -18,8 +18,9 @@ from agents import stimuli
 from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
-from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.device_errors import FatalDeviceError
+from serving.scheduling.recovery import Cause, WorkerLost
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
 Probe = tuple[str, int, int]  # a file's path, size and time of change, to recognise it on another machine
 
@@ -151,7 +152,8 @@ class RemoteWorker:
         except exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, FatalDeviceError):
-                raise WorkerLost("device_error", _one_line(cause)) from None
+                code: Cause = "out_of_memory" if cause.of_memory else "device_error"
+                raise WorkerLost(code, _one_line(cause)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except exceptions.OutOfMemoryError as error:
             raise WorkerLost("out_of_memory", _one_line(error)) from None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -35,6 +34,7 @@ from agents.contract import Agent, Draw, Reply
 from agents.entry import Entry
 from agents.errors import AnswerError
 from serving.scheduling import worker_process
+from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
 
 # Plain tuples, as they travel between processes by the thousand.
 # A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
@@ -52,15 +52,9 @@ PACKAGES = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
 }
-# what torch's allocator for the CPU says, on Linux and elsewhere
-NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
 NO_ROOM = "this stimulus alone does not fit into memory"
-
-
-class FatalDeviceError(Exception):
-    """The device is in a state in which nothing more can be computed by this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,32 +351,6 @@ def describe(error: BaseException) -> str:
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())[:500]
     return str(clean(f"{type(error).__name__}: {text}{place}"))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Memory ran out on the host or on a device (torch's error is known by name, torch need not be loaded; that of its
-    allocator for the CPU, which has no type of its own, by its text)."""
-    names = {cls.__name__ for cls in type(error).__mro__}
-    if isinstance(error, MemoryError) or "OutOfMemoryError" in names:
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in NO_MEMORY)
-
-
-def is_fatal(error: BaseException) -> bool:
-    """After these errors every later call of the process fails too: CUDA's, and the death of vLLM's own process."""
-    if type(error).__name__ == "EngineDeadError":
-        return True
-    if is_out_of_memory(error) or not isinstance(error, RuntimeError):
-        return False
-    return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error) or "cuDNN error" in str(error)
-
-
-def release_memory() -> None:
-    """Give cached device memory back after an out-of-memory error."""
-    gc.collect()
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def versions() -> dict[str, str]:

@@ -22,7 +22,7 @@ from agents.language.engines.request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.engines.vllm import missing as missing_vllm
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.pretrained import BESIDE_GPU, PretrainedAgent, PretrainedSettings
 
 
 class EngineSettings(PretrainedSettings):
@@ -62,6 +62,7 @@ class EngineAgent(PretrainedAgent[T]):
     extra = "language"
     packages = ("torch", "transformers")
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    prompt_tokens = 2048  # a long conversation
     chats: ClassVar[bool] = True  # whether a request is messages, for the template, or a text to be continued
 
     def __init__(self, settings: T, name: str) -> None:
@@ -70,6 +71,8 @@ class EngineAgent(PretrainedAgent[T]):
         if vllm is not None:
             self.max_in_flight = vllm.sequences
             self.memory += vllm.cache()
+            if self.memory_beside_gpu is not None:  # a process for each GPU
+                self.memory_beside_gpu += vllm.tensor_parallel * BESIDE_GPU
             weights = max(0, self.device_memory - self.working_memory)
             self.devices = vllm.tensor_parallel
             self.device_memory += vllm.cache() - weights + weights // vllm.tensor_parallel  # of each GPU

@@ -15,7 +15,7 @@ from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.gpu_groups import GpuGroups
-from serving.scheduling.placement import CONTEXT, Admission, Device, Need, fewer_replicas, gpu_share, replicas_for
+from serving.scheduling.placement import CONTEXT, Admission, Device, Need, fewer_replicas, fits, gpu_share, replicas_for
 from serving.scheduling.ray_workers import Probe, RemoteWorker
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import WorkerSpec
@@ -55,25 +55,40 @@ class ReplicaPool:
         has_gpu = any(node.gpu_count for node in nodes)
         if self.device == "cuda" and not has_gpu:
             raise UnavailableError("--device cuda: Ray sees no GPU here; leave --device out to run on the CPU")
-        needs = {}
-        for name, agent in self.agents.items():
-            on_gpu = has_gpu and self.device != "cpu" and agent.device_memory > 0
-            if on_gpu:
-                need = Need(name, agent.memory, agent.device_memory + CONTEXT, devices=agent.devices)
-            else:
-                need = Need(name, agent.memory)
-            replicas = self.replicas
-            if replicas is None:
-                replicas = replicas_for(need, batches(name), nodes)
-                if agent.continuous() and not on_gpu:
-                    replicas = 1  # it has its own limit of calls at once; a server's is for all of them
-            needs[name] = replace(need, replicas=replicas)
-        groups = [*groups]
+        groups = [tuple(dict.fromkeys(group)) for group in groups]
+        needs = self._needs(has_gpu)
+        while not all(fits([needs[name] for name in group], nodes) for group in groups) and self._halve_batches(needs):
+            needs = self._needs(has_gpu)
         if self.replicas is None:
+            for name, need in needs.items():
+                count = replicas_for(need, batches(name), nodes)
+                if self.agents[name].continuous() and not need.device_memory:
+                    count = 1  # it has its own limit of calls at once; a server's is for all of them
+                needs[name] = replace(need, replicas=count)
             needs = fewer_replicas(needs, groups, nodes)
         self._groups = GpuGroups(nodes)
         self.admission = Admission(nodes, needs, self.unload)
         self.admission.check(groups)
+
+    def _needs(self, has_gpu: bool) -> dict[str, Need]:
+        """What each agent needs, with as many replicas as were asked for, or one."""
+        needs, replicas = {}, self.replicas or 1
+        for name, agent in self.agents.items():
+            needs[name] = Need(name, agent.memory, replicas=replicas)
+            if has_gpu and self.device != "cpu" and agent.device_memory > 0:
+                memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
+                size = min(self.batch_size or agent.batch_size, agent.batch_size)
+                on_gpu = agent.device_bytes(size) + CONTEXT
+                needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
+        return needs
+
+    def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
+        """Let the agents on GPUs have smaller batches where these take less memory; whether there are any."""
+        agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
+        large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
+        for agent in large:
+            agent.batch_size //= 2
+        return bool(large)
 
     async def load(self, name: str) -> None:
         """Load an agent, once. Raises AgentStoppedError."""

@@ -318,8 +318,9 @@ def dtype_for(precision: str, device: torch.device) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
 
-def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """A model of transformers from a local folder, in evaluation mode on ``device``.
+def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
+    """A model of transformers from a local folder, in evaluation mode on ``device``; with several ``devices`` its
+    layers are spread over all GPUs that this process sees, and inputs go to the first.
 
     Raises UnavailableError if the folder cannot be read, would have to execute code to be read, or lacks weights of the
     architecture, which transformers itself would draw at random. They are drawn only for a folder that was made for
@@ -329,6 +330,15 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
 
     from safetensors import SafetensorError
 
+    places: Any = {"": str(device)} if device.type == "cuda" else None
+    room: dict[int, int] | None = None
+    if devices > 1:
+        from accelerate.utils import get_max_memory
+
+        if random_weights.is_made(folder):
+            raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
+        # The host and its disk are no place for layers: each pass would carry them to a GPU again.
+        places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
     if random_weights.is_made(folder):
         with _silence():
             return random_weights.load(cls, folder, device, dtype)
@@ -337,7 +347,8 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
             model, about = cls.from_pretrained(
                 folder,
                 dtype=dtype,
-                device_map={"": str(device)} if device.type == "cuda" else None,
+                device_map=places,
+                max_memory=room,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
                 attn_implementation=None,  # transformers' own choice: a config.json may name code to be downloaded

@@ -76,11 +76,19 @@ class ReplicaPool:
         for name, agent in self.agents.items():
             needs[name] = Need(name, agent.memory, replicas=replicas)
             if has_gpu and self.device != "cpu" and agent.device_memory > 0:
+                self._spread(agent)
                 memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
                 size = min(self.batch_size or agent.batch_size, agent.batch_size)
                 on_gpu = agent.device_bytes(size) + CONTEXT
                 needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
         return needs
+
+    def _spread(self, agent: Agent[Any]) -> None:
+        """Give an agent so many GPUs of one machine, twice as many each time, that they can hold its model."""
+        most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
+        each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
+        while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
+            agent.use_devices(2 * agent.devices)
 
     def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
         """Let the agents on GPUs have smaller batches where these take less memory; whether there are any."""
@@ -141,7 +149,7 @@ class ReplicaPool:
             if place.gpus:
                 limit = self.admission.device_limit(name, place)
                 fraction = (limit - CONTEXT) / node.gpu_memory if limit < node.gpu_memory else None
-                here = replace(here, device="cuda:0", memory_fraction=fraction)
+                here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
                 resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
             strategy = partial(self._groups.strategy, place)
             return RemoteWorker(here, resources, agent.continuous(), self._locks, strategy, self.probe)

@@ -60,7 +60,7 @@ NO_ROOM = "this stimulus alone does not fit into memory"
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to; ``environment``
-    holds the keys that this agent alone gets."""
+    holds the keys that this agent alone gets. ``device`` is the first of ``devices`` GPUs."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -68,6 +68,7 @@ class WorkerSpec:
     device: str = "cpu"
     threads: int = 1
     memory_fraction: float | None = None
+    devices: int = 1
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -105,6 +106,8 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
+        if self.spec.devices > 1:
+            self.agent.use_devices(self.spec.devices)
         self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=worker_process.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 

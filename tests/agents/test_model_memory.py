@@ -17,7 +17,8 @@ from PIL import Image
 
 from agents import catalogue, checkpoints, stimuli
 from agents.contract import GIB, Draw
-from agents.pretrained import BESIDE_GPU, LIBRARIES
+from agents.errors import UnavailableError
+from agents.pretrained import BESIDE_GPU, LIBRARIES, load_pretrained
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -106,3 +107,43 @@ def test_a_batch_takes_what_its_size_says(tmp_path: Path) -> None:
     assert agent.device_bytes(1) == agent.device_memory  # what it declares in any case
     assert agent.device_bytes(64) - agent.device_bytes(32) == 32 * agent.item_memory()
     assert torch.cuda.is_initialized() is False
+
+
+def test_layers_spread_over_gpus_take_what_is_declared_of_each() -> None:
+    """Against accelerate's own plan for the real shape, which has neither weights nor GPUs."""
+    from accelerate import infer_auto_device_map
+    from accelerate.utils import compute_module_sizes, get_balanced_memory
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    agent: Any = catalogue.get("llama-3.3-70b").make({"checkpoint": "random"})
+    agent.use_devices(4)
+    config = AutoConfig.for_model(**agent.architecture().files["config.json"])
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    whole: list[str] = list(model._no_split_modules)
+    room = get_balanced_memory(model, dict.fromkeys(range(4), 79 * GIB), no_split_module_classes=whole)
+    plan = infer_auto_device_map(model, room, no_split_module_classes=whole)
+    assert set(plan.values()) == set(range(4))
+    sizes = compute_module_sizes(model)
+    if isinstance(sizes, tuple):
+        sizes = sizes[0]
+    taken = [sum(sizes[name] for name, gpu in plan.items() if gpu == number) for number in range(4)]
+    assert sum(taken) == pytest.approx(agent.weights, rel=0.05)
+    kept = agent.device_bytes(16) - LIBRARIES - 16 * agent.item_memory() // 4
+    assert max(taken) < kept < 1.3 * max(taken)
+
+
+def test_a_model_on_several_gpus_has_no_layer_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, Any] = {}
+
+    class Model:
+        @staticmethod
+        def from_pretrained(folder: Path, **options: Any) -> Any:
+            told.update(options)
+            raise ValueError("The current device_map had weights offloaded to the disk")
+
+    room = {0: 79 * GIB, 1: 79 * GIB, "cpu": 1024 * GIB}
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: room)
+    with pytest.raises(UnavailableError, match="offloaded to the disk"):
+        load_pretrained(Model, tmp_path, torch.device("cuda:0"), torch.bfloat16, devices=2)
+    assert (told["device_map"], told["max_memory"]) == ("balanced", {0: 79 * GIB, 1: 79 * GIB})

@@ -30,6 +30,9 @@ class Placed(Agent[PlacedSettings]):
         super().__init__(settings, name)
         self.device_memory, self.devices = int(settings.gib * GIB), settings.devices
 
+    def use_devices(self, count: int) -> None:
+        self.devices = count
+
     def open(self) -> None:
         """Stand in for torch, which would take its seconds to say that there is no CUDA."""
         torch: Any = types.ModuleType("torch")

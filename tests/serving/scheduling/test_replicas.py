@@ -50,6 +50,33 @@ def test_agents_that_are_needed_together_leave_each_other_room() -> None:
     assert sizes == dict.fromkeys(names, 8)
 
 
+@pytest.mark.parametrize(("node", "devices", "replicas"), [((8, 80), 4, 2), ((8, 24), 8, 1), ((4, 80), 4, 1)])
+def test_a_model_too_large_for_a_gpu_has_several(node: tuple[int, int], devices: int, replicas: int) -> None:
+    name = "llama-3.3-70b"  # 131 GiB of weights
+    needs, _ = admitted(gpus(*node), name)
+    assert (needs[name].devices, needs[name].replicas) == (devices, replicas)
+    assert needs[name].memory < 4 * GIB
+    weights = 2 * 70_553_706_496
+    assert weights < devices * needs[name].device_memory < 1.5 * weights
+
+
+def test_vllm_shares_its_layers_out_among_as_many() -> None:
+    name = "llama-3.3-70b"
+    made = catalogue.get(name).make({"checkpoint": "random", "engine": "vllm"})
+    cluster: Any = in_process.LocalCluster(nodes=[gpus(8, 80)])
+    pool = ReplicaPool(cluster, Scheduler(), {name: made}, {}, {}, "/")
+    pool.admit([[name]], lambda name: 1000)
+    assert pool.admission.needs[name].devices == made.devices == 4
+    engine: Any = made.make_engine()  # type: ignore[attr-defined]
+    assert engine._chosen.tensor_parallel == 4
+    made.drop_folder()  # type: ignore[attr-defined]
+
+
+def test_what_several_gpus_cannot_hold_is_refused_with_the_sizes() -> None:
+    with pytest.raises(InputError, match=r"llama-3.3-70b needs 1 x 3\.0 GiB and 2 x .* there is .* 2 x 24\.0 GiB"):
+        admitted(gpus(2, 24), "llama-3.3-70b")
+
+
 def test_what_no_gpu_can_hold_is_refused_with_the_sizes() -> None:
     with pytest.raises(InputError, match=r"mistral-7b needs 1 x 3\.0 GiB and 1 x .* there is .* 1 x 12\.0 GiB"):
         admitted(gpus(1, 12), "llava-v1.6-mistral-7b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def test_memory_beside_the_weights_is_enough_and_not_far_too_much(name: str, tmp
         rows = [orjson.dumps(row(task, number)) for number in range(size)]
         prepared = [agent.prepare(stimuli.parse_row(one, root=str(tmp_path))) for one in rows]
         draws = [Draw(number, options={"speaker": "A", "turn": 8}) for number in range(size)]
+        gc.collect()
         with LiveMemory() as memory:
             agent.respond(prepared, draws)
         peaks.append(memory.peak)

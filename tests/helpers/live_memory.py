@@ -19,23 +19,19 @@ class LiveMemory(TorchDispatchMode):
         self._known: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for leaf in tree_leaves((args, kwargs)):
-            if isinstance(leaf, torch.Tensor):
-                self._known.add(leaf.untyped_storage()._cdata)
+        self._note((args, kwargs), made_here=False)
         made = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(made):
-            if isinstance(leaf, torch.Tensor):
-                self._note(leaf.untyped_storage())
+        self._note(made, made_here=True)
         return made
 
-    def _note(self, storage: torch.UntypedStorage) -> None:
-        if storage._cdata in self._known:
-            return
-        self._known.add(storage._cdata)
-        size = storage.nbytes()
-        self.live += size
-        self.peak = max(self.peak, self.live)
-        weakref.finalize(storage, self._forget, storage._cdata, size)
+    def _note(self, values: Any, *, made_here: bool) -> None:
+        for leaf in tree_leaves(values):
+            if isinstance(leaf, torch.Tensor) and (storage := leaf.untyped_storage())._cdata not in self._known:
+                size = storage.nbytes() if made_here else 0
+                self._known.add(storage._cdata)
+                self.live += size
+                self.peak = max(self.peak, self.live)
+                weakref.finalize(storage, self._forget, storage._cdata, size)  # another may have its place then
 
     def _forget(self, key: int, size: int) -> None:
         self.live -= size

@@ -33,7 +33,7 @@ from agents import answers, stimuli
 from agents.contract import Agent, Draw, Reply
 from agents.entry import Entry
 from agents.errors import AnswerError
-from serving.scheduling import worker_process
+from serving.scheduling import gpu_arithmetic, worker_process
 from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
 
 # Plain tuples, as they travel between processes by the thousand.
@@ -121,13 +121,19 @@ class Worker:
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
         # An engine that batches by itself has its own process, and is told its share there.
-        if device.startswith("cuda") and self.spec.memory_fraction is not None and not self.agent.continuous():
+        on_gpu = device.startswith("cuda") and not self.agent.continuous()
+        if on_gpu:
             import torch
 
-            torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
+            gpu_arithmetic.settle()
+            if self.spec.memory_fraction is not None:
+                torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
         worker_process.freeze()
-        return {**self.agent.provenance(), "versions": versions()}
+        about = self.agent.provenance()
+        if on_gpu:
+            about = {**about, "device": gpu_arithmetic.provenance()}
+        return {**about, "versions": versions()}
 
     def _load(self, device: str) -> None:
         # In the thread that will use it: torch's thread count and current device belong to a thread.

@@ -122,6 +122,7 @@ class TransformersEngine(LocalEngine):
             "model": type(self._model).__name__,
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": str(self._dtype).removeprefix("torch."),
+            "attention": self._model.config._attn_implementation,
             **({"gpus": self._devices} if self._devices > 1 else {}),
         }
 

@@ -52,15 +52,22 @@ class PromptRow:
 
 
 class TransformersEngine(LocalEngine):
-    """One model of transformers. With ``beams`` a row's temperature, top-k, top-p and penalties have no part, and its
-    stops only cut the text."""
+    """One model of transformers, its layers one after the other on ``devices`` GPUs. With ``beams`` a row's
+    temperature, top-k, top-p and penalties have no part, and its stops only cut the text."""
 
     def __init__(
-        self, folder: Path, *, precision: str = "auto", beams: Beams | None = None, template: str | None = None
+        self,
+        folder: Path,
+        *,
+        precision: str = "auto",
+        beams: Beams | None = None,
+        template: str | None = None,
+        devices: int = 1,
     ) -> None:
         super().__init__(folder, template=template)
         self._precision = precision
         self._beams = beams
+        self._devices = devices
         self._model: Any = None
 
     def open(self, *, chat: bool = False) -> None:
@@ -76,7 +83,7 @@ class TransformersEngine(LocalEngine):
         self._device = torch.device(device)
         self._dtype = dtype_for(self._precision, self._device)
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
-        model = load_pretrained(cls, self.folder, self._device, self._dtype)
+        model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
         own = model.generation_config
         self._ends = self._end_tokens(own.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
@@ -115,6 +122,8 @@ class TransformersEngine(LocalEngine):
             "model": type(self._model).__name__,
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": str(self._dtype).removeprefix("torch."),
+            "attention": self._model.config._attn_implementation,
+            **({"gpus": self._devices} if self._devices > 1 else {}),
         }
 
     def close(self) -> None:

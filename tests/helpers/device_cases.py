@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import misbehaving_server
 import numpy as np
@@ -39,6 +40,10 @@ def _language(maker: str, folder: Path, entry: Entry, stack: ExitStack, **more: 
 
 
 def _vgg(folder: Path, entry: Entry, stack: ExitStack, **chosen: Any) -> dict[str, Any]:
+    """A GPU is given many tiles at a time, whether it has so many or not, which would take a CPU long."""
+    from agents.attention.models import similarity
+
+    stack.enter_context(mock.patch.object(similarity, "PIXELS_AT_ONCE", 10 * similarity.TILE**2))
     return {"checkpoint": str(tiny_vgg.weights(folder)), **QUICK, **chosen}
 
 

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,10 @@ import device_cases
 from pretended_cuda import Pretence, is_ours, pretended_cuda
 
 from agents.entry import Entry
+from agents.stimuli import Stimulus
 
 LENGTHS = {"image_captioning": "max_tokens", "conversation": "max_tokens", "attention_prediction": "max_search"}
-SHORT, LONG = 8, 14
+SHORT, LONG = 8, 12
 SEEDS = range(11, 31)  # of which the first is taken by whose draws the longer batch has more steps
 
 
@@ -59,25 +61,32 @@ def total(counts: dict[Asked, float], kind: str, *, ours: bool = False) -> float
     return sum(n for asked, n in counts.items() if asked.kind == kind and (is_ours(asked.where) or not ours))
 
 
-def count(entry: Entry, settings: dict[str, Any], folder: Path, size: int) -> Counts:
+def count(entry: Entry, settings: dict[str, Any], folder: Path, size: int, *, alike: bool = True) -> Counts:
     """What one batch of ``size`` stimuli asks, once the agent is warm."""
     length = next((LENGTHS[task] for task in entry.tasks if task in LENGTHS), None)
-    for seed in SEEDS:
-        (few, short), (many, long) = (
-            _batch(entry, {**settings, **({length: most} if length else {})}, folder, size, seed)
-            for most in (SHORT, LONG)
-        )
-        if long > short or length is None:
-            break
-    else:
-        raise AssertionError(f"{entry.name}: no text is longer than {SHORT} tokens")
+    stimuli = device_cases.stimuli(entry, folder, size, alike=alike)
+    with pretended_cuda() as cuda:
+        agent = device_cases.loaded(entry, settings, "cuda:0")
+
+        def batch(most: int, seed: int) -> tuple[Counter[Asked], int]:
+            if length:
+                agent.settings = agent.settings.model_copy(update={length: most})
+            return _batch(agent, stimuli, seed, cuda)
+
+        batch(SHORT, SEEDS[0])
+        for seed in SEEDS:
+            (few, short), (many, long) = batch(SHORT, seed), batch(LONG, seed)
+            if long > short or length is None:
+                break
+        else:
+            raise AssertionError(f"{entry.name}: no text is longer than {SHORT} tokens")
     steps = max(long - short, 1)
     per_step = {asked: (many[asked] - few[asked]) / steps for asked in many}
     return Counts(per_step, {asked: many[asked] - each * long for asked, each in per_step.items()}, long)
 
 
-def _batch(entry: Entry, settings: dict[str, Any], folder: Path, size: int, seed: int) -> tuple[Counter[Asked], int]:
-    """What a batch that is not the first asks, and how many steps it has."""
+def _batch(agent: Any, stimuli: Sequence[Stimulus], seed: int, cuda: Pretence) -> tuple[Counter[Asked], int]:
+    """What a batch asks, and how many steps it has."""
     from agents.sampling import Finite
 
     passes, check = [0], Finite.__call__
@@ -86,17 +95,12 @@ def _batch(entry: Entry, settings: dict[str, Any], folder: Path, size: int, seed
         passes[0] += 1
         return check(self, *given)
 
-    stimuli = device_cases.stimuli(entry, folder, size, alike=True)
-    draws = device_cases.draws(stimuli, seed)
-    with mock.patch.object(Finite, "__call__", counted), pretended_cuda() as cuda:
-        agent = device_cases.loaded(entry, settings, "cuda:0")
-        prepared = [agent.prepare(one) for one in stimuli]
-        agent.respond(prepared, draws)
-        cuda.clear()
-        passes[0] = 0
-        replies: list[Any] = list(agent.respond(prepared, draws))
-        fixations = max((len(getattr(one.answer, "fixations", ())) for one in replies), default=0)
-        return asked_of(cuda), passes[0] or fixations
+    prepared = [agent.prepare(one) for one in stimuli]
+    cuda.clear()
+    with mock.patch.object(Finite, "__call__", counted):
+        replies: list[Any] = list(agent.respond(prepared, device_cases.draws(stimuli, seed)))
+    fixations = max((len(getattr(one.answer, "fixations", ())) for one in replies), default=0)
+    return asked_of(cuda), passes[0] or max(fixations - 1, 0)  # the first is not chosen
 
 
 COLUMNS = ("batch", "steps", "waits", "ours", "launches", "waits", "ours", "copies", "launches")

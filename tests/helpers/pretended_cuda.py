@@ -22,6 +22,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -245,17 +246,25 @@ def _memory(tensor: Tensor) -> int:
 
 def _place() -> str:
     """The innermost line that is not torch's or Python's; if a package's, after "<" the innermost of the project's."""
-    found: list[str] = []
+    found = ""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        package = file.rpartition("/site-packages/")[2] if "/site-packages/" in file else ""
-        if file != __file__ and not package.startswith("torch/") and (package or "/lib/python3" not in file):
-            if not package:
-                return " < ".join([*found, f"{file.removeprefix(ROOT)}:{frame.f_lineno}"])
-            found = found or [f"{package}:{frame.f_lineno}"]
+        name, is_package = _file(frame.f_code.co_filename)
+        if name and not is_package:
+            return f"{found}{name}:{frame.f_lineno}"
+        if name and not found:
+            found = f"{name}:{frame.f_lineno} < "
         frame = frame.f_back
-    return " < ".join(found)
+    return found
+
+
+@cache
+def _file(path: str) -> tuple[str, bool]:
+    """What a file is called, "" for torch's, Python's and this one; and whether it is a package's."""
+    package = path.rpartition("/site-packages/")[2] if "/site-packages/" in path else ""
+    if path == __file__ or package.startswith("torch/") or (not package and "/lib/python3" in path):
+        return "", False
+    return package or path.removeprefix(ROOT), bool(package)
 
 
 def is_ours(place: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from contextlib import ExitStack
 
 import device_cases
 import pytest
@@ -17,36 +16,26 @@ SIZES = ("checkpoint", "dictionary", "image_size")  # a tiny checkpoint has its 
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory):
+def answers(tiny):
     """What an agent answers on a device. Agents of one class that differ in their checkpoint alone are one agent."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
-        @functools.cache
-        def made(name):
-            folder = tmp_path_factory.mktemp("device")
-            count = 2 if ENTRIES[name].agent.startswith(HEAVY) else 8
-            asked = device_cases.stimuli(ENTRIES[name], folder, count)
-            return device_cases.settings(ENTRIES[name], folder / "checkpoint", stack), asked
+    @functools.cache
+    def answered(name, device, precision):
+        entry, (chosen, folder) = ENTRIES[name], tiny(name)
+        count = 2 if entry.agent.startswith(HEAVY) or precision in ("bf16", "fp16") else 8  # halves are slow on a CPU
+        if precision is not None:
+            chosen = {**chosen, "precision": precision}
+        with pretended_cuda() as cuda:
+            agent = device_cases.loaded(entry, chosen, device)
+            found = device_cases.answers(agent, device_cases.stimuli(entry, folder, count))
+            assert bool(cuda.launches) == (device != "cpu")
+        return found
 
-        @functools.cache
-        def answered(name, device, precision):
-            chosen, asked = made(name)
-            if precision is not None:
-                chosen = {**chosen, "precision": precision}
-            asked = asked if precision in (None, "fp32") else asked[:2]  # halves are slow on a CPU
-            with pretended_cuda() as cuda:
-                found = device_cases.answers(device_cases.loaded(ENTRIES[name], chosen, device), asked)
-                assert bool(cuda.launches) == (device != "cpu")
-            return found
+    def answers(name, device, precision=None):
+        first = next(other for other in ENTRIES if _set_up(other) == _set_up(name))
+        return answered(first, device, precision)
 
-        def answers(name, device, precision=None):
-            if (why := device_cases.lacks(ENTRIES[name])) is not None:
-                pytest.skip(why)
-            first = next(other for other in ENTRIES if _set_up(other) == _set_up(name))
-            return answered(first, device, precision)
-
-        yield answers
+    return answers
 
 
 def _set_up(name):

@@ -10,7 +10,6 @@ own ``generate`` ::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +46,10 @@ class OFAEncoderOutput(ModelOutput):
     last_hidden_state: Tensor | None = None
     source: Source | None = None
 
-    def rows(self, chosen: Sequence[int]) -> OFAEncoderOutput:
+    def rows(self, chosen: list[int] | Tensor) -> OFAEncoderOutput:
         """The rows of ``chosen``, each any number of times."""
         assert self.source is not None
-        states = self.source.states[list(chosen)]
+        states = self.source.states[chosen]
         return OFAEncoderOutput(states, Source(states, self.source.positions))
 
 
@@ -99,7 +98,7 @@ class OFAEncoder(nn.Module):
                 f"an image of {height} x {width} patches; the model has positions for "
                 f"{config.image_bucket_size} x {config.image_bucket_size}"
             )
-        grid = image_positions(height, width, config.image_bucket_size).to(input_ids.device)
+        grid = image_positions(height, width, config.image_bucket_size, input_ids.device)
         text = torch.arange(input_ids.shape[1], device=input_ids.device)
         tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
         images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]

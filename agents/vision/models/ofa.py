@@ -276,7 +276,7 @@ class FairseqEnd(LogitsProcessor):
         ends = (best % scores.shape[1] == self.end) & candidates.gather(1, best).isfinite()
         places = (self.beams - self._ended)[:, None]
         late = ends & (ends.cumsum(1) > places) & (places > 0)
-        row, rank = late.nonzero(as_tuple=True)
-        scores[row * self.beams + best[row, rank] // scores.shape[1], self.end] = -torch.inf
+        barred = torch.zeros_like(best).scatter_add_(1, best // scores.shape[1], late.long()).flatten() > 0
+        scores[:, self.end] = scores[:, self.end].masked_fill(barred, -torch.inf)
         self._ended += (ends & ~late).sum(1)
         self._tokens, self._sums, self._scores = input_ids, sums, scores

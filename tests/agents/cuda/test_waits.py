@@ -16,11 +16,11 @@ from agents.attention.models.fixations import Plan
 from agents.attention.models.inhibition import InhibitedPaths
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-NAMES = [
-    name
+NAMES = {  # one of each class
+    entry.agent: name
     for name, entry in device_cases.entries().items()
     if entry.tasks in (("attention_prediction",), ("object_detection",))
-]
+}.values()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
+from judging.answer_statistics import answer_statistics
 from judging.ledger import ledger
 from judging.measures import ALL, REPETITIONS, summarize
 from judging.scores_page import page
@@ -26,7 +27,7 @@ from judging.significance import (
     by_equations,
     corrected,
 )
-from judging.verdicts import SAID, read_verdicts, settings_of
+from judging.verdicts import SAID, read_answers, read_verdicts, settings_of
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
@@ -62,6 +63,8 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
     found = measure(table, by, options.seed, settings_of(options.verdicts))
+    answers = read_answers(options.verdicts, options.key)
+    found["statistics"] = answer_statistics(answers)
     found["methods"] = methods(table, options)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
@@ -160,7 +163,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    for name in ("scores", "ledger", "by", "catch", "repeats"):
+    for name in ("scores", "ledger", "by", "catch", "repeats", "statistics"):
         if found[name]:
             pd.DataFrame(found[name]).to_csv(folder / f"{name}.csv", index=False)
     if is_installed("pyarrow"):

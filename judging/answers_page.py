@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from serving.runs.display_text import details, esc, table
+from serving.runs.display_text import count, details, esc, table
 
 Row = Mapping[str, Any]
 
@@ -23,3 +23,32 @@ def statistics_section(rows: Sequence[Row]) -> list[str]:
             cells.append([esc(statistic), esc(row["of"]), f"{row['number']:,}", own, *effects, row["direction"] or "–"])
     columns = ("statistic", "of", "answers", "mean ± standard deviation", "Cohen's d", "Cliff's delta", "than people")
     return [details("The answers themselves", table(columns, cells, "Statistics of the answers, beside people's"))]
+
+
+def captions_section(found: Mapping[str, Any]) -> list[str]:
+    """Standard measures of captions, and their correlation with detectability."""
+    if not found:
+        return []
+    names = ("bleu", "cider_d", "bleu_one_left_out", "cider_d_one_left_out")
+    cells = [
+        [esc(row["of"]), f"{row['captions']:,}", *(_figure(row[name]) for name in names)] for row in found["agents"]
+    ]
+    columns = ("of", "captions", "BLEU-4", "CIDEr-D", "BLEU-4, one reference left out", "CIDEr-D, one left out")
+    parts = [f"<p>{esc(found['note'])}</p>", table(columns, cells, "Standard measures of captions")]
+    if any(row["agents"] for row in found["correlations"]):
+        cells = [
+            [
+                esc(row["judge"]),
+                {"bleu": "BLEU-4", "cider_d": "CIDEr-D"}[row["measure"]],
+                count(row["agents"], "agent"),
+                *(_figure(row[name]) for name in ("pearson", "pearson_p", "spearman", "spearman_p")),
+            ]
+            for row in found["correlations"]
+        ]
+        tested = ("judge", "measure", "over", "Pearson", "p", "Spearman", "p")
+        parts.append(table(tested, cells, "Correlation with detectability (three agents at least)"))
+    return [details("Captions by standard measures", "".join(parts))]
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"

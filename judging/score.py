@@ -15,6 +15,7 @@ from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.answer_statistics import answer_statistics
+from judging.caption_measures import caption_measures
 from judging.ledger import ledger
 from judging.measures import ALL, REPETITIONS, summarize
 from judging.scores_page import page
@@ -34,7 +35,7 @@ from serving.terminal import plain_table, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("matplotlib", "pandas", "scipy", "statsmodels")
+PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "statsmodels")
 MARKER = "scores.json"
 
 
@@ -65,6 +66,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     found = measure(table, by, options.seed, settings_of(options.verdicts))
     answers = read_answers(options.verdicts, options.key)
     found["statistics"] = answer_statistics(answers)
+    found["captions"] = caption_measures(answers, found["scores"])
     found["methods"] = methods(table, options)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
@@ -163,9 +165,10 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    for name in ("scores", "ledger", "by", "catch", "repeats", "statistics"):
-        if found[name]:
-            pd.DataFrame(found[name]).to_csv(folder / f"{name}.csv", index=False)
+    names = ("scores", "ledger", "by", "catch", "repeats", "statistics")
+    for name, rows in [*((name, found[name]) for name in names), ("captions", found["captions"].get("agents"))]:
+        if rows:
+            pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
     if is_installed("pyarrow"):
         table.astype({name: "string" for name in table.columns if table[name].dtype == object}).to_parquet(
             folder / "verdicts.parquet", index=False

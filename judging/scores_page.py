@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from judging.answers_page import statistics_section
+from judging.answers_page import captions_section, statistics_section
 from judging.measures import ALL
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
@@ -30,6 +30,8 @@ def page(found: Mapping[str, Any]) -> str:
         parts += _ledger([row for row in found["ledger"] if row["asked"] == asked])
         parts += _judges_by_agents([row for row in found["scores"] if row["asked"] == asked])
         parts += statistics_section([row for row in found["statistics"] if row["asked"] == asked])
+        if asked == "image_captioning":
+            parts += captions_section(found["captions"])
         parts += _tests(found["tests"].get(asked, {}))
         parts += _agreement(found["agreement"].get(asked))
         parts.append("</section>")

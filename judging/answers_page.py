@@ -1,4 +1,4 @@
-"""The page of scores: what is told of the answers themselves."""
+"""The page of scores: the answers themselves, standard measures, published figures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from judging.published import MEASURES as NAMES
+from judging.published import told_inside
 from serving.runs.display_text import count, details, esc, table
+from serving.web.report_html import TASK_NAMES
 
 Row = Mapping[str, Any]
 
@@ -48,6 +51,23 @@ def captions_section(found: Mapping[str, Any]) -> list[str]:
         tested = ("judge", "measure", "over", "Pearson", "p", "Spearman", "p")
         parts.append(table(tested, cells, "Correlation with detectability (three agents at least)"))
     return [details("Captions by standard measures", "".join(parts))]
+
+
+def published_section(rows: Sequence[Row]) -> list[str]:
+    """A paper's figures beside ours."""
+    if not rows:
+        return []
+    cells = []
+    for row in rows:
+        of = f"{row['agent']}, {row['only']}" if row["only"] else row["agent"]
+        ours = "–" if row["ours"] is None else f"{row['ours']:.2f} <small>{row['low']:.2f} to {row['high']:.2f}</small>"
+        what = [TASK_NAMES[row["asked"]], row["kind"], of, NAMES[row["measure"]], f"{row['published']:.2f}"]
+        beside = [ours, told_inside(row), *(esc(row[name] or "–") for name in ("judge", "our_agent", "why"))]
+        cells.append([*map(esc, what), *beside, esc(row["source"]), esc(row["note"])])
+    columns = ("task", "their judge", "their agent", "figure", "theirs", "ours, 95 %", "theirs is", "our judge",
+               "our agent", "but", "source", "of the figure itself")  # fmt: skip
+    head = f"<section><h2>Beside the figures of {esc(rows[0]['paper'])}</h2>"
+    return [head, table(columns, cells, "Published figures and ours"), "</section>"]
 
 
 def _figure(value: float | None) -> str:

@@ -18,6 +18,7 @@ from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures
 from judging.ledger import ledger
 from judging.measures import ALL, REPETITIONS, summarize
+from judging.published import beside_published, print_published
 from judging.scores_page import page
 from judging.significance import (
     against_chance,
@@ -47,6 +48,7 @@ class ScoreOptions:
     out: Path
     key: Path | None = None
     by: str | None = None
+    against: str | None = None
     seed: int = 0
     force: bool = False
 
@@ -63,14 +65,18 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
-    found = measure(table, by, options.seed, settings_of(options.verdicts))
+    settings = settings_of(options.verdicts)
+    found = measure(table, by, options.seed, settings)
     answers = read_answers(options.verdicts, options.key)
     found["statistics"] = answer_statistics(answers)
     found["captions"] = caption_measures(answers, found["scores"])
+    found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
     found["methods"] = methods(table, options)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
+    if options.against:
+        print_published(found["published"], say)
     say(f"scores: {options.out / 'index.html'}")
     return 0
 
@@ -165,7 +171,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    names = ("scores", "ledger", "by", "catch", "repeats", "statistics")
+    names = ("scores", "ledger", "by", "catch", "repeats", "statistics", "published")
     for name, rows in [*((name, found[name]) for name in names), ("captions", found["captions"].get("agents"))]:
         if rows:
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from judging.answers_page import captions_section, statistics_section
+from judging.answers_page import captions_section, published_section, statistics_section
 from judging.measures import ALL
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
@@ -35,6 +35,7 @@ def page(found: Mapping[str, Any]) -> str:
         parts += _tests(found["tests"].get(asked, {}))
         parts += _agreement(found["agreement"].get(asked))
         parts.append("</section>")
+    parts += published_section(found["published"])
     parts += _by(found["by"])
     parts += _others(found)
     parts.append("</main></body></html>\n")

@@ -164,7 +164,8 @@ def print_published(rows: Sequence[Row], say: Callable[[str], None]) -> None:
                 row["asked"], row["judge"], agent, MEASURES[row["measure"]], f"{row['published']:.2f}",
                 f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", told_inside(row), row["why"],
             )  # fmt: skip
-    print_table(shown)
+    if shown.row_count:
+        print_table(shown)
     without = sum(row["ours"] is None for row in rows)
     if without:
-        say(f"{without:,} more published figures have none of ours beside them; published.csv says why")
+        say(f"{without:,} published figures have none of ours beside them; published.csv says why")

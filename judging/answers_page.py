@@ -54,20 +54,30 @@ def captions_section(found: Mapping[str, Any]) -> list[str]:
 
 
 def published_section(rows: Sequence[Row]) -> list[str]:
-    """A paper's figures beside ours."""
+    """A paper's figures beside ours, and folded away those that have none of ours."""
     if not rows:
         return []
-    cells = []
+    theirs = ("task", "their judge", "their agent", "figure", "theirs")
+    sources = ("source", "of the figure itself")
+    beside, alone = [], []
     for row in rows:
         of = f"{row['agent']}, {row['only']}" if row["only"] else row["agent"]
-        ours = "–" if row["ours"] is None else f"{row['ours']:.2f} <small>{row['low']:.2f} to {row['high']:.2f}</small>"
         what = [TASK_NAMES[row["asked"]], row["kind"], of, NAMES[row["measure"]], f"{row['published']:.2f}"]
-        beside = [ours, told_inside(row), *(esc(row[name] or "–") for name in ("judge", "our_agent", "why"))]
-        cells.append([*map(esc, what), *beside, esc(row["source"]), esc(row["note"])])
-    columns = ("task", "their judge", "their agent", "figure", "theirs", "ours, 95 %", "theirs is", "our judge",
-               "our agent", "but", "source", "of the figure itself")  # fmt: skip
-    head = f"<section><h2>Beside the figures of {esc(rows[0]['paper'])}</h2>"
-    return [head, table(columns, cells, "Published figures and ours"), "</section>"]
+        source = [row["source"], row["note"]]
+        if row["ours"] is None:
+            alone.append([esc(one) for one in (*what, row["why"], *source)])
+            continue
+        ours = f"{row['ours']:.2f} <small>{row['low']:.2f} to {row['high']:.2f}</small>"
+        told = [told_inside(row), row["judge"], row["our_agent"], row["why"] or "–"]
+        beside.append([*map(esc, what), ours, *(esc(one) for one in (*told, *source))])
+    parts = [f"<section><h2>Beside the figures of {esc(rows[0]['paper'])}</h2>"]
+    if beside:
+        columns = (*theirs, "ours, 95 %", "theirs is", "our judge", "our agent", "but", *sources)
+        parts.append(table(columns, beside, "Published figures and ours"))
+    if alone:
+        shown = table((*theirs, "why", *sources), alone, "Published figures without ours")
+        parts.append(details(f"{count(len(alone), 'figure')} without any of ours", shown))
+    return [*parts, "</section>"]
 
 
 def _figure(value: float | None) -> str:

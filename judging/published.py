@@ -150,8 +150,8 @@ MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detect
 
 
 def told_inside(row: Row) -> str:
-    """Whether a figure is inside our interval, in a word."""
-    return "–" if row["inside"] is None else "inside" if row["inside"] else "outside"
+    """Whether a figure that has ours beside it is inside our interval, in a word."""
+    return "inside" if row["inside"] else "outside"
 
 
 def print_published(rows: Sequence[Row], say: Callable[[str], None]) -> None:

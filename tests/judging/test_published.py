@@ -168,6 +168,7 @@ def test_the_command_prints_and_keeps_them(
     assert len(found["published"]) > 80
     page = (out / "index.html").read_text()
     assert "Beside the figures of 2025" in page
+    assert "figures without any of ours" in page
     assert "Captions by standard measures" in page
     [people, *agents] = found["captions"]["agents"]
     assert (people["captions"], people["bleu"]) == (60, None)

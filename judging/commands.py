@@ -49,6 +49,7 @@ def register(commands: Commands) -> None:
     score.add_argument("--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
     score.add_argument("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
+    score.add_argument("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")
     score.add_argument("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
     score.add_argument("--force", action="store_true", help="replace the scores at --out")
 

@@ -14,8 +14,11 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
+from judging.answer_statistics import answer_statistics
+from judging.caption_measures import caption_measures
 from judging.ledger import ledger
 from judging.measures import ALL, REPETITIONS, summarize
+from judging.published import beside_published, print_published
 from judging.scores_page import page
 from judging.significance import (
     against_chance,
@@ -26,14 +29,14 @@ from judging.significance import (
     by_equations,
     corrected,
 )
-from judging.verdicts import SAID, read_verdicts, settings_of
+from judging.verdicts import SAID, read_answers, read_verdicts, settings_of
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("matplotlib", "pandas", "scipy", "statsmodels")
+PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "statsmodels")
 MARKER = "scores.json"
 
 
@@ -45,6 +48,7 @@ class ScoreOptions:
     out: Path
     key: Path | None = None
     by: str | None = None
+    against: str | None = None
     seed: int = 0
     force: bool = False
 
@@ -61,11 +65,18 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
-    found = measure(table, by, options.seed, settings_of(options.verdicts))
+    settings = settings_of(options.verdicts)
+    found = measure(table, by, options.seed, settings)
+    answers = read_answers(options.verdicts, options.key)
+    found["statistics"] = answer_statistics(answers)
+    found["captions"] = caption_measures(answers, found["scores"])
+    found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
     found["methods"] = methods(table, options)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
+    if options.against:
+        print_published(found["published"], say)
     say(f"scores: {options.out / 'index.html'}")
     return 0
 
@@ -160,9 +171,10 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    for name in ("scores", "ledger", "by", "catch", "repeats"):
-        if found[name]:
-            pd.DataFrame(found[name]).to_csv(folder / f"{name}.csv", index=False)
+    names = ("scores", "ledger", "by", "catch", "repeats", "statistics", "published")
+    for name, rows in [*((name, found[name]) for name in names), ("captions", found["captions"].get("agents"))]:
+        if rows:
+            pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
     if is_installed("pyarrow"):
         table.astype({name: "string" for name in table.columns if table[name].dtype == object}).to_parquet(
             folder / "verdicts.parquet", index=False

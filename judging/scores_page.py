@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from judging.answers_page import captions_section, published_section, statistics_section
 from judging.measures import ALL
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
@@ -38,9 +39,13 @@ def page(found: Mapping[str, Any]) -> str:
         parts += _judges_by_agents(of_task)
         if of_cues:
             parts.append(details("Judges that go by one cue", "".join(of_cues)))
+        parts += statistics_section([row for row in found["statistics"] if row["asked"] == asked])
+        if asked == "image_captioning":
+            parts += captions_section(found["captions"])
         parts += _tests(found["tests"].get(asked, {}))
         parts += _agreement(found["agreement"].get(asked))
         parts.append("</section>")
+    parts += published_section(found["published"])
     parts += _by(found["by"])
     parts += _others(found)
     parts.append("</main></body></html>\n")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TASK = "judgement"
 SAID = ("human", "machine")  # verdicts; any other says why there is none
 MOST_NAMED = 20
+PEOPLE = "people"  # whoever they are, together
+Answers = Sequence[Mapping[str, Any]]
 TABLE = (
     "judge",
     "judge_kind",
@@ -68,11 +70,33 @@ def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
+def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
+    """The answers that were judged, each once, without catch trials and repeats: the trials as the run folders keep
+    them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
+    found: dict[tuple[Path, str], dict[str, Any]] = {}
+    for folder in map(RunFolder, folders):
+        path = _key_of(folder, key)
+        keys = read_key(path)
+        _check_same_trials(folder, keys, path)
+        with (folder.path / "stimuli.jsonl").open("rb") as file:
+            for line in file:
+                trial = orjson.loads(line)
+                row = keys[trial["id"]]
+                if not row["catch"] and row["repeat_of"] is None:
+                    found[path, trial["id"]] = {**trial, **row}
+    return list(found.values())
+
+
+def _key_of(folder: RunFolder, given: Path | None) -> Path:
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)
     if path is None:
         raise InputError(f"{folder.path} does not say which trials it judges; give their key with --key")
+    return path
+
+
+def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
+    path = _key_of(folder, given)
     keys = read_key(path)
     _check_same_trials(folder, keys, path)
     for name in [*folder.agents(), *folder.imports()]:

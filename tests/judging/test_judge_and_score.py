@@ -178,9 +178,14 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
         assert int(row["machine_machine"]) == (machines["verdict"] == "machine").sum()
     found = json.loads((out / "scores.json").read_bytes())
     assert "320 verdicts of 2 judges" in found["methods"]
+    assert {(row["of"], row["number"]) for row in found["statistics"]} == {
+        ("people", 80), ("published:alpha", 40), ("published:beta", 40),
+    }  # fmt: skip
+    assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
     assert page.count("<svg") == 2
     assert "published:alpha" in page
+    assert "The answers themselves" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 

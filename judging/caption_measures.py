@@ -1,0 +1,130 @@
+"""Standard measures of captions beside detectability: BLEU and CIDEr-D, with people's captions as references.
+
+Captions are compared in small letters and without punctuation, as in the evaluation program of COCO. People's own
+captions are measured beside the others of the same picture, which is the most that can be asked of an agent. They have
+a reference less than an agent's captions, and BLEU rises with the number of references, so that agents are measured in
+both ways: beside all references, and beside all but one, each being left out once.
+
+The 2025 paper (Fig. 8) finds no correlation of these with how well people tell the captions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from judging.cider import CiderD, Words
+from judging.measures import ALL
+from judging.verdicts import PEOPLE, Answers
+
+TASK = "image_captioning"
+MEASURES = ("bleu", "cider_d")
+ONE_LEFT_OUT = ("bleu_one_left_out", "cider_d_one_left_out")
+USUAL = 5  # people's captions of a picture in COCO
+LEAST_AGENTS = 3
+Pair = tuple[Words, Sequence[Words]]  # a caption, its references
+
+
+def caption_measures(answers: Answers, scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The measures by agent, and their correlation with detectability; empty where there are no captions.
+
+    ``answers`` are those of :func:`judging.verdicts.read_answers`, ``scores`` rows of
+    :func:`judging.measures.summarize` with ``asked`` and ``judge``. ``note`` says how many references there are.
+    ``agents`` has a row for people, who have ``_one_left_out`` alone, and for each agent: ``captions`` of pictures that
+    people wrote of; BLEU-4 of the corpus, 0 to 100, by sacrebleu; the mean CIDEr-D, 0 to 10. None where there are too
+    few references. ``correlations`` has Pearson's and Spearman's with p, by judge and measure, over ``agents`` agents.
+    """
+    written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
+    for answer in answers:
+        if answer["asked"] == TASK:
+            of = PEOPLE if answer["truth"] == "human" else answer["agent"]
+            written[of][answer["stimulus"]].append(plain_words(answer["answer"]["text"]))
+    if not written:
+        return {}
+    references = written.pop(PEOPLE, {})
+    cider = CiderD(references.values())
+    agents: list[dict[str, Any]] = []
+    if references:
+        number = sum(map(len, references.values()))
+        left_out = [pair for some in references.values() for pair in _each_beside_the_others(some)]
+        row = {"of": PEOPLE, "captions": number, **dict.fromkeys(MEASURES)}
+        agents.append(row | _measured(left_out, ONE_LEFT_OUT, cider))
+    for of, captions in sorted(written.items()):
+        pairs = [(words, references[on]) for on, some in captions.items() if on in references for words in some]
+        left_out = [(words, rest) for words, some in pairs for _, rest in _each_beside_the_others(some)]
+        measured = _measured(pairs, MEASURES, cider) | _measured(left_out, ONE_LEFT_OUT, cider)
+        agents.append({"of": of, "captions": len(pairs), **measured})
+    return {
+        "note": _note([len(some) for some in references.values()]),
+        "agents": agents,
+        "correlations": _correlations(agents, scores),
+    }
+
+
+def plain_words(text: str) -> Words:
+    """The words of a caption in small letters, without punctuation but for apostrophes and hyphens inside a word."""
+    return re.findall(r"\w+(?:['’-]\w+)*", text.lower())
+
+
+def bleu(pairs: Sequence[Pair]) -> float:
+    """BLEU-4 of a corpus, 0 to 100."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    captions = [" ".join(words) for words, _ in pairs]
+    streams = zip_longest(*([" ".join(one) for one in some] for _, some in pairs))  # None: has no such reference
+    metric = BLEU(tokenize="none", force=True)  # words are told apart already
+    return float(metric.corpus_score(captions, [list(stream) for stream in streams]).score)
+
+
+def _each_beside_the_others(some: Sequence[Words]) -> Iterator[Pair]:
+    if len(some) > 1:
+        for at, words in enumerate(some):
+            yield words, [*some[:at], *some[at + 1 :]]
+
+
+def _measured(pairs: Sequence[Pair], names: Sequence[str], cider: CiderD) -> dict[str, float | None]:
+    if not pairs:
+        return dict.fromkeys(names)
+    values = (bleu(pairs), float(np.mean([cider.score(words, some) for words, some in pairs])))
+    return dict(zip(names, values, strict=True))
+
+
+def _note(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "No person's caption is among the trials, so that captions cannot be measured."
+    told = f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
+    told += f"{max(numbers)} of each."
+    if min(numbers) < USUAL:
+        told += f" COCO has {USUAL} of each picture; with fewer both measures are lower, and less certain."
+    if len(numbers) == 1:
+        told += " Of a single picture CIDEr-D is 0: no words set it apart from others."
+    if max(numbers) == 1:
+        told += " No picture has two, so that people's own captions cannot be measured."
+    return told
+
+
+def _correlations(agents: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from scipy.stats import pearsonr, spearmanr
+
+    found = []
+    own = [row for row in scores if row["asked"] == TASK and row["agent"] != ALL]
+    for judge in dict.fromkeys(row["judge"] for row in own):
+        of = {row["agent"]: row["detectability"] for row in own if row["judge"] == judge}
+        for name in MEASURES:
+            points = np.array(
+                [(row[name], of[row["of"]]) for row in agents if row[name] is not None and row["of"] in of], dtype=float
+            ).reshape(-1, 2)
+            points = points[~np.isnan(points).any(axis=1)]
+            row = {"judge": judge, "measure": name, "agents": len(points)}
+            row |= dict.fromkeys(("pearson", "pearson_p", "spearman", "spearman_p"))
+            if len(points) >= LEAST_AGENTS and np.ptp(points, axis=0).all():
+                for which, test in (("pearson", pearsonr), ("spearman", spearmanr)):
+                    told = test(*points.T)
+                    row |= {which: float(told.statistic), f"{which}_p": float(told.pvalue)}
+            found.append(row)
+    return found

@@ -1,0 +1,177 @@
+"""The papers' figures: what the file holds, and ours beside them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import in_process
+import pytest
+
+from agents import catalogue
+from agents.stimuli import TASKS
+from judging.published import CLASSIFIER, MODEL, PAPERS, beside_published, kind, published, stands_for
+from serving.cli import main
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "svm": {"split": "stimulus"},
+    "svm-paper-code": {"split": "row"},
+    "forest": {"split": "stimulus"},
+    "cue-length": {"split": "stimulus", "cue": "length"},
+    "llm-judge": {"prompt": "own"},
+}
+
+
+def _score(asked: str, judge: str, agent: str, value: float, half: float = 0.02) -> dict[str, Any]:
+    row: dict[str, Any] = {"asked": asked, "judge": judge, "agent": agent}
+    for name in ("p_human", "p_machine", "detectability"):
+        row |= {name: value, f"{name}_low": value - half, f"{name}_high": value + half}
+    return row
+
+
+def _beside(paper: str, *scores: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    rows = beside_published(paper, scores, SETTINGS)
+    names = ("asked", "kind", "agent", "measure", "only", "judge", "our_agent")
+    return {tuple(row[name] or "" for name in names): row for row in rows}
+
+
+def test_the_file_is_whole() -> None:
+    names = {one["name"]: one["asked"] for one in published()["agents"]}
+    keys = set()
+    for cell in published()["cells"]:
+        assert cell["paper"] in PAPERS
+        assert cell["asked"] in TASKS
+        assert cell["judge"] in ("people", CLASSIFIER, MODEL)
+        assert cell["measure"] in ("p_human", "p_machine", "detectability")
+        assert 0 < cell["value"] < 1
+        assert cell["source"]
+        assert cell["agent"] == "all" or cell["asked"] in names[cell["agent"]]
+        key = (*(cell[name] for name in ("paper", "asked", "judge", "agent", "measure")), cell.get("only"))
+        assert key not in keys
+        keys.add(key)
+    for paper in PAPERS:
+        for asked, agents in published()["papers"][paper]["agents"].items():
+            assert all(asked in names[agent] for agent in agents)
+    entries = catalogue.entries()
+    assert all(own in entries for one in published()["agents"] for own in one["ours"])
+
+
+def test_a_name_stands_for_one_agent_of_a_task() -> None:
+    found = defaultdict(list)
+    for one in published()["agents"]:
+        for asked in one["asked"]:
+            for name in {*one["imported"], *one["ours"]}:
+                found[asked, name].append(one["name"])
+    assert [key for key, names in found.items() if len(names) > 1] == []
+    assert stands_for("published:Microsoft_API", "image_captioning") == "Azure"
+    assert {stands_for(f"published:{name}", "color_estimation") for name in ("histogram", "mmcq", "MCCQ")} == {"MCCQ"}
+    assert stands_for("gpt2-embedding", "word_association") == "GPT2"
+    assert stands_for("published:gpt3promptdav", "word_association") == "GPT3-davinci"  # of the published test
+    assert stands_for("published:gpt3-davinci", "word_association") == "GPT3-davinci"  # of scripts/published_words.py
+    assert stands_for("published:git", "word_association") is None
+
+
+def test_a_detectability_that_is_not_the_mean_of_the_two_rates_says_so() -> None:
+    of: dict[tuple[str, ...], dict[str, Any]] = defaultdict(dict)
+    for cell in published()["cells"]:
+        key = tuple(str(cell.get(name)) for name in ("paper", "asked", "judge", "agent", "only"))
+        of[key][cell["measure"]] = cell
+    whole = [cells for cells in of.values() if len(cells) == 3]
+    assert len(whole) == 3
+    for cells in whole:
+        mean = (cells["p_human"]["value"] + cells["p_machine"]["value"]) / 2
+        differs = abs(cells["detectability"]["value"] - mean) > 0.006
+        assert differs == ("contradicts" in cells["detectability"].get("note", ""))
+
+
+def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
+    asked = "image_captioning"
+    found = _beside(
+        "2025",
+        _score(asked, "people", "all", 0.68),
+        _score(asked, "people", "published:blip", 0.36),
+        _score(asked, "people", "published:clipcap", 0.50),
+        _score(asked, "people", "blip-base", 0.37),
+        _score(asked, "people", "mine", 0.37),
+        _score(asked, "cue-length", "all", 0.67),
+        _score(asked, "svm", "all", 0.72),
+    )
+    assert not any(key[5] == "cue-length" for key in found)
+    whole = found[asked, "people", "all", "p_human", "", "people", "all"]
+    assert (whole["published"], whole["ours"], whole["inside"]) == (0.67, 0.68, True)
+    assert whole["why"].startswith("without GIT, OFA, Azure,")
+    assert whole["why"].endswith("also of mine")
+    assert found[asked, "people", "BLIP", "p_machine", "", "people", "published:blip"]["why"] == ""
+    assert found[asked, "people", "BLIP", "p_machine", "", "people", "blip-base"]["why"].startswith("blip-base is not")
+    assert not found[asked, "people", "ClipCap", "p_machine", "", "people", "published:clipcap"]["inside"]
+    svm = found[asked, "classifier", "all", "p_human", "", "svm", "all"]
+    assert svm["inside"]
+    assert "another classifier" in svm["why"]
+    assert "embeddings" in svm["why"]
+    lacking = found[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
+    assert (lacking["ours"], lacking["why"]) == (None, "no verdicts on ChatGPT-4o")
+    catch = found[asked, "people", "all", "p_machine", "catch trials", "", ""]
+    assert catch["why"] == "it is of catch trials alone"
+    assert found["conversation", "people", "all", "p_human", "", "", ""]["why"] == "no trials of this task"
+
+
+def test_which_judges_are_as_theirs() -> None:
+    asked = "color_estimation"
+    for paper, as_theirs in (("2022", "forest"), ("2025", "svm-paper-code")):
+        judges = ("forest", "svm-paper-code", "llm-judge")
+        found = _beside(paper, *(_score(asked, judge, "all", 0.4) for judge in judges))
+        why = {row["judge"]: row["why"] for row in found.values() if row["kind"] == CLASSIFIER and row["judge"]}
+        assert [judge for judge, told in why.items() if "another classifier" not in told] == [as_theirs]
+        people = found[asked, "people", "all", "p_human", "", "", ""]
+        assert people["why"] == "no people judged"
+    assert "asked in other words" in found[asked, MODEL, "all", "p_human", "", "llm-judge", "all"]["why"]
+    assert kind("somebody-elses", {}) is None
+
+
+def test_the_command_prints_and_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Captions of people, of a machine that repeats what they write about, and of two others."""
+    in_process.without_ray(monkeypatch)
+    chance = random.Random(0)
+    things = ["a dog on the grass", "two men in a boat", "a red bus", "a plate of food", "a cat on a chair"]
+    speakers = [("human", "01"), ("human", "02"), ("machine", "git"), ("machine", "blip"), ("machine", "microsoft_api")]
+    truth = {
+        f"{at:04}.jpg": [
+            {"imageID": f"{at:04}.jpg", "response": f"{things[at % 5]} with {chance.choice('abcdefgh')} {at}",
+             "groundtruth": who, "human_groundtruth": name if who == "human" else "",
+             "machine_groundtruth": name if who == "machine" else ""}
+            for who, name in speakers
+        ]
+        for at in range(30)
+    }  # fmt: skip
+    (tmp_path / "caption.json").write_text(json.dumps(truth))
+    assert main(["import", str(tmp_path / "caption.json"), "--out", str(tmp_path / "P")]) == 0
+    assert main(["trials", str(tmp_path / "P"), "--out", str(tmp_path / "T"), "--every"]) == 0
+    assert main(["judge", str(tmp_path / "T"), "--judges", "svm", "--out", str(tmp_path / "V")]) == 0
+    capsys.readouterr()
+    out = tmp_path / "S"
+    assert main(["score", str(tmp_path / "V"), "--out", str(out), "--against", "2025"]) == 0
+    told = capsys.readouterr().out
+    assert "without OFA, ClipCap" in " ".join(told.split())
+    assert "have none of ours beside them" in told
+    with (out / "published.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["ours"]]
+    assert {(row["agent"], row["measure"], row["published"]) for row in rows} == {
+        ("all", "p_human", "0.72"), ("all", "p_machine", "0.83"),
+    }  # fmt: skip
+    found = json.loads((out / "scores.json").read_bytes())
+    assert len(found["published"]) > 80
+    page = (out / "index.html").read_text()
+    assert "Beside the figures of 2025" in page
+    assert "figures without any of ours" in page
+    assert "Captions by standard measures" in page
+    [people, *agents] = found["captions"]["agents"]
+    assert (people["captions"], people["bleu"]) == (60, None)
+    assert [row["of"] for row in agents] == ["published:blip", "published:git", "published:microsoft_api"]
+    assert all(row["agents"] == 3 for row in found["captions"]["correlations"])
+    assert len((out / "captions.csv").read_text().splitlines()) == 5

@@ -173,6 +173,12 @@ def count_weights(path: Path) -> int:
         return 0
 
 
+def largest_file(path: Path) -> int:
+    """The size of a file, or of the largest of a folder's files of weights, in bytes."""
+    files = [path] if path.is_file() else [one for one in path.glob("*") if one.suffix in FILES and one.is_file()]
+    return max((one.stat().st_size for one in files), default=0)
+
+
 def local_path(checkpoint: str) -> Path | None:
     """The path that ``checkpoint`` names; None if it is the name of a hub's model. Raises UnavailableError if it can
     be neither."""

@@ -123,8 +123,10 @@ Filter = Callable[[Stimulus, Reply], Verdict | None]
 class Agent(ABC, Generic[S]):
     """Base class. A subclass sets the class variables and overrides the verbs that it needs.
 
-    ``memory`` is the host memory, in bytes, that one loaded agent needs; ``device_memory`` the same on a GPU (0: the
-    agent has no use for one), or on each of its ``devices`` GPUs. ``batch_size`` is what the runner tries first.
+    ``memory`` is the host memory, in bytes, that one loaded agent needs, ``memory_beside_gpu`` what it needs where its
+    model is on a GPU (None: as much). ``device_memory`` is what it needs on a GPU (0: the agent has no use for one), or
+    on each of its ``devices`` GPUs, of which :meth:`use_devices` gives it more, up to ``most_devices``. ``batch_size``
+    is what the runner tries first.
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
     batches by itself overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
     (``max_in_flight``). ``modes`` are those of attention prediction that it answers; a judge ``judges`` the answers to
@@ -141,8 +143,10 @@ class Agent(ABC, Generic[S]):
     packages: ClassVar[tuple[str, ...]] = ()
     Settings: ClassVar[type[Settings]]
     memory: int = 512 * MIB
+    memory_beside_gpu: int | None = None
     device_memory: int = 0
     devices: int = 1
+    most_devices: int = 1
     batch_size: int = 32
     parallel: bool = True
     max_in_flight: int = 0
@@ -185,6 +189,14 @@ class Agent(ABC, Generic[S]):
             if not is_installed(name):
                 return f"the package {name} is not installed: pip install 'turinglike[{self.extra}]'"
         return None
+
+    def device_bytes(self, batch_size: int) -> int:
+        """Bytes on each GPU for batches of this size; what the agent declares, where it cannot tell."""
+        return self.device_memory
+
+    def use_devices(self, count: int) -> None:
+        """Be spread over so many GPUs of one machine, where one cannot hold the model; before :meth:`open`."""
+        raise TypeError(f"{type(self).__name__} runs on one GPU")
 
     def fetch(self) -> Sequence[Download]:
         """Download what the settings name and :meth:`missing` misses; the only verb that may use the network for it."""

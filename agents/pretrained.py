@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from abc import abstractmethod
@@ -20,6 +21,7 @@ from agents.checkpoints import short_text
 from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
+from agents.model_memory import Generation, item_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +30,8 @@ TORCHVISION = "https://download.pytorch.org/models/"
 # Below so many weights, handing an operation to threads costs more than they save: models of 0.1 million weights were
 # up to 1.5 times as fast on one thread of two, one of 18 million was not.
 WORTH_SHARING = 5_000_000
+LIBRARIES = GIB // 2  # on a GPU: work spaces of cuBLAS and cuDNN, and what torch's allocator cannot use between blocks
+BESIDE_GPU = 3 * GIB  # on the host: torch with CUDA's libraries, and pictures being prepared
 
 
 class PretrainedSettings(BaseSettings):
@@ -49,13 +53,16 @@ class PretrainedAgent(Agent[P]):
     and a config.json that names one of ``model_types``.
 
     ``memory`` and ``device_memory`` are what the class says (for its largest published checkpoint) until the
-    checkpoint is on this machine; then they are found from its number of weights, ``working_memory`` beside them.
+    checkpoint is on this machine; then they are found from its number of weights, ``working_memory`` beside them. For
+    a GPU weights pass through the host's memory file by file, as they are stored; random ones are made on the GPU.
 
     With ``random`` weights (see :mod:`agents.random_weights`) the folder is a temporary one, which a subclass's
     ``load`` ends by :meth:`drop_folder`: a worker that is killed later leaves nothing behind.
     """
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
+    weights = 0  # bytes on a device, where it is known
+    prompt_tokens: ClassVar[int] = 256  # of the longest prompt for which there is room in memory
     needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
     model_types: ClassVar[tuple[str, ...]] = ()
 
@@ -65,15 +72,26 @@ class PretrainedAgent(Agent[P]):
         self._made: tempfile.TemporaryDirectory[str] | None = None
         try:
             if self.random:
-                count = self.architecture().parameters
+                count, largest = self.architecture().parameters, 0
             else:
                 count = sum(map(checkpoints.count_weights, self.weight_paths()))
+                largest = max(map(checkpoints.largest_file, self.weight_paths()), default=0)
         except UnavailableError:
             return
         if count:
             self.parallel = count >= WORTH_SHARING
             self.memory = self.working_memory + 4 * count  # fp32 on the CPU
-            self.device_memory = self.working_memory + self.bytes_per_weight() * count
+            self.memory_beside_gpu = BESIDE_GPU + largest
+            self.weights = self.bytes_per_weight() * count
+            self.device_memory = self.working_memory + self.weights
+
+    def device_bytes(self, batch_size: int) -> int:
+        item = None if self.continuous() or not self.weights else self.item_memory()
+        return (
+            self.device_memory
+            if item is None
+            else max(self.device_memory, self.weights + LIBRARIES + batch_size * item)
+        )
 
     def weight_paths(self) -> Sequence[Path]:
         """The files or folders that hold the weights. Raises UnavailableError."""
@@ -82,6 +100,32 @@ class PretrainedAgent(Agent[P]):
     def bytes_per_weight(self) -> int:
         """On a device."""
         return 4
+
+    def item_memory(self) -> int | None:
+        """Bytes on a device for each stimulus of a batch, from the architecture; None where it is not known. Imports
+        transformers."""
+        asked: dict[str, Any] = self.settings.model_dump(include={"max_tokens", "beams", "decoding"})
+        config = self._whole_config()
+        if config is None or "max_tokens" not in asked:
+            return None
+        beams = 1 if asked.get("decoding") == "sample" else asked.get("beams", 1)
+        positions = config.get("max_position_embeddings") or config.get("n_positions") or self.prompt_tokens
+        prompt = getattr(self.settings, "prompt", None)
+        longest = self.prompt_tokens if prompt is None else 8 + len(prompt) // 3
+        generation = Generation(min(longest, positions), asked["max_tokens"], beams)
+        return item_bytes(config, generation, self.bytes_per_weight())
+
+    def _whole_config(self) -> Mapping[str, Any] | None:
+        """transformers' configuration with all its defaults; None for what transformers does not know."""
+        from transformers import AutoConfig
+
+        try:
+            files = self.architecture().files if self.random else None
+            read = json.loads((self.folder() / "config.json").read_text()) if files is None else files["config.json"]
+            whole: dict[str, Any] = AutoConfig.for_model(**read).to_dict()
+        except (UnavailableError, OSError, ValueError, TypeError, KeyError):
+            return None
+        return whole
 
     def architecture(self) -> random_weights.Architecture:
         """What is made for random weights. Raises UnavailableError."""
@@ -274,8 +318,9 @@ def dtype_for(precision: str, device: torch.device) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 
 
-def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    """A model of transformers from a local folder, in evaluation mode on ``device``.
+def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
+    """A model of transformers from a local folder, in evaluation mode on ``device``; with several ``devices`` its
+    layers are spread over all GPUs that this process sees, and inputs go to the first.
 
     Raises UnavailableError if the folder cannot be read, would have to execute code to be read, or lacks weights of the
     architecture, which transformers itself would draw at random. They are drawn only for a folder that was made for
@@ -285,6 +330,15 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
 
     from safetensors import SafetensorError
 
+    places: Any = {"": str(device)} if device.type == "cuda" else None
+    room: dict[int, int] | None = None
+    if devices > 1:
+        from accelerate.utils import get_max_memory
+
+        if random_weights.is_made(folder):
+            raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
+        # The host and its disk are no place for layers: each pass would carry them to a GPU again.
+        places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
     if random_weights.is_made(folder):
         with _silence():
             return random_weights.load(cls, folder, device, dtype)
@@ -293,7 +347,8 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
             model, about = cls.from_pretrained(
                 folder,
                 dtype=dtype,
-                device_map={"": str(device)} if device.type == "cuda" else None,
+                device_map=places,
+                max_memory=room,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
                 attn_implementation=None,  # transformers' own choice: a config.json may name code to be downloaded

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor
 
+from agents.device_copies import to_device
+
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
@@ -92,6 +94,10 @@ class Sampler(LogitsProcessor):
         scores = self._penalised(scores.float(), input_ids[:, self._start :])
         scores = scores / self._temperature
         kept = self._kept(scores) & (scores > -torch.inf)
+        if scores.is_cuda:  # all tokens: to count those that are left, the host would wait for the device
+            tokens = torch.arange(scores.shape[1], device=scores.device)
+            noise = gumbel(self._seeds[:, None], step, tokens) * self._drawn[:, None]
+            return torch.where(kept, scores + noise, -torch.inf)
         rows, tokens = kept.nonzero(as_tuple=True)
         noise = gumbel(self._seeds[rows], step, tokens) * self._drawn[rows]
         noisy = torch.full_like(scores, -torch.inf)
@@ -100,14 +106,13 @@ class Sampler(LogitsProcessor):
 
     def _to(self, device: torch.device) -> None:
         warps = self._warps
-        temperature = torch.tensor([[one.temperature] for one in warps], dtype=torch.float32, device=device)
-        self._seeds = self._seeds.to(device)
+        self._seeds = to_device(self._seeds, device)
+        numbers = [(one.temperature, one.top_p, one.frequency, one.presence) for one in warps]
+        columns = to_device(numbers, device, torch.float32).unsqueeze(2).unbind(1)
+        temperature, self._top_p, self._frequency, self._presence = columns
+        self._top_k = to_device([one.top_k for one in warps], device)
         self._drawn = (temperature[:, 0] > 0).float()
         self._temperature = torch.where(temperature > 0, temperature, 1.0)
-        self._top_k = torch.tensor([one.top_k for one in warps], device=device)
-        self._top_p = torch.tensor([[one.top_p] for one in warps], dtype=torch.float32, device=device)
-        self._frequency = torch.tensor([[one.frequency] for one in warps], dtype=torch.float32, device=device)
-        self._presence = torch.tensor([[one.presence] for one in warps], dtype=torch.float32, device=device)
         self._penalises = any(one.frequency or one.presence for one in warps)
         self._most_k = max((one.top_k for one in warps), default=0)
         self._has_top_p = any(one.top_p < 1 for one in warps)
@@ -129,12 +134,14 @@ class Sampler(LogitsProcessor):
             kept = (scores >= edge) | (self._top_k == 0)[:, None]
         if not self._has_top_p:
             return kept
-        # Sorting the few that top-k left is much cheaper than sorting the vocabulary.
-        count = max(1, int(kept.sum(1).max()))  # a row of NaN keeps nothing
-        values, tokens = scores.masked_fill(~kept, -torch.inf).topk(count, dim=1)
-        tokens, by_token = tokens.sort(dim=1)
-        values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
-        tokens = tokens.gather(1, by_value)
+        left = scores.masked_fill(~kept, -torch.inf)
+        if scores.is_cuda:  # to know how many are left, the host would wait for the device
+            values, tokens = left.sort(dim=1, descending=True, stable=True)
+        else:  # sorting the few that top-k left is much cheaper than sorting the vocabulary
+            values, tokens = left.topk(max(1, int(kept.sum(1).max())), dim=1)  # a row of NaN keeps nothing
+            tokens, by_token = tokens.sort(dim=1)
+            values, by_value = values.gather(1, by_token).sort(dim=1, descending=True, stable=True)
+            tokens = tokens.gather(1, by_value)
         mass = values.double().softmax(1)  # so that columns of a batch's other rows do not tip the edge
         before = mass.cumsum(1) - mass  # the mass of all that are likelier
         inside = (before < self._top_p) | (self._top_p >= 1)
@@ -158,5 +165,6 @@ class Finite(LogitsProcessor):
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         # The largest value is NaN where one is.
         bad = scores[:, :64].isnan().any(1) if self._normalised else ~scores.amax(1).isfinite()
-        self.bad = self.bad.to(scores.device) | bad.view(len(self.bad), -1).any(1)
+        bad = bad.view(len(self.bad), -1).any(1)
+        self.bad = self.bad | bad if self.bad.device == bad.device else bad
         return scores

@@ -49,12 +49,13 @@ def ledger(
         found.append(
             {
                 "judge": judge,
+                "is_cue": "cue" in chosen,
                 "split": told(chosen),
                 "detectability": row["detectability"],
                 "accuracy": (row["human_human"] + row["machine_machine"]) / number if number else None,
                 "always_human": people / number if number else None,
                 "best_cue": best,
-                **_points("above_cue", verdicts, judge, best if judge not in cues else None, seed),
+                **_points("above_cue", verdicts, judge, None if "cue" in chosen else best, seed),
                 "grouped": same,
                 **_points("above_grouped", verdicts, judge, same, seed),
             }
@@ -66,7 +67,12 @@ def told(chosen: Mapping[str, Any]) -> str | None:
     """How the folds of a trained judge are made, in words; None of any other."""
     if "split" not in chosen:
         return None
-    words = {"stimulus": "grouped by stimulus", "row": "single rows", "agent": "grouped, agent held out"}
+    words = {
+        "stimulus": "grouped by stimulus",
+        "row": "single rows",
+        "agent": "grouped, agent held out",
+        "other": "grouped, one other agent alone",
+    }
     parts = [words[chosen["split"]]]
     if chosen["unique"]:
         parts.append("repeated answers left out")

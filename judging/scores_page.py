@@ -13,6 +13,7 @@ from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
 
 Row = Mapping[str, Any]
+FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, told apart by the colour-blind
 
 
@@ -25,10 +26,19 @@ def page(found: Mapping[str, Any]) -> str:
     ]
     for asked, rows in groupby(found["scores"], key=lambda row: row["asked"]):
         parts.append(f"<section><h2>{esc(TASK_NAMES[asked])}</h2>")
-        for judge, some in groupby(rows, key=lambda row: row["judge"]):
-            parts += _judge(str(judge), list(some))
-        parts += _ledger([row for row in found["ledger"] if row["asked"] == asked])
-        parts += _judges_by_agents([row for row in found["scores"] if row["asked"] == asked])
+        of_task = list(rows)
+        worth = [row for row in found["ledger"] if row["asked"] == asked]
+        cues = {row["judge"] for row in worth if row["is_cue"]}
+        parts += _ledger(worth)
+        of_cues: list[str] = []
+        for judge, some in groupby(of_task, key=lambda row: row["judge"]):
+            if judge in cues:
+                of_cues += _judge(str(judge), list(some))
+            else:
+                parts += _judge(str(judge), list(some))
+        parts += _judges_by_agents(of_task)
+        if of_cues:
+            parts.append(details("Judges that go by one cue", "".join(of_cues)))
         parts += statistics_section([row for row in found["statistics"] if row["asked"] == asked])
         if asked == "image_captioning":
             parts += captions_section(found["captions"])
@@ -57,7 +67,7 @@ def _judge(judge: str, rows: Sequence[Row]) -> list[str]:
         for row in rows
     ]
     return [
-        f"<h3>{esc(said)}</h3>",
+        f"<h3 style='margin-top:2rem'>{esc(said)}</h3>",
         figure(rows, judge),
         table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
     ]
@@ -66,7 +76,8 @@ def _judge(judge: str, rows: Sequence[Row]) -> list[str]:
 def _interval(row: Row, name: str) -> str:
     if row[name] != row[name]:
         return "–"
-    return f"{row[name]:.2f} <small>{row[f'{name}_low']:.2f} to {row[f'{name}_high']:.2f}</small>"
+    value, low, high = (f"{round(row[one], 2) + 0.0:.2f}" for one in (name, f"{name}_low", f"{name}_high"))  # no -0.00
+    return f"{value} <small>{low} to {high}</small>"
 
 
 def _missing(row: Row) -> str:
@@ -104,8 +115,8 @@ def figure(rows: Sequence[Row], judge: str) -> str:
         drawn.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     svg = buffer.getvalue()
     label = esc(f"Scores by {judge}: the table below has the figures")
-    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{label}" style="max-width:100%"', 1)
-    return f'<div style="background:white;border-radius:.4rem">{svg}</div>'
+    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{label}" style="{FITS}"', 1)
+    return f'<div style="background:white;border-radius:.4rem;overflow-x:auto">{svg}</div>'
 
 
 def _matrix(axes: Any, row: Row) -> None:

@@ -5,7 +5,8 @@ The papers' public judge deals rows into folds whatever their stimulus, so that 
 one stimulus stand on both sides.
 
 An agent under test is among what such a judge is trained on, so that it tests whether answers differ from people's, not
-whether a judge who has never met the agent would notice. ``split`` "agent" leaves all answers of the agent out.
+whether a judge who has never met the agent would notice. ``split`` "agent" leaves all answers of the agent out, "other"
+trains on one other agent alone (2025 paper, Fig. S8, both ways).
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class TrainedSettings(BaseSettings):
     """The trials, TRIALS/trials.jsonl: `turinglike judge` fills it in."""
     key: Path | None = None
     """Their key, TRIALS.key.csv: `turinglike judge` fills it in."""
-    split: Literal["stimulus", "row", "agent"] = "stimulus"
-    """Folds without a common stimulus; of single rows, as published; or, beside the first, without the agent judged."""
+    split: Literal["stimulus", "row", "agent", "other"] = "stimulus"
+    """Folds without a common stimulus; of single rows; the first, without the agent judged, or with one other alone."""
     unique: bool = False
     """Whether answers of which another speaker said the same about the same stimulus are left out of training."""
     train: int | None = Field(None, ge=2)
@@ -128,11 +129,12 @@ def judge_trials(
         may_train &= ~_repeated(keys)
     agents = np.array([key["agent"] if key["truth"] == "machine" else "" for key in keys])
     fold = _folds(trials, keys, chosen)
-    held_out = _held_out(agents, chosen)
+    met = _met(agents, chosen)
     margins: dict[int, list[float]] = defaultdict(list)
-    for number, agent in sorted(set(zip(fold.tolist(), held_out.tolist(), strict=True))):
-        test = (fold == number) & (held_out == agent)
-        train = may_train & (fold != number) & ((agents != agent) | (agents == ""))
+    for number, agent in sorted(set(zip(fold.tolist(), met.tolist(), strict=True))):
+        test = (fold == number) & (met == agent)
+        is_met = agents == agent if chosen.split == "other" else agents != agent
+        train = may_train & (fold != number) & (is_met | (agents == ""))
         train = _some(train, is_machine, chosen, number)
         rows_train, rows_test = train[given.trial], test[given.trial]
         if not rows_test.any() or len(set(is_machine[given.trial[rows_train]])) < 2:
@@ -147,7 +149,7 @@ def judge_trials(
             "fold": int(fold[at]),
             "rows": len(found),
             "split": chosen.split,
-            "without": str(held_out[at]) or None,
+            "agent": str(met[at]) or None,
         }
         for at, found in margins.items()
     }
@@ -168,15 +170,21 @@ def _folds(
     return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), chosen.seed)
 
 
-def _held_out(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
-    """The agent that each trial's model is not to have met: its own, and for a person's one that is drawn."""
+def _met(agents: NDArray[np.str_], chosen: TrainedSettings) -> NDArray[np.str_]:
+    """The agent that each trial's model is not to have met, its own, or is to have met alone, another, drawn; for a
+    person's answer one that is drawn."""
     names = sorted(set(agents.tolist()) - {""})
-    if chosen.split != "agent":
+    if chosen.split not in ("agent", "other"):
         return np.full(len(agents), "", dtype=agents.dtype)
     if len(names) < 2:
-        raise UnavailableError("split is agent, and there are not two agents to train on one and judge the other")
+        raise UnavailableError(
+            f"split is {chosen.split}, and there are not two agents to train on one and judge another"
+        )
     chance = random.Random(chosen.seed)
-    return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
+    if chosen.split == "agent":
+        return np.array([agent or chance.choice(names) for agent in agents.tolist()], dtype=agents.dtype)
+    others = [chance.choice([name for name in names if name != agent]) for agent in agents.tolist()]
+    return np.array(others, dtype=agents.dtype)
 
 
 def _repeated(keys: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:

@@ -116,9 +116,7 @@ async def one_at_a_time(source: Path, out: Path) -> float:
     await cluster.start()
     entry = catalogue.get("null")
     agent = entry.make()
-    lane = Dispatcher(
-        agent, lambda: RemoteWorker(WorkerSpec(entry, {}, "/"), agent.memory, 0.0, False, {}), batch_size=BATCH
-    )
+    lane = Dispatcher(agent, lambda number: RemoteWorker(WorkerSpec(entry, {}, "/"), {}, False, {}), batch_size=BATCH)
     scheduler.add(lane)
     await lane.start()
     store.open(out)

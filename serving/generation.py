@@ -195,9 +195,6 @@ class Generation:
             except AgentStoppedError as error:
                 assignment.error = error
                 self.progress.say(str(error))
-        for member in dict.fromkeys(assignment.members):
-            if not self.pool.admission.in_use(member):
-                await self.pool.unload(member)
 
     def _first_image(self) -> str | None:
         return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)

@@ -20,6 +20,8 @@ from agents.stimuli import AttentionStimulus, Stimulus, Task
 if TYPE_CHECKING:
     import torch
 
+    from agents.attention.models.device_paths import DevicePaths
+
 RELEASES = "https://github.com/matthias-k/DeepGaze/releases/download/"
 WEIGHTS, BIAS = "v1.1.0/deepgaze3.pth", "v1.0.0/centerbias_mit1003.npy"
 # The commit before the package began to need a further one (CLIP) for models that are not used here.
@@ -148,45 +150,47 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         return resized, plan, assumed
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        sizes = [tuple(picture.shape[1:]) for picture, _, _ in batch]
-        return scanpath.reply_by_size(
-            sizes, lambda indices: self._answer([batch[index] for index in indices], [draws[i].seed for i in indices])
-        )
+        import torch
 
-    def _answer(self, items: list[Prepared], seeds: list[int]) -> list[Reply | Exception]:
-        """Replies to pictures of one size."""
+        sizes = [tuple(picture.shape[1:]) for picture, _, _ in batch]
+        with torch.inference_mode():
+            paths = scanpath.paths_by_size(
+                sizes,
+                lambda indices: [self._walk([batch[index] for index in indices], [draws[i].seed for i in indices])],
+            )
+        return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths, batch, strict=True)]
+
+    def _walk(self, items: list[Prepared], seeds: list[int]) -> DevicePaths:
+        """The paths over pictures of one size."""
         import torch
 
         from agents.attention.models import deepgaze
         from agents.attention.models.inhibition import InhibitedPaths
         from agents.sampling import gumbel
+        from agents.transfer import uploaded
 
-        pictures = torch.stack([picture for picture, _, _ in items]).to(self._device)
-        rows, columns = pictures.shape[2:]
+        _, rows, columns = items[0][0].shape
+        shape = rows, columns
         drawn = self.settings.choice == "sample"
-        inhibition = None if drawn else self.settings.inhibition
         plans = [plan.drawn(seed) for (_, plan, _), seed in zip(items, seeds, strict=True)]
-        paths = InhibitedPaths(plans, (rows, columns), inhibition, self._device)
+        paths = InhibitedPaths(plans, shape, None if drawn else self.settings.inhibition, self._device, changing=True)
+        given = [torch.tensor(seeds)[:, None, None], deepgaze.bias_at(self._bias, shape), *(item[0] for item in items)]
+        noise, bias, *shown_pictures = uploaded(given, self._device)
+        pictures = torch.stack(shown_pictures)
         cells = torch.arange(rows * columns, device=self._device).view(1, rows, columns)
-        frames = [plan.frame for plan in paths.plans]
-        with torch.inference_mode():
-            self.model.begin(pictures, deepgaze.bias_at(self._bias, (rows, columns)).to(self._device))
-            shown = list(range(len(items)))  # the model must first see all
-            while going := paths.going():
-                history = deepgaze.history(
-                    [paths.fixations[index] for index in shown], [frames[index] for index in shown], (rows, columns)
-                )
-                maps = self.model.density(torch.tensor(shown, device=self._device), history.to(self._device))
-                if drawn:  # the maximum of log density plus Gumbel noise is an exact draw
-                    noise = torch.tensor([seeds[index] for index in shown], device=self._device)[:, None, None]
-                    maps = maps + gumbel(noise, len(paths.fixations[going[0]]), cells)  # all that go on are as long
-                for index, density in zip(shown, maps, strict=True):
-                    if index in going:
-                        paths.show(index, density)
-                paths.choose(going)
-                shown = paths.going()
-            self.model.begin(pictures[:0], self.model.bias)
-        return [scanpath.reply(path, assumed) for path, (_, _, assumed) in zip(paths.results(), items, strict=True)]
+        self.model.begin(pictures, bias)
+        shown, numbers = list(range(len(items))), torch.arange(len(items), device=self._device)
+        while going := paths.going():
+            if going != shown and len(paths.fixated) > 1:  # the model must first see all
+                shown, [numbers] = going, uploaded([torch.tensor(going)], self._device)
+            history = deepgaze.history(paths.fixated, paths.frames, shape)
+            maps = self.model.density(numbers, history[numbers])
+            if drawn:  # the maximum of log density plus Gumbel noise is an exact draw
+                maps = maps + gumbel(noise[numbers], len(paths.fixated), cells)
+            paths.show(maps, None if len(shown) == len(items) else numbers)
+            paths.choose()
+        self.model.begin(pictures[:0], bias)
+        return paths
 
     def provenance(self) -> dict[str, Any]:
         from importlib import metadata

@@ -127,16 +127,22 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         return self._resized(pixels, columns, rows), self._resized(target, side, side), plan
 
     def respond(self, batch: Sequence[Prepared], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
+        import torch
+
+        from agents.attention.models.device_paths import hear
         from agents.attention.models.eccnet import search
+        from agents.transfer import uploaded
 
         given = self.settings
         shared = given.inhibition, given.radius, given.window_resized
-        return [
-            scanpath.reply(
-                search(self.net, image.to(self.device), target.to(self.device), plan.drawn(draw.seed), *shared)
-            )
-            for (image, target, plan), draw in zip(batch, draws, strict=True)
-        ]
+        shown = iter(uploaded([picture for image, target, _ in batch for picture in (image, target)], self.device))
+        with torch.inference_mode():
+            gazes = [
+                search(self.net, next(shown), next(shown), plan.drawn(draw.seed), *shared)
+                for (_, _, plan), draw in zip(batch, draws, strict=True)
+            ]
+            hear(gazes)
+        return [scanpath.reply(path) for gaze in gazes for path in gaze.results()]
 
     def _resized(self, pixels: NDArray[np.uint8], columns: int, rows: int) -> torch.Tensor:
         import numpy as np

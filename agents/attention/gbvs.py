@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from agents.attention.models.device_paths import DevicePaths
+
 PIXELS_AT_ONCE = 2**22  # a batch is worked on in portions of about this many pixels, or of one image
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Prepared = tuple["NDArray[np.uint8]", Plan, bool]  # pixels, plan, without the colour channel
@@ -67,19 +69,21 @@ class GraphSaliencyAgent(Agent["GraphSaliencyAgent.Settings"]):
         import torch
 
         from agents.attention.models import graph_saliency
-        from agents.attention.models.inhibition import scanpaths
+        from agents.attention.models.inhibition import walks
+        from agents.transfer import uploaded
 
         given = self.settings
+        images = uploaded([torch.from_numpy(pixels) for pixels, _, _ in batch], self._device)
 
-        def answer(indices: list[int]) -> list[Reply | Exception]:
-            images = torch.stack([torch.from_numpy(batch[index][0]) for index in indices]).to(self._device)
+        def walk(indices: list[int]) -> list[DevicePaths]:
             weights = (0.0, *given.weights[1:]) if batch[indices[0]][2] else given.weights
-            maps = graph_saliency.saliency(images, given.normalisation, weights, given.program)
-            paths = scanpaths(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], given.inhibition)
-            return [scanpath.reply(path) for path in paths]
+            shown = torch.stack([images[index] for index in indices])
+            maps = graph_saliency.saliency(shown, given.normalisation, weights, given.program)
+            return walks(maps, [batch[index][1].drawn(draws[index].seed) for index in indices], given.inhibition)
 
         alike = [(*pixels.shape, int(without)) for pixels, _, without in batch]
-        return scanpath.reply_by_size(alike, answer, PIXELS_AT_ONCE)
+        with torch.inference_mode():
+            return [scanpath.reply(path) for path in scanpath.paths_by_size(alike, walk, PIXELS_AT_ONCE)]
 
     def provenance(self) -> dict[str, Any]:
         import torch

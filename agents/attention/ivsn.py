@@ -19,9 +19,10 @@ from agents.tasks import Mode
 if TYPE_CHECKING:
     import torch
 
+    from agents.attention.models.device_paths import DevicePaths
     from agents.attention.models.similarity import Search
 
-PIXELS_AT_ONCE = 2**23  # fixations are chosen on maps of about this many pixels together, or on one map
+PIXELS_AT_ONCE = 2**23  # on a GPU fixations are chosen on maps of about this many pixels together, or on one map
 Prepared = tuple["Search", "torch.Tensor | None", Plan]
 
 
@@ -94,7 +95,7 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         import torch
 
         from agents.attention.models import similarity
-        from agents.attention.models.inhibition import scanpaths
+        from agents.attention.models.inhibition import walks
 
         if not batch:
             return []
@@ -102,10 +103,12 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         with torch.inference_mode():
             parts = similarity.responses(self.features, search, targets, self.method)
 
-            def answer(indices: list[int]) -> list[Reply | Exception]:
+            def walk(indices: list[int]) -> list[DevicePaths]:
                 maps = similarity.paste([parts[index] for index in indices], search[indices[0]].frame, self.method)
-                drawn = [plans[index].drawn(draws[index].seed) for index in indices]
-                paths = scanpaths(maps, drawn, self.settings.inhibition)
-                return [scanpath.reply(path) for path in paths]
+                return walks(
+                    maps, [plans[index].drawn(draws[index].seed) for index in indices], self.settings.inhibition
+                )
 
-            return scanpath.reply_by_size([item.frame for item in search], answer, PIXELS_AT_ONCE)
+            at_once = 1 if self.device.type == "cpu" else PIXELS_AT_ONCE
+            paths = scanpath.paths_by_size([item.frame for item in search], walk, at_once)
+        return [scanpath.reply(path) for path in paths]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from agents.attention.models.device_paths import DevicePaths
+
 Fixations = Annotated[int, Field(ge=1, le=10_000)]
 
 SCALED: Condition = ("window_pixels unset", lambda chosen: chosen.window_pixels is None)
@@ -136,22 +138,29 @@ def reply(path: ScanpathAnswer | AnswerError, raw: Any = None) -> Reply | Except
     return path if isinstance(path, AnswerError) else Reply(path, raw)
 
 
-def reply_by_size(
+def paths_by_size(
     sizes: Sequence[tuple[int, ...]],
-    answer: Callable[[list[int]], Sequence[Reply | Exception]],
+    walk: Callable[[list[int]], Sequence[DevicePaths]],
     pixels_at_once: int | None = None,
-) -> list[Reply | Exception]:
-    """One reply for each item of a batch: ``answer`` replies together to the items, by index, of one size in pixels.
+) -> list[ScanpathAnswer | AnswerError]:
+    """The path of each item of a batch: ``walk`` goes together, and in order, with the items, by index, of one size.
 
-    They come in portions of about ``pixels_at_once`` pixels, or of one item; None: all together.
+    They come in portions of about ``pixels_at_once`` pixels, or of one item; None: all together. The host hears of all
+    paths in the end.
     """
+    from agents.attention.models.device_paths import hear
+
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, size in enumerate(sizes):
         groups.setdefault(size, []).append(index)
-    replies: dict[int, Reply | Exception] = {}
+    order: list[int] = []
+    walked: list[DevicePaths] = []
     for size, indices in groups.items():
         portion = len(indices) if pixels_at_once is None else max(1, pixels_at_once // (size[0] * size[1]))
         for start in range(0, len(indices), portion):
             chosen = indices[start : start + portion]
-            replies.update(zip(chosen, answer(chosen), strict=True))
-    return [replies[index] for index in range(len(sizes))]
+            order += chosen
+            walked += walk(chosen)
+    hear(walked)
+    found = dict(zip(order, (path for one in walked for path in one.results()), strict=True))
+    return [found[index] for index in range(len(sizes))]

@@ -47,6 +47,8 @@ class VGGAgent(WeightsFileAgent[V]):
         import torch
         from torchvision.models import vgg16
 
+        from agents.attention.models.vgg import memory_format
+
         if (lacking := self.missing()) is not None:
             raise UnavailableError(lacking)
         with torch.device("meta"):
@@ -57,7 +59,7 @@ class VGGAgent(WeightsFileAgent[V]):
         if self.device.type == "cuda":
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         features = features.eval().requires_grad_(False)
-        self.features = features.to(self.device, memory_format=torch.channels_last)
+        self.features = features.to(self.device, memory_format=memory_format(self.device))
 
     def provenance(self) -> dict[str, Any]:
         import torch

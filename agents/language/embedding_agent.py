@@ -73,6 +73,7 @@ class EmbeddingAgent(Agent[E]):
 
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import numpy as np
+        import torch
 
         vectors: dict[str, NDArray[np.floating]] = {}
         found: dict[str, RankedWords | AnswerError] = {}
@@ -85,7 +86,8 @@ class EmbeddingAgent(Agent[E]):
             else:
                 found[cue] = AnswerError("bad_vector", "the cue's vector has numbers that are not finite")
         if vectors:
-            around = self._nearest.around(np.stack(list(vectors.values())))
+            with torch.inference_mode():
+                around = self._nearest.around(np.stack(list(vectors.values())))
             found |= {cue: self._ranked(cue, words) for cue, words in zip(vectors, around, strict=True)}
         return [_reply(found[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
 

@@ -22,7 +22,10 @@ from agents.language.engines.request import GeneratedText, TextRequest
 from agents.language.engines.transformers import TransformersEngine
 from agents.language.engines.vllm import VLLMEngine, VLLMSettings
 from agents.language.engines.vllm import missing as missing_vllm
-from agents.pretrained import PretrainedAgent, PretrainedSettings
+from agents.pretrained import BESIDE_GPU, LIBRARIES, PretrainedAgent, PretrainedSettings
+
+MOST_DEVICES = 16
+UNEVEN = 1.1  # whole layers on each GPU, and the embeddings on the first or last
 
 
 class EngineSettings(PretrainedSettings):
@@ -64,6 +67,7 @@ class EngineAgent(PretrainedAgent[T]):
     extra = "language"
     packages = ("torch", "transformers")
     needs = ("config.json", checkpoints.WEIGHTS, checkpoints.TOKENIZER)
+    prompt_tokens = 2048  # a long conversation
     chats: ClassVar[bool] = True  # whether a request is messages, for the template, or a text to be continued
 
     def __init__(self, settings: T, name: str) -> None:
@@ -72,9 +76,27 @@ class EngineAgent(PretrainedAgent[T]):
         if vllm is not None:
             self.max_in_flight = vllm.sequences
             self.memory += vllm.cache()
-            weights = max(0, self.device_memory - self.working_memory)
-            self.devices = vllm.tensor_parallel
-            self.device_memory += vllm.cache() - weights + weights // vllm.tensor_parallel  # of each GPU
+        self._whole, self._beside_gpu = self.device_memory, self.memory_beside_gpu  # on one GPU
+        if isinstance(settings, EngineChoice):
+            self.most_devices = MOST_DEVICES
+            self.use_devices(1 if vllm is None else vllm.tensor_parallel)
+
+    def use_devices(self, count: int) -> None:
+        self.devices = count
+        vllm, working = self._vllm(), self.working_memory
+        if vllm is not None:
+            self.device_memory = working + vllm.cache() + max(0, self._whole - working) // count  # of each GPU
+            if self._beside_gpu is not None:
+                self.memory_beside_gpu = self._beside_gpu + count * BESIDE_GPU  # vLLM has a process for each
+        elif count > 1:
+            self.device_memory = self.device_bytes(1)
+
+    def device_bytes(self, batch_size: int) -> int:
+        item = self.item_memory() if self.devices > 1 and not self.continuous() else None
+        if item is None:
+            return super().device_bytes(batch_size)
+        beside = LIBRARIES * self.devices + max(self.working_memory, batch_size * item)
+        return int(UNEVEN * (self.weights + beside) / self.devices)
 
     def _vllm(self) -> VLLMSettings | None:
         """How vLLM is to run the model; None where it does not."""
@@ -140,8 +162,9 @@ class EngineAgent(PretrainedAgent[T]):
     def make_engine(self) -> LocalEngine:
         vllm = self._vllm()
         if vllm is not None:
+            vllm = vllm.model_copy(update={"tensor_parallel": self.devices})
             return VLLMEngine(self.folder(), vllm, device_memory=self.device_memory, precision=self.settings.precision)
-        return TransformersEngine(self.folder(), precision=self.settings.precision)
+        return TransformersEngine(self.folder(), precision=self.settings.precision, devices=self.devices)
 
     @abstractmethod
     def fitted_request(self, stimulus: Any, draw: Draw) -> FittedRequest:

@@ -129,13 +129,13 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     def _embed(self, ids: Sequence[Sequence[int]]) -> NDArray[np.floating]:
         """The mean of the last states of each text's tokens, the special ones included: [texts, dimensions]."""
         import torch
-        from torch.nn.utils.rnn import pad_sequence
 
-        rows = [torch.tensor(one, device=self._device) for one in ids]
-        tokens = pad_sequence(rows, batch_first=True)
-        shown = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        from agents.padding import key_mask, padded
+
         with torch.inference_mode():
-            states = self._model(input_ids=tokens, attention_mask=shown).last_hidden_state
+            tokens, shown, is_padded = padded(ids, 0, self._device, side="right")
+            mask = key_mask(shown) if is_padded else None
+            states = self._model(input_ids=tokens, attention_mask=mask).last_hidden_state
             mean = (states * shown[..., None]).sum(dim=1) / shown.sum(dim=1, keepdim=True)
             vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
         found: NDArray[np.floating] = vectors.cpu().numpy()

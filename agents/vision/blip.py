@@ -44,6 +44,7 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
         # The decoder ends with the separator; its configuration's "end" token is another.
         decoder = model.text_decoder
         self._use_tokens(decoder, start=text.bos_token_id, end=text.sep_token_id, pad=text.pad_token_id)
+        decoder.register_forward_pre_hook(_give_mask, with_kwargs=True)
         return model
 
     def _length_penalty(self) -> float:
@@ -64,17 +65,27 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
     def _generate(
         self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
-        import torch
+        from agents import shared_sources
 
         decoder = self._model.text_decoder
         start = [decoder.generation_config.bos_token_id]
-        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
-        patches = features[[row.image for row in rows]]
-        generated = decoder.generate(
-            input_ids=prompts,
-            encoder_hidden_states=patches,
-            encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=self._device),
-            generation_config=config,
-            logits_processor=processors,
-        )
+        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
+        patches = features[self._moved([row.image for row in rows])]
+        across = [layer.crossattention.self for layer in decoder.bert.encoder.layer]
+        with shared_sources.shared_sources(across, "encoder_hidden_states", config.num_beams or 1):
+            generated = decoder.generate(
+                input_ids=prompts,
+                encoder_hidden_states=patches,
+                past_key_values=shared_sources.cache(decoder.config),
+                generation_config=config,
+                logits_processor=processors,
+            )
         return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
+
+
+def _give_mask(text: Any, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Before the decoder's forward: the mask that it adds to its scores, which it would wait for to make itself."""
+    from agents.padding import additive_mask
+
+    mask = additive_mask(named["input_ids"].shape[1], named["attention_mask"].shape[1], text.dtype, text.device)
+    return args, {**named, "attention_mask": mask}

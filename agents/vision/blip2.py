@@ -51,15 +51,10 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         return int(config.text_config.max_position_embeddings), config.num_query_tokens + 1
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
-        import torch
-
         model = self._model
         patches = model.vision_model(self._stack(images)).last_hidden_state
-        seen = model.qformer(
-            query_embeds=model.query_tokens.expand(len(images), -1, -1),
-            encoder_hidden_states=patches,
-            encoder_attention_mask=torch.ones(patches.shape[:-1], dtype=torch.long, device=self._device),
-        ).last_hidden_state
+        queries = model.query_tokens.expand(len(images), -1, -1)
+        seen = model.qformer(query_embeds=queries, encoder_hidden_states=patches).last_hidden_state
         features: Tensor = model.language_projection(seen.to(self._dtype))
         return features
 
@@ -68,19 +63,22 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
     ) -> Generated:
         import torch
 
+        from agents.padding import ready_masks
+
         model = self._model
         image = model.config.image_token_index
         queries = model.config.num_query_tokens
         start = [image] * queries + [model.config.text_config.bos_token_id]
-        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
+        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
         embedded = model.get_input_embeddings()(prompts)
-        embedded[:, :queries] = features[[row.image for row in rows]].to(embedded.dtype)
+        embedded[:, :queries] = features[self._moved([row.image for row in rows])].to(embedded.dtype)
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
-        generated = model.language_model.generate(
-            input_ids=prompts,
-            inputs_embeds=embedded,
-            attention_mask=torch.ones_like(prompts),
-            generation_config=config,
-            logits_processor=processors,
-        )
+        with ready_masks(model.language_model, padded=False):
+            generated = model.language_model.generate(
+                input_ids=prompts,
+                inputs_embeds=embedded,
+                attention_mask=torch.ones_like(prompts),
+                generation_config=config,
+                logits_processor=processors,
+            )
         return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))

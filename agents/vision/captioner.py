@@ -206,7 +206,10 @@ class CaptionAgent(PretrainedAgent[C]):
         replies: dict[int, Reply | Exception] = {}
         with torch.inference_mode():
             for indices in alike.values():
-                answers = self._respond_alike([batch[index] for index in indices], [draws[index] for index in indices])
+                items = [batch[index] for index in indices]
+                distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share one
+                features = self._encode(distinct)
+                answers = self._described(distinct, features, items, [draws[index] for index in indices])
                 replies.update(zip(indices, answers, strict=True))
         return [replies[index] for index in range(len(batch))]
 
@@ -227,7 +230,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
     @abstractmethod
     def _encode(self, images: Sequence[Prepared]) -> Any:
-        """The encoder's features for images of one shape, each image once."""
+        """The encoder's features for images of one group, each image once."""
 
     @abstractmethod
     def _generate(
@@ -259,7 +262,7 @@ class CaptionAgent(PretrainedAgent[C]):
         return load_pretrained(getattr(transformers, self.model_class), folder, self._device, self._dtype)
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
-        """What images must share to be encoded together."""
+        """What images must share to be encoded, and described, together."""
         return tuple(prepared["pixel_values"].shape)
 
     # what all families share
@@ -283,14 +286,16 @@ class CaptionAgent(PretrainedAgent[C]):
                 f"{chosen.max_tokens}"
             )
 
-    def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
-        """Replies to images of one shape."""
+    def _described(
+        self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
+    ) -> list[Reply | Exception]:
+        """Replies to ``items``, each of them one of the ``distinct`` images, whose features these are."""
         from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
+        from agents.device_copies import to_host
         from agents.sampling import Finite, Sampler, Warp
 
         chosen = self.settings
-        distinct = list({id(item): item for item in items}.values())  # samples of one stimulus share what was prepared
         index_of = {id(item): index for index, item in enumerate(distinct)}
         wanted = [self._row(index_of[id(item)], item, draw) for item, draw in zip(items, draws, strict=True)]
         # One beam search serves all samples of a stimulus.
@@ -303,16 +308,18 @@ class CaptionAgent(PretrainedAgent[C]):
         finite = Finite(len(rows), normalised=width > 1)
         chain: list[Any] = [finite]
         if self.random:  # all texts are as long as the settings allow
-            chain.append(SuppressTokensLogitsProcessor(self._special | self._ends | {self._pad}))
+            never = self._special | self._ends | {self._pad}
+            chain.append(SuppressTokensLogitsProcessor(never, device=str(self._device)))
         chain += self._rules()
         if self._drawn:
             warp = Warp(chosen.temperature, chosen.top_k, chosen.top_p)
             chain.append(Sampler([row.seed or 0 for row in rows], [warp] * len(rows)))
         config = self._config(width, returned)
-        generated = self._generate(self._encode(distinct), rows, config, LogitsProcessorList(chain))
+        generated = self._generate(features, rows, config, LogitsProcessorList(chain))
 
-        tokens, bad = generated.tokens.tolist(), finite.bad.tolist()
-        scores = None if generated.scores is None else generated.scores.float().tolist()
+        brought = to_host(generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores]))
+        tokens, bad, *rest = (one.tolist() for one in brought)
+        scores = rest[0] if rest else None
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
             if bad[at]:
@@ -380,15 +387,17 @@ class CaptionAgent(PretrainedAgent[C]):
         found: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return found
 
-    def _stack(self, images: Sequence[Prepared], name: str = "pixel_values") -> Tensor:
-        """One input of all images on the device, in the model's type."""
+    def _stack(self, images: Sequence[Prepared]) -> Tensor:
+        """The pixels of all images on the device, in the model's type."""
         import torch
 
-        stacked = torch.stack([image[name] for image in images])
-        if self._device.type == "cuda":
-            stacked = stacked.pin_memory()
-        moved = stacked.to(self._device, non_blocking=True)
-        return moved.to(self._dtype) if moved.is_floating_point() else moved
+        return self._moved(torch.stack([image["pixel_values"] for image in images])).to(self._dtype)
+
+    def _moved(self, values: Any) -> Tensor:
+        """A tensor of the CPU, or whole numbers in lists, on the device."""
+        from agents.device_copies import to_device
+
+        return to_device(values, self._device)
 
     def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
         """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice

@@ -138,19 +138,20 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         import torch
         from transformers import StoppingCriteriaList
 
+        from agents.padding import ready_masks
         from agents.vision.models.clipcap import AllStopped
 
         gpt = self._model.gpt
-        prompts = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long, device=self._device)
-        prefix = features[[row.image for row in rows]]
+        prompts = self._moved(torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long))
+        prefix = features[self._moved([row.image for row in rows])]
         embedded = torch.cat((prefix, gpt.get_input_embeddings()(prompts)), dim=1)
-        generated = gpt.generate(
-            inputs_embeds=embedded,
-            attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
-            generation_config=config,
-            logits_processor=processors,
-            stopping_criteria=StoppingCriteriaList(
-                [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
-            ),
-        )
+        stops = [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
+        with ready_masks(gpt, padded=False):
+            generated = gpt.generate(
+                inputs_embeds=embedded,
+                attention_mask=torch.ones(embedded.shape[:2], dtype=torch.long, device=self._device),
+                generation_config=config,
+                logits_processor=processors,
+                stopping_criteria=StoppingCriteriaList(stops),
+            )
         return Generated(generated.sequences, generated.get("sequences_scores"))

@@ -9,7 +9,7 @@ People were asked for single words; ``label_words`` says what becomes of a label
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -22,6 +22,7 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings
 from agents.stimuli import ObjectStimulus, Stimulus, Task
+from agents.transfer import downloaded, uploaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,16 +64,12 @@ class PreparedImage:
 
 @dataclass(frozen=True, slots=True)
 class Detections:
-    """The boxes found in one image, in any order: class numbers [n], scores [n] and, in pixels of the original image,
-    corners [n, 4] as left, top, right, bottom."""
+    """The boxes found in one image, in any order, on the CPU: class numbers [n], scores [n] and, in pixels of the
+    original image, corners [n, 4] as left, top, right, bottom."""
 
     classes: torch.Tensor
     scores: torch.Tensor
     corners: torch.Tensor
-
-
-class NotFiniteError(Exception):
-    """A head of the model put out NaN or infinity."""
 
 
 D = TypeVar("D", bound=DetectionSettings)
@@ -93,6 +90,7 @@ class Detector(Agent[D]):
     names: Sequence[str]
     model: Any = None
     device: torch.device
+    _finite: list[torch.Tensor]
 
     def _install(self, model: torch.nn.Module, device: str, heads: Iterable[torch.nn.Module]) -> None:
         """Keep ``model`` on ``device``, in evaluation mode. What its ``heads`` put out has to be finite."""
@@ -103,41 +101,54 @@ class Detector(Agent[D]):
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self.model = model.eval().to(self.device)
         for head in heads:
-            head.register_forward_hook(_check_finite)
+            head.register_forward_hook(lambda head, given, output: self._finite.extend(_finite(output)))
 
     @abstractmethod
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
-        """The boxes in each image of a group: ``pixels`` [n, 3, height, width] on the model's device, ``sizes`` the
-        (height, width) of the originals."""
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
+        """What the model says of a group, which :meth:`boxes` is given on the CPU: of each image the classes, scores
+        and corners of its boxes. ``pixels`` [n, 3, height, width] are on the model's device, ``sizes`` the (height,
+        width) of the originals."""
+
+    def boxes(self, said: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        """The boxes in each image of a group, on the CPU."""
+        return [Detections(*said[start : start + 3]) for start in range(0, len(said), 3)]
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        alike: dict[tuple[int, ...], list[int]] = {}
-        for index, item in enumerate(batch):
-            alike.setdefault(tuple(item.pixels.shape), []).append(index)
-        replies: dict[int, Reply | Exception] = {}
-        for indices in alike.values():
-            replies.update(zip(indices, self._answer([batch[index] for index in indices]), strict=True))
-        return [replies[index] for index in range(len(batch))]
+        return self._answer(batch) if batch else []
 
-    def _answer(self, items: Sequence[PreparedImage]) -> list[Reply | Exception]:
-        """Replies to images of one prepared size; where a head said NaN or infinity, to each image alone.
+    def _answer(self, batch: Sequence[PreparedImage]) -> list[Reply | Exception]:
+        """Replies to images; where a head said NaN or infinity, to each image of that group alone.
 
         Detectors drop such boxes in silence, and an image without any is a valid answer.
         """
         import torch
 
-        sizes = [item.size for item in items]
-        pixels = torch.stack([item.pixels for item in items])
-        if self.device.type == "cuda":
-            pixels = pixels.pin_memory().to(self.device, non_blocking=True)
-        try:
-            with torch.inference_mode(), self._arithmetic():
-                found = self.detect(pixels, sizes)
-        except NotFiniteError:
-            if len(items) == 1:
-                return [AnswerError("bad_output", "the model's output for this image holds NaN or infinity")]
-            return [reply for item in items for reply in self._answer([item])]
-        return [pick(one, self.names, size, self.settings) for one, size in zip(found, sizes, strict=True)]
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, item in enumerate(batch):
+            alike.setdefault(tuple(item.pixels.shape), []).append(index)
+        images = uploaded([item.pixels for item in batch], self.device)
+        said: list[Sequence[torch.Tensor]] = []
+        with torch.inference_mode(), self._arithmetic():
+            for indices in alike.values():
+                self._finite = []
+                pixels = torch.stack([images[index] for index in indices])
+                found = self.detect(pixels, [batch[index].size for index in indices])
+                said.append([torch.stack(self._finite).all(), *found])
+        heard = iter(downloaded([one for group in said for one in group]))
+        replies: dict[int, Reply | Exception] = {}
+        for group, indices in zip(said, alike.values(), strict=True):
+            finite, *output = (next(heard) for _ in group)
+            sizes = [batch[index].size for index in indices]
+            if finite:
+                boxes = zip(indices, self.boxes(output, sizes), sizes, strict=True)
+                replies |= {index: pick(one, self.names, size, self.settings) for index, one, size in boxes}
+            elif len(indices) > 1:
+                replies |= {index: self._answer([batch[index]])[0] for index in indices}
+            else:
+                replies[indices[0]] = AnswerError(
+                    "bad_output", "the model's output for this image holds NaN or infinity"
+                )
+        return [replies[index] for index in range(len(batch))]
 
     def _arithmetic(self) -> AbstractContextManager[Any]:
         import torch
@@ -185,10 +196,10 @@ def pick(found: Detections, names: Sequence[str], size: tuple[int, int], setting
     a name are passed over. Scores are given to 4 decimals and boxes to a tenth of a pixel.
     """
     height, width = size
-    all_scores = found.scores.float().cpu()
+    all_scores = found.scores.float()
     counts = all_scores > settings.threshold
-    scores, classes = all_scores[counts].tolist(), found.classes.cpu()[counts].tolist()
-    corners = found.corners.float().cpu()[counts].tolist()
+    scores, classes = all_scores[counts].tolist(), found.classes[counts].tolist()
+    corners = found.corners.float()[counts].tolist()
     ranked = sorted(
         (-round(score / STEP), number, [round(edge) for edge in box], index)
         for index, (number, score, box) in enumerate(zip(classes, scores, corners, strict=True))
@@ -220,11 +231,10 @@ def _box(corners: Sequence[float], height: int, width: int) -> list[float]:
     return [round(left, 1), round(top, 1), round(right - left, 1), round(bottom - top, 1)]
 
 
-def _check_finite(head: torch.nn.Module, given: Any, output: Any) -> None:
-    """A forward hook. Raises NotFiniteError."""
+def _finite(output: Any) -> Iterator[torch.Tensor]:
+    """Whether each tensor that a head put out is finite, on its device."""
     if hasattr(output, "isfinite"):
-        if not bool(output.isfinite().all()):
-            raise NotFiniteError
+        yield output.isfinite().all()
     elif isinstance(output, Mapping | Sequence):
         for part in output.values() if isinstance(output, Mapping) else output:
-            _check_finite(head, given, part)
+            yield from _finite(part)

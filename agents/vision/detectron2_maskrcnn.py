@@ -15,7 +15,7 @@ from agents import checkpoints
 from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, FileDetector, FileSettings, PreparedImage, decode
+from agents.vision.detector import FileDetector, FileSettings, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -158,13 +158,13 @@ class Detectron2Agent(FileDetector["Detectron2Agent.Settings"]):
         resized = self._resize.get_transform(pixels).apply_image(pixels)
         return PreparedImage(torch.from_numpy(np.ascontiguousarray(resized.transpose(2, 0, 1))), (height, width))
 
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
         images = [
             {"image": image, "height": height, "width": width}
             for image, (height, width) in zip(pixels, sizes, strict=True)
         ]
         found = [output["instances"] for output in self.model(images)]
-        return [Detections(one.pred_classes, one.scores, one.pred_boxes.tensor) for one in found]
+        return [part for one in found for part in (one.pred_classes, one.scores, one.pred_boxes.tensor)]
 
     def provenance(self) -> dict[str, Any]:
         import detectron2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field
@@ -75,9 +76,12 @@ class DetrAgent(Detector["DetrAgent.Settings"], PretrainedAgent["DetrAgent.Setti
         )
         return PreparedImage(given["pixel_values"][0], (pixels.shape[0], pixels.shape[1]))
 
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
         output = self.model(pixel_values=pixels)
-        output.logits, output.pred_boxes = output.logits.float(), output.pred_boxes.float()
+        return output.logits.float(), output.pred_boxes.float()
+
+    def boxes(self, said: Sequence[torch.Tensor], sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+        output = SimpleNamespace(logits=said[0], pred_boxes=said[1])
         found = self._processor.post_process_object_detection(output, self.settings.threshold, list(sizes))
         return [Detections(one["labels"], one["scores"], one["boxes"]) for one in found]
 

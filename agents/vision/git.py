@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class GitAgent(CaptionAgent["GitAgent.Settings"]):
     """The image's patches stand before the text. No patch attends to the text.
 
-    So the patches' keys and values are put into the cache first, once for each image. Text positions are counted
-    here: transformers (seen in 5.17) counts the cached patches too, and the caption becomes another than that of
-    ``generate(use_cache=False)``, which is what the model was trained for.
+    So the patches' keys and values are put into the cache first, once for each image. How text is read after them
+    stands here: transformers (seen in 5.17) counts the cached patches as positions of the text, and the caption becomes
+    another than that of ``generate(use_cache=False)``, which is what the model was trained for; and for each token it
+    makes a mask that hides nothing, at which the host waits for the device.
     """
 
     class Settings(CaptionSettings):
@@ -50,7 +51,7 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         config = model.config
         self._use_tokens(model, start=config.bos_token_id, end=config.eos_token_id, pad=config.pad_token_id)
         self._patches = 0
-        model.git.embeddings.register_forward_pre_hook(self._set_positions, with_kwargs=True)
+        model.git.forward = self._read_text
         return model
 
     def _length_penalty(self) -> float:
@@ -71,17 +72,16 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
     def _generate(
         self, features: Tensor, rows: Sequence[CaptionRow], config: GenerationConfig, processors: LogitsProcessorList
     ) -> Generated:
-        import torch
         from transformers import DynamicCache
 
         git = self._model.git
         cache = DynamicCache(config=self._model.config)
         git.encoder(git.visual_projection(features), attention_mask=None, past_key_values=cache, use_cache=True)
-        images = torch.tensor([row.image for row in rows], device=self._device)
+        images = self._moved([row.image for row in rows])
         cache.batch_select_indices(images.repeat_interleave(config.num_beams or 1))
         self._patches = features.shape[1]
         start = [self._model.generation_config.bos_token_id]
-        prompts = torch.tensor([start + self._ids(row.prompt) for row in rows], device=self._device)
+        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
         generated = self._model.generate(
             input_ids=prompts,
             attention_mask=prompts.new_ones(len(rows), self._patches + prompts.shape[1]),
@@ -91,13 +91,20 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         )
         return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
 
-    def _set_positions(self, embeddings: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Before the embeddings: the first new token's position is the number of cached tokens that are text."""
+    def _read_text(self, input_ids: Tensor, past_key_values: Any, **_: Any) -> Any:
+        """The model's forward: tokens [rows, n] that follow on what the cache holds, the patches first."""
         import torch
+        from transformers.modeling_outputs import BaseModelOutputWithPast
 
-        first = kwargs["past_key_values_length"] - self._patches
-        kwargs["position_ids"] = torch.arange(first, first + kwargs["input_ids"].shape[1], device=self._device)[None]
-        return args, kwargs
+        from agents.padding import additive_mask
+
+        git, past, count = self._model.git, past_key_values.get_seq_length(), input_ids.shape[1]
+        first = past - self._patches
+        positions = torch.arange(first, first + count, device=self._device)[None]
+        embedded = git.embeddings(input_ids=input_ids, position_ids=positions)
+        mask = additive_mask(count, past + count, embedded.dtype, self._device) if count > 1 else None
+        found = git.encoder(embedded, attention_mask=mask, past_key_values=past_key_values, use_cache=True)
+        return BaseModelOutputWithPast(found.last_hidden_state, past_key_values)
 
 
 def _center_crop(cut: Callable[..., Any], image: Any, size: Any, **others: Any) -> Any:

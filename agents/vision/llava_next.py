@@ -58,7 +58,8 @@ TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints with
 class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
     """An instructed language model that reads the image as the features of up to five tiles.
 
-    Texts of a batch differ in length and are padded on the left, sorted so that little is.
+    Texts of a batch differ in length and are padded on the left: on the CPU those of similar length alone, on a GPU,
+    to which a step costs the same for any of them, all together.
     """
 
     class Settings(CaptionSettings):
@@ -114,7 +115,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
         # Of lengths within a quarter of each other, at most a fifth is padding.
-        return (*prepared["pixel_values"].shape, int(math.log(prepared["length"], 1.25)))
+        return () if self._device.type == "cuda" else (int(math.log(prepared["length"], 1.25)),)
 
     def _row(self, image: int, prepared: Prepared, draw: Draw) -> CaptionRow:
         row = super()._row(image, prepared, draw)
@@ -126,15 +127,18 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         limit = max(drawn_length(self.settings.lengths, prepared["id"], sample), self.settings.least_words)
         return replace(row, prompt=row.prompt.replace("{words}", str(limit)), limit=limit)
 
-    def _respond_alike(self, items: Sequence[Prepared], draws: Sequence[Draw]) -> list[Reply | Exception]:
-        replies = super()._respond_alike(items, draws)
+    def _described(
+        self, distinct: Sequence[Prepared], features: Any, items: Sequence[Prepared], draws: Sequence[Draw]
+    ) -> list[Reply | Exception]:
+        replies = super()._described(distinct, features, items, draws)
         asked = [place for place, item in enumerate(items) if item["task"] in QUESTIONS]
         if not asked:
             return replies
         runs = [[replies[place]] for place in asked]
         for run in range(1, self.settings.runs):
             again = [replace(draws[place], seed=run_seed(draws[place].seed, run)) for place in asked]
-            for said, reply in zip(runs, super()._respond_alike([items[place] for place in asked], again), strict=True):
+            further = super()._described(distinct, features, [items[place] for place in asked], again)
+            for said, reply in zip(runs, further, strict=True):
                 said.append(reply)
         for place, said in zip(asked, runs, strict=True):
             replies[place] = self._majority(items[place]["task"], said)
@@ -164,13 +168,19 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         return model
 
     def _encode(self, images: Sequence[Prepared]) -> list[Tensor]:
+        """As many features as an image takes tokens, [tokens, width]; images in as many tiles go through together."""
         import torch
 
-        sizes = torch.stack([image["image_sizes"] for image in images])
-        inner = self._model.model
-        found = inner.get_image_features(self._stack(images), sizes, return_dict=True)
-        features: list[Tensor] = list(found.pooler_output)
-        return features
+        alike: dict[int, list[int]] = {}
+        for index, image in enumerate(images):
+            alike.setdefault(len(image["pixel_values"]), []).append(index)
+        features: dict[int, Tensor] = {}
+        for indices in alike.values():
+            chosen = [images[index] for index in indices]
+            sizes = torch.stack([image["image_sizes"] for image in chosen])
+            found = self._model.model.get_image_features(self._stack(chosen), sizes, return_dict=True)
+            features.update(zip(indices, found.pooler_output, strict=True))
+        return [features[index] for index in range(len(images))]
 
     def _generate(
         self,
@@ -179,35 +189,30 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         config: GenerationConfig,
         processors: LogitsProcessorList,
     ) -> Generated:
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
+        from agents.padding import padded, ready_masks
 
-        embed = self._model.get_input_embeddings()
         image = self._model.config.image_token_index
-        prompts, texts = [], []
+        prompts, starts = [], []
         for row in rows:
             # The text as a whole: what stands around the image is not tokenized as it would be alone.
             tokens = self._tokenizer(self._with_template(row.prompt))["input_ids"]
-            start = tokens.index(image)
+            starts.append(tokens.index(image))
+            prompts.append([*tokens[: starts[-1]], *[image] * len(features[row.image]), *tokens[starts[-1] + 1 :]])
+        ids, shown, is_padded = padded(prompts, self._pad, self._device)
+        texts = self._model.get_input_embeddings()(ids)
+        for text, row, start, prompt in zip(texts, rows, starts, prompts, strict=True):
             seen = features[row.image].to(self._dtype)
-            prompt = torch.tensor(
-                [*tokens[:start], *[image] * len(seen), *tokens[start + 1 :]], dtype=torch.long, device=self._device
-            )
-            text = embed(prompt)
-            text[start : start + len(seen)] = seen
-            prompts.append(prompt)
-            texts.append(text)
-        padded = pad_sequence(prompts, batch_first=True, padding_value=self._pad, padding_side="left")
-        mask = [torch.ones_like(prompt) for prompt in prompts]
+            text[len(text) - len(prompt) + start :][: len(seen)] = seen
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
-        generated = self._model.generate(
-            input_ids=padded,
-            inputs_embeds=pad_sequence(texts, batch_first=True, padding_side="left"),
-            attention_mask=pad_sequence(mask, batch_first=True, padding_side="left"),
-            generation_config=config,
-            logits_processor=processors,
-        )
-        return Generated(generated.sequences[:, padded.shape[1] :], generated.get("sequences_scores"))
+        with ready_masks(self._model, padded=is_padded):
+            generated = self._model.generate(
+                input_ids=ids,
+                inputs_embeds=texts,
+                attention_mask=shown,
+                generation_config=config,
+                logits_processor=processors,
+            )
+        return Generated(generated.sequences[:, ids.shape[1] :], generated.get("sequences_scores"))
 
     def _with_template(self, prompt: str) -> str:
         if not self._processor.chat_template:

@@ -153,10 +153,8 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         return positions + len(self._ids(self.settings.prompt)), 2
 
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
-        import torch
-
         question = self._tokenizer(self.settings.prompt)["input_ids"]
-        tokens = torch.tensor([question] * len(images), device=self._device)
+        tokens = self._moved([question] * len(images))
         encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
         return encoded
 
@@ -167,7 +165,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         config: GenerationConfig,
         processors: LogitsProcessorList,
     ) -> Generated:
-        encoded = features.rows([row.image for row in rows])
+        encoded = features.rows(self._moved([row.image for row in rows]))
         generated = self._model.generate(encoder_outputs=encoded, generation_config=config, logits_processor=processors)
         return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))
 

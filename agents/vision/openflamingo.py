@@ -109,9 +109,9 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        prompts = torch.tensor([[self._image, *self._ids(row.prompt)] for row in rows], device=self._device)
+        prompts = self._moved([[self._image, *self._ids(row.prompt)] for row in rows])
         generated = self._model.generate(
-            features[[row.image for row in rows]],
+            features[self._moved([row.image for row in rows])],
             beams=config.num_beams or 1,
             input_ids=prompts,
             attention_mask=torch.ones_like(prompts),

@@ -143,7 +143,7 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        images = torch.tensor([row.image for row in rows], device=self._device).repeat_interleave(config.num_beams or 1)
+        images = self._moved([row.image for row in rows]).repeat_interleave(config.num_beams or 1)
         starts = torch.zeros((len(rows), 1), dtype=torch.long, device=self._device)
         generated = self._model.generate(
             input_ids=starts,

@@ -13,7 +13,7 @@ from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.pretrained import download_torchvision, torch_hub_path
 from agents.stimuli import Stimulus
-from agents.vision.detector import Detections, FileDetector, FileSettings, PreparedImage, decode
+from agents.vision.detector import FileDetector, FileSettings, PreparedImage, decode
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,7 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
         resized, _ = self._transform.resize(self._transform.normalize(image))
         return PreparedImage(resized, (pixels.shape[0], pixels.shape[1]))
 
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
         from torchvision.models.detection.image_list import ImageList
 
         shapes = [(image.shape[1], image.shape[2]) for image in pixels]
@@ -87,7 +87,7 @@ class TorchvisionMaskRCNNAgent(FileDetector["TorchvisionMaskRCNNAgent.Settings"]
         proposals, _ = self.model.rpn(ImageList(padded, shapes), features)
         found, _ = self.model.roi_heads(features, proposals, shapes)
         found = self._transform.postprocess(found, shapes, list(sizes))
-        return [Detections(one["labels"], one["scores"], one["boxes"]) for one in found]
+        return [one[part] for one in found for part in ("labels", "scores", "boxes")]
 
     def provenance(self) -> dict[str, Any]:
         import torch

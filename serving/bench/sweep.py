@@ -19,7 +19,8 @@ from serving.bench.results import Differing, Measured, Size, Stopped, StopReason
 from serving.bench.table import rate
 from serving.runs.run import digest
 from serving.scheduling import machine
-from serving.scheduling.worker import describe, is_out_of_memory, release_memory
+from serving.scheduling.device_errors import is_out_of_memory, release_memory
+from serving.scheduling.worker import describe
 
 LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good

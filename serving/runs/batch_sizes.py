@@ -27,6 +27,8 @@ from serving.runs.run import digest
 from serving.scheduling import machine
 
 SCHEMA = "turinglike.batch-sizes/1"
+LARGEST = 256  # of the sizes that are not measured: beyond it no device is busier
+FILLED = 0.85  # of a GPU's memory, by arithmetic
 ROOM = 1.1  # of the device memory that the measured batch took: allocations are not quite the same every time
 
 
@@ -106,19 +108,32 @@ def use(
     """Give each agent the best size that is known for it here; of several tasks the smallest. Says, in one sentence
     each, which agents keep their own."""
     known = read()
-    gpu: str | None = None
-    if device != "cpu" and address is None and any(one.device_memory > 0 for one in agents.values()):
-        gpu = machine.gpu_name()
+    on_gpu = [agent for agent in agents.values() if device != "cpu" and agent.device_memory > 0]
+    gpu = machine.gpu() if on_gpu and address is None else None
     for name, agent in agents.items():
         own = f"{name} runs with its own, {agent.max_in_flight if agent.continuous() else agent.batch_size}"
         if address is not None:
             say(f"--batch-size auto: {own}: what is known holds for this machine, and --address is another")
             continue
-        here = gpu if gpu is not None and agent.device_memory > 0 else machine.cpu().name
+        here = machine.cpu().name if gpu is None or agent not in on_gpu else gpu.name
         wanted = key(entries[name], agent)
         found = [one for one in known if one.key == wanted and one.device == here]
+        unknown = f"`turinglike bench {name}` has not measured it so on this device ({here})"
         if found:
             least = min(found, key=lambda one: one.batch_size)
             fit(agent, least.batch_size, least.device_bytes)
+        elif gpu is not None and agent in on_gpu and (size := _by_arithmetic(agent, gpu.memory // len(on_gpu))):
+            agent.batch_size = size
+            say(f"--batch-size auto: {name} runs with {size}, for which its part of the GPU has room: {unknown}")
         else:
-            say(f"--batch-size auto: {own}: `turinglike bench {name}` has not measured it so on this device ({here})")
+            say(f"--batch-size auto: {own}: {unknown}")
+
+
+def _by_arithmetic(agent: Agent[Any], memory: int) -> int | None:
+    """The largest power of two for which ``memory`` bytes of a GPU have room; None where the agent cannot tell."""
+    if agent.continuous() or agent.device_bytes(LARGEST) == agent.device_bytes(1):
+        return None
+    size = LARGEST
+    while size > 1 and agent.device_bytes(size) > FILLED * memory:
+        size //= 2
+    return size

@@ -51,14 +51,14 @@ class _Replica:
 class Dispatcher:
     """The queue and the workers of one agent.
 
-    ``make_worker`` gives a fresh, unstarted worker. ``timeout`` is for one batch, ``load_timeout`` for loading, in
-    seconds. ``provenance`` is what the first worker that was loaded told of itself.
+    ``make_worker`` gives a fresh, unstarted worker for the replica of a number, from 0. ``timeout`` is for one batch,
+    ``load_timeout`` for loading, in seconds. ``provenance`` is what the first worker that was loaded told of itself.
     """
 
     def __init__(
         self,
         agent: Agent[Any],
-        make_worker: Callable[[], ReplicaWorker],
+        make_worker: Callable[[int], ReplicaWorker],
         *,
         batch_size: int | None = None,
         timeout: float = 600.0,
@@ -113,7 +113,7 @@ class Dispatcher:
     async def _start_replica(self, number: int) -> None:
         if self.stopped is not None:
             return
-        worker = self._make_worker()
+        worker = self._make_worker(number)
         loaded = await worker.start(self.load_timeout)
         self.provenance = self.provenance or loaded
         if self.stopped is not None:

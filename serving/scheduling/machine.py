@@ -41,7 +41,10 @@ class Device:
 
 # What a machine with a GPU has: without any of them torch need not be asked, which takes seconds.
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
-ASK_NAME = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
+ASK_GPU = (
+    "import torch; c = torch.cuda; "
+    "print(c.get_device_properties(0).total_memory, c.get_device_name(0)) if c.is_available() else None"
+)
 TYPES = {"cpu": ("float32",), "cuda": ("bfloat16", "float16", "float32")}  # of agents
 SIDES = {"cpu": 2048, "cuda": 8192}  # of the matrices by which a device's limit is measured
 
@@ -80,12 +83,13 @@ def device(choice: str) -> Device:
     return cpu()
 
 
-def gpu_name() -> str | None:
-    """The first GPU's name as :func:`device` has it, asked in another process: this one takes no memory of the GPU."""
+def gpu() -> Device | None:
+    """The first GPU, as :func:`device` has it, asked in another process: this one takes no memory of the GPU."""
     if not any(Path(path).exists() for path in DRIVERS) and shutil.which("nvidia-smi") is None:
         return None
-    done = subprocess.run([sys.executable, "-c", ASK_NAME], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
+    done = subprocess.run([sys.executable, "-c", ASK_GPU], capture_output=True, text=True, check=False)
+    memory, _, name = done.stdout.strip().partition(" ")
+    return Device(name, "cuda", int(memory)) if memory else None
 
 
 def limits(kind: str, seconds: float) -> dict[str, float]:

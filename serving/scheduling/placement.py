@@ -1,21 +1,24 @@
-"""Which agents fit where: admission by declared memory.
+"""Which agents fit where: admission and places by declared memory.
 
 A group of agents that are needed together (one agent; the two of a pair; everything given to ``serve``) is admitted
 together, and waits for others to end; one that cannot fit even on the empty cluster is refused before anything loads.
+Each replica of an admitted agent has its place, a node and GPUs of it, which it keeps for as long as it is loaded.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from agents.errors import InputError
 
 GIB = 1024**3
+CONTEXT = GIB // 2  # of a GPU's memory, which CUDA takes for each process beside what the process asks for
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -34,13 +37,95 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Need:
     """What the ``replicas`` of one agent need, each: bytes on the host, and on each of ``devices`` GPUs of one machine
-    (0: runs on the CPU). Of several GPUs a replica has the whole."""
+    (0: runs on the CPU), with what CUDA itself takes. Of several GPUs a replica has the whole."""
 
     agent: str
     memory: int
     device_memory: int = 0
     replicas: int = 1
     devices: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a replica is: the node's index, and which of the node's GPUs it has (none: it runs on the CPU)."""
+
+    node: int
+    gpus: tuple[int, ...] = ()
+
+
+class Room:
+    """What is free on ``nodes``: bytes of each host and each GPU, and which agents have replicas there."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._memory = [node.memory for node in nodes]
+        self._gpus = [[node.gpu_memory] * node.gpu_count for node in nodes]
+        self._there: Counter[tuple[str, int, int | None]] = Counter()  # agent, node, GPU (None: anywhere on the node)
+
+    def copy(self) -> Room:
+        other = Room(self.nodes)
+        other._memory, other._gpus = [*self._memory], [[*gpus] for gpus in self._gpus]
+        other._there = self._there.copy()
+        return other
+
+    def find(self, need: Need, *, spread: bool) -> Place | None:
+        """Where one more replica fits, if anywhere: where the agent has the fewest replicas and most is free, or, not
+        to ``spread``, in the first place."""
+        found = [(self._cost(need, place) if spread else (), place) for place in self._fitting(need)]
+        return min(found, key=lambda one: one[0])[1] if found else None
+
+    def _fitting(self, need: Need) -> Iterable[Place]:
+        for index, node in enumerate(self.nodes):
+            if self._memory[index] < need.memory:
+                continue
+            if not need.device_memory:
+                yield Place(index)
+            elif need.devices == 1:
+                fitting = (gpu for gpu, free in enumerate(self._gpus[index]) if free >= need.device_memory)
+                yield from (Place(index, (gpu,)) for gpu in fitting)
+            else:
+                whole = [gpu for gpu, free in enumerate(self._gpus[index]) if free == node.gpu_memory]
+                if len(whole) >= need.devices and node.gpu_memory >= need.device_memory:
+                    yield Place(index, tuple(whole[: need.devices]))
+
+    def _cost(self, need: Need, place: Place) -> tuple[float, ...]:
+        node = place.node
+        on_node = self._there[need.agent, node, None] / max(self.nodes[node].cpus, 1)
+        if len(place.gpus) != 1:
+            return on_node, -self._memory[node]
+        [gpu] = place.gpus
+        return self._there[need.agent, node, gpu], -self._gpus[node][gpu], on_node
+
+    def take(self, need: Need, place: Place, sign: int = 1) -> None:
+        """Give a replica its place, or with the ``sign`` -1 take it back."""
+        self._memory[place.node] -= sign * need.memory
+        self._there[need.agent, place.node, None] += sign
+        for gpu in place.gpus:
+            whole = self.nodes[place.node].gpu_memory
+            self._gpus[place.node][gpu] -= sign * (whole if need.devices > 1 else need.device_memory)
+            self._there[need.agent, place.node, gpu] += sign
+
+
+Places = dict[str, tuple[Place, ...]]
+
+
+def place_all(needs: Sequence[Need], room: Room) -> Places | None:
+    """A place for each replica, the largest first, spread over the GPUs and nodes as far as all fit; None if they do
+    not. ``room`` stays as it is."""
+    largest_first = sorted(needs, key=lambda need: (-need.devices, -need.device_memory, -need.memory))
+    for spread in (True, False):
+        left = room.copy()
+        places: dict[str, list[Place]] = {need.agent: [] for need in needs}
+        for need in chain.from_iterable([one] * one.replicas for one in largest_first):
+            place = left.find(need, spread=spread)
+            if place is None:
+                break
+            left.take(need, place)
+            places[need.agent].append(place)
+        else:
+            return {agent: tuple(found) for agent, found in places.items()}
+    return None
 
 
 def gpu_share(need: Need, gpu_memory: int) -> float:
@@ -55,33 +140,8 @@ def gpu_share(need: Need, gpu_memory: int) -> float:
 
 
 def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
-    """Whether all replicas fit at once: first-fit decreasing over the nodes' GPUs and memory.
-
-    A replica takes the same share of any GPU, so all count as the smallest.
-    """
-    memory = [node.memory for node in nodes]
-    smallest = min((node.gpu_memory for node in nodes if node.gpu_count), default=0)
-    gpus = [[smallest] * node.gpu_count for node in nodes]
-    replicas = [need for need in needs for _ in range(need.replicas)]
-    replicas.sort(key=lambda need: (-need.devices, -need.device_memory, -need.memory))
-    return all(_place(need, memory, gpus, smallest) for need in replicas)
-
-
-def _place(need: Need, memory: list[int], gpus: list[list[int]], size: int) -> bool:
-    for index, free in enumerate(memory):
-        if free < need.memory:
-            continue
-        if need.devices > 1:
-            found = [device for device, room in enumerate(gpus[index]) if room == size >= need.device_memory]
-        else:
-            found = [device for device, room in enumerate(gpus[index]) if room >= need.device_memory]
-        wanted = need.devices if need.device_memory else 0
-        if len(found) >= wanted:
-            for device in found[:wanted]:
-                gpus[index][device] -= size if need.devices > 1 else need.device_memory
-            memory[index] -= need.memory
-            return True
-    return False
+    """Whether all replicas fit at once."""
+    return place_all(needs, Room(nodes)) is not None
 
 
 def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
@@ -109,14 +169,42 @@ def replicas_for(need: Need, batches: int, nodes: Sequence[Node]) -> int:
     return count
 
 
+def fewer_replicas(
+    needs: Mapping[str, Need], groups: Iterable[Sequence[str]], nodes: Sequence[Node]
+) -> dict[str, Need]:
+    """The needs with only as many replicas as let each of the ``groups`` fit, if one of each agent does."""
+    found = dict(needs)
+    for group in groups:
+        agents = tuple(dict.fromkeys(group))
+        if not fits([replace(found[agent], replicas=1) for agent in agents], nodes):
+            continue
+        while not fits([found[agent] for agent in agents], nodes):
+            most = max(agents, key=lambda agent: found[agent].replicas)
+            found[most] = replace(found[most], replicas=found[most].replicas - 1)
+    return found
+
+
 @dataclass(slots=True)
 class Admission:
-    """Admits groups of agents as they fit. An agent that two groups share is counted, and loaded, once."""
+    """Admits groups of agents as they fit. An agent that two groups share is counted, and loaded, once.
+
+    ``places`` are those of the replicas of the agents that are admitted, or of all agents if all fit at once.
+    ``unload`` ends an agent that no group needs any more; then its places are free.
+    """
 
     nodes: Sequence[Node]
     needs: Mapping[str, Need]
+    unload: Callable[[str], Awaitable[None]]
+    places: Places = field(init=False)
+    _all_fit: bool = field(init=False)
+    _room: Room = field(init=False)
     _users: Counter[str] = field(init=False, default_factory=Counter)
     _changed: asyncio.Condition = field(init=False, default_factory=asyncio.Condition)
+
+    def __post_init__(self) -> None:
+        self._room = Room(self.nodes)
+        self.places = {}
+        self._all_fit = self.place(tuple(self.needs))
 
     def check(self, groups: Iterable[Sequence[str]]) -> None:
         """Raises InputError for groups that can never fit."""
@@ -127,22 +215,61 @@ class Admission:
 
     @asynccontextmanager
     async def admit(self, group: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until the group fits beside what is admitted already; hold its place for the block."""
+        """Wait until the group fits beside what is admitted already; hold its places for the block."""
         agents = tuple(dict.fromkeys(group))
         async with self._changed:
-            await self._changed.wait_for(lambda: self._has_room(agents))
+            await self._changed.wait_for(lambda: self.place(agents))
             self._users.update(agents)
         try:
             yield
         finally:
             async with self._changed:
                 self._users.subtract(agents)
-                self._users += Counter()
+                for agent in agents:
+                    if not self._users[agent]:
+                        await self.unload(agent)
+                        self._leave(agent)
                 self._changed.notify_all()
 
-    def in_use(self, agent: str) -> bool:
-        """Whether an admitted group still needs the agent."""
-        return self._users[agent] > 0
+    def place(self, agents: Sequence[str]) -> bool:
+        """Give the replicas of those of the agents that have none their places, if there are enough."""
+        new = [self.needs[agent] for agent in agents if agent not in self.places]
+        found = place_all(new, self._room)
+        if found is None:
+            return False
+        self.places.update(found)
+        for need in new:
+            for place in found[need.agent]:
+                self._room.take(need, place)
+        return True
 
-    def _has_room(self, agents: Sequence[str]) -> bool:
-        return fits([self.needs[agent] for agent in {*self._users, *agents}], self.nodes)
+    def _leave(self, agent: str) -> None:
+        if not self._all_fit:
+            for place in self.places.pop(agent):
+                self._room.take(self.needs[agent], place, -1)
+
+    def workers_on(self, node: int) -> int:
+        """How many replicas have their places on a node."""
+        return sum(place.node == node for places in self.places.values() for place in places)
+
+    def device_limit(self, agent: str, place: Place) -> int:
+        """Bytes of a GPU that a replica in its place may take: beside what it needs, its part of what nobody else is to
+        have there."""
+        need, whole = self.needs[agent], self.nodes[place.node].gpu_memory
+        if need.devices > 1:
+            return whole
+        there = {
+            name: sum(other.node == place.node and other.gpus == place.gpus for other in places)
+            for name, places in self.places.items()
+        }
+        if self._all_fit:
+            return (
+                whole
+                * need.device_memory
+                // sum(count * self.needs[name].device_memory for name, count in there.items())
+            )
+        left = whole - there[agent] * need.device_memory
+        others = (other for other in self.needs.values() if other.agent != agent and other.devices == 1)
+        if any(0 < other.device_memory <= left for other in others):
+            return need.device_memory
+        return whole // there[agent]

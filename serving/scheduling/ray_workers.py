@@ -18,8 +18,9 @@ from agents import stimuli
 from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
-from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.device_errors import FatalDeviceError
+from serving.scheduling.recovery import Cause, WorkerLost
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
 Probe = tuple[str, int, int]  # a file's path, size and time of change, to recognise it on another machine
 
@@ -56,13 +57,16 @@ class WorkerActor:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """One actor. ``start`` it, ``call`` it, ``kill`` it; ``load_locks`` serialises the loads on one device."""
+    """One actor. ``start`` it, ``call`` it, ``kill`` it; ``load_locks`` serialises the loads on one device.
+
+    ``resources`` are what it takes of Ray's (``num_gpus``, ``memory``), and ``strategy`` says where Ray is to put it.
+    """
 
     spec: WorkerSpec
-    memory: int
-    gpu_share: float
+    resources: Mapping[str, float]
     continuous: bool
     load_locks: dict[tuple[str, ...], asyncio.Lock]
+    strategy: Callable[[], Any] = lambda: "SPREAD"
     probe: Probe | None = None
     host: str = ""
     device: str = ""
@@ -99,12 +103,11 @@ class RemoteWorker:
 
         options = ray.remote(WorkerActor).options(
             num_cpus=0,
-            num_gpus=self.gpu_share,
-            memory=self.memory,
+            **self.resources,
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=1000,
-            scheduling_strategy="SPREAD",
+            scheduling_strategy=self.strategy(),
         )
         self._actor = options.remote(self.spec)
 
@@ -149,7 +152,8 @@ class RemoteWorker:
         except exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, FatalDeviceError):
-                raise WorkerLost("device_error", _one_line(cause)) from None
+                code: Cause = "out_of_memory" if cause.of_memory else "device_error"
+                raise WorkerLost(code, _one_line(cause)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except exceptions.OutOfMemoryError as error:
             raise WorkerLost("out_of_memory", _one_line(error)) from None

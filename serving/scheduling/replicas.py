@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from agents.contract import Agent
@@ -13,7 +14,8 @@ from agents.entry import Entry
 from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.placement import Admission, Device, Need, gpu_share, replicas_for
+from serving.scheduling.gpu_groups import GpuGroups
+from serving.scheduling.placement import CONTEXT, Admission, Device, Need, fewer_replicas, fits, gpu_share, replicas_for
 from serving.scheduling.ray_workers import Probe, RemoteWorker
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import WorkerSpec
@@ -41,6 +43,7 @@ class ReplicaPool:
     probe: Probe | None = None
     breaker: bool = True
     admission: Admission = field(init=False)
+    _groups: GpuGroups = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
 
@@ -52,19 +55,48 @@ class ReplicaPool:
         has_gpu = any(node.gpu_count for node in nodes)
         if self.device == "cuda" and not has_gpu:
             raise UnavailableError("--device cuda: Ray sees no GPU here; leave --device out to run on the CPU")
-        needs = {}
-        for name, agent in self.agents.items():
-            on_gpu = has_gpu and self.device != "cpu" and agent.device_memory > 0
-            device_memory = agent.device_memory if on_gpu else 0
-            need = Need(name, agent.memory, device_memory, devices=agent.devices if device_memory else 1)
-            replicas = self.replicas
-            if replicas is None:
-                replicas = replicas_for(need, batches(name), nodes)
-                if agent.continuous() and not device_memory:
-                    replicas = 1  # it has its own limit of calls at once; a server's is for all of them
-            needs[name] = replace(need, replicas=replicas)
-        self.admission = Admission(nodes, needs)
+        groups = [tuple(dict.fromkeys(group)) for group in groups]
+        needs = self._needs(has_gpu)
+        while not all(fits([needs[name] for name in group], nodes) for group in groups) and self._halve_batches(needs):
+            needs = self._needs(has_gpu)
+        if self.replicas is None:
+            for name, need in needs.items():
+                count = replicas_for(need, batches(name), nodes)
+                if self.agents[name].continuous() and not need.device_memory:
+                    count = 1  # it has its own limit of calls at once; a server's is for all of them
+                needs[name] = replace(need, replicas=count)
+            needs = fewer_replicas(needs, groups, nodes)
+        self._groups = GpuGroups(nodes)
+        self.admission = Admission(nodes, needs, self.unload)
         self.admission.check(groups)
+
+    def _needs(self, has_gpu: bool) -> dict[str, Need]:
+        """What each agent needs, with as many replicas as were asked for, or one."""
+        needs, replicas = {}, self.replicas or 1
+        for name, agent in self.agents.items():
+            needs[name] = Need(name, agent.memory, replicas=replicas)
+            if has_gpu and self.device != "cpu" and agent.device_memory > 0:
+                self._spread(agent)
+                memory = agent.memory if agent.memory_beside_gpu is None else agent.memory_beside_gpu
+                size = min(self.batch_size or agent.batch_size, agent.batch_size)
+                on_gpu = agent.device_bytes(size) + CONTEXT
+                needs[name] = Need(name, memory, on_gpu, replicas, agent.devices)
+        return needs
+
+    def _spread(self, agent: Agent[Any]) -> None:
+        """Give an agent so many GPUs of one machine, twice as many each time, that they can hold its model."""
+        most = min(agent.most_devices, max(node.gpu_count for node in self.cluster.nodes))
+        each = max(node.gpu_memory for node in self.cluster.nodes if node.gpu_count)
+        while 2 * agent.devices <= most and agent.device_bytes(agent.batch_size) + CONTEXT > each:
+            agent.use_devices(2 * agent.devices)
+
+    def _halve_batches(self, needs: Mapping[str, Need]) -> bool:
+        """Let the agents on GPUs have smaller batches where these take less memory; whether there are any."""
+        agents = (agent for name, agent in self.agents.items() if needs[name].device_memory and agent.batch_size > 1)
+        large = [agent for agent in agents if agent.device_bytes(agent.batch_size) > agent.device_memory]
+        for agent in large:
+            agent.batch_size //= 2
+        return bool(large)
 
     async def load(self, name: str) -> None:
         """Load an agent, once. Raises AgentStoppedError."""
@@ -77,11 +109,14 @@ class ReplicaPool:
         await self._end_loads(name)
         if name in self.scheduler.dispatchers:
             await self.scheduler.remove(name)
+        left = {place for other, places in self.admission.places.items() if other != name for place in places}
+        await asyncio.to_thread(self._groups.keep, left)
 
     async def close(self) -> None:
         """End what is being loaded, and all workers; before Ray ends."""
         await self._end_loads(*self._loads)
         await self.scheduler.close()
+        await asyncio.to_thread(self._groups.keep, ())
 
     async def _end_loads(self, *names: str) -> None:
         loads = [self._loads.pop(name) for name in names if name in self._loads]
@@ -97,24 +132,27 @@ class ReplicaPool:
 
     async def _load(self, name: str) -> None:
         need, agent = self.admission.needs[name], self.agents[name]
-        nodes = self.cluster.nodes
-        share = 0.0
-        if need.device_memory:
-            share = gpu_share(need, min(node.gpu_memory for node in nodes if node.gpu_count))
-        cpus = min(node.cpus for node in nodes) or 1
-        together = sum(one.replicas for one in self.admission.needs.values()) if len(nodes) == 1 else need.replicas
+        nodes, places = self.cluster.nodes, self.admission.places[name]
         spec = WorkerSpec(
             entry=self.entries[name],
             settings=self.settings.get(name, {}),
             root=self.root,
-            device="cuda:0" if need.device_memory else "cpu",
-            threads=max(1, cpus // max(1, min(together, cpus))),
-            memory_fraction=min(share, 1.0) or None,
             environment=self._environment(agent),
         )
 
-        def make_worker() -> RemoteWorker:
-            return RemoteWorker(spec, need.memory, share, agent.continuous(), self._locks, self.probe)
+        def make_worker(number: int) -> RemoteWorker:
+            """A replica, in its own place also when it replaces a lost one."""
+            place = places[number]
+            node = nodes[place.node]
+            threads = max(1, node.cpus // self.admission.workers_on(place.node))
+            here, resources = replace(spec, threads=threads), {"memory": float(need.memory)}
+            if place.gpus:
+                limit = self.admission.device_limit(name, place)
+                fraction = (limit - CONTEXT) / node.gpu_memory if limit < node.gpu_memory else None
+                here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
+                resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
+            strategy = partial(self._groups.strategy, place)
+            return RemoteWorker(here, resources, agent.continuous(), self._locks, strategy, self.probe)
 
         dispatcher = Dispatcher(
             agent,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -34,7 +33,8 @@ from agents import answers, stimuli
 from agents.contract import Agent, Draw, Reply
 from agents.entry import Entry
 from agents.errors import AnswerError
-from serving.scheduling import worker_process
+from serving.scheduling import gpu_arithmetic, worker_process
+from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
 
 # Plain tuples, as they travel between processes by the thousand.
 # A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
@@ -52,21 +52,15 @@ PACKAGES = {
     "PIL": "pillow",
     "cv2": "opencv-python-headless",
 }
-# what torch's allocator for the CPU says, on Linux and elsewhere
-NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory")
 IMAGE_TASKS = frozenset(stimuli.ALL_TASKS) - {"word_association", "conversation"}
 MOST_DECODED = 1024**3  # bytes of the decoded pictures of what is answered at once
 NO_ROOM = "this stimulus alone does not fit into memory"
 
 
-class FatalDeviceError(Exception):
-    """The device is in a state in which nothing more can be computed by this process."""
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """Which agent a worker hosts, and where. ``root`` is the folder that image paths are relative to; ``environment``
-    holds the keys that this agent alone gets."""
+    holds the keys that this agent alone gets. ``device`` is the first of ``devices`` GPUs."""
 
     entry: Entry
     settings: Mapping[str, Any]
@@ -74,6 +68,7 @@ class WorkerSpec:
     device: str = "cpu"
     threads: int = 1
     memory_fraction: float | None = None
+    devices: int = 1
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -111,6 +106,8 @@ class Worker:
 
     def __post_init__(self) -> None:
         self.agent = self.spec.entry.make(self.spec.settings)
+        if self.spec.devices > 1:
+            self.agent.use_devices(self.spec.devices)
         self._preparers = ThreadPoolExecutor(self.spec.threads, "prepare", initializer=worker_process.yield_to_device)
         self._device = ThreadPoolExecutor(1, "device")
 
@@ -124,13 +121,19 @@ class Worker:
             importlib.import_module("PIL.Image")  # decodes what the agent will see, and so belongs to the versions
         device = self.spec.device
         # An engine that batches by itself has its own process, and is told its share there.
-        if device.startswith("cuda") and self.spec.memory_fraction is not None and not self.agent.continuous():
+        on_gpu = device.startswith("cuda") and not self.agent.continuous()
+        if on_gpu:
             import torch
 
-            torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
+            gpu_arithmetic.settle()
+            if self.spec.memory_fraction is not None:
+                torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
         worker_process.freeze()
-        return {**self.agent.provenance(), "versions": versions()}
+        about = self.agent.provenance()
+        if on_gpu:
+            about = {**about, "device": gpu_arithmetic.provenance()}
+        return {**about, "versions": versions()}
 
     def _load(self, device: str) -> None:
         # In the thread that will use it: torch's thread count and current device belong to a thread.
@@ -357,32 +360,6 @@ def describe(error: BaseException) -> str:
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())[:500]
     return str(clean(f"{type(error).__name__}: {text}{place}"))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Memory ran out on the host or on a device (torch's error is known by name, torch need not be loaded; that of its
-    allocator for the CPU, which has no type of its own, by its text)."""
-    names = {cls.__name__ for cls in type(error).__mro__}
-    if isinstance(error, MemoryError) or "OutOfMemoryError" in names:
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in NO_MEMORY)
-
-
-def is_fatal(error: BaseException) -> bool:
-    """After these errors every later call of the process fails too: CUDA's, and the death of vLLM's own process."""
-    if type(error).__name__ == "EngineDeadError":
-        return True
-    if is_out_of_memory(error) or not isinstance(error, RuntimeError):
-        return False
-    return type(error).__name__ == "AcceleratorError" or "CUDA error" in str(error) or "cuDNN error" in str(error)
-
-
-def release_memory() -> None:
-    """Give cached device memory back after an out-of-memory error."""
-    gc.collect()
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def versions() -> dict[str, str]:

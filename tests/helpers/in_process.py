@@ -14,12 +14,13 @@ import pytest
 
 from agents import catalogue
 from agents.errors import AgentStoppedError
+from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import BatchReply, FatalDeviceError, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
 RUN_SEED = 7
 _loading = threading.Lock()  # libraries change what is global to a process while they load a model
@@ -131,7 +132,9 @@ def scheduled(
     async def main() -> Any:
         entry = catalogue.get(agent)
         spec = WorkerSpec(entry, settings or {}, "/", threads=2)
-        dispatcher = Dispatcher(entry.make(settings), make or (lambda: InProcess(Worker(spec))), **options)
+        dispatcher = Dispatcher(
+            entry.make(settings), lambda number: make() if make else InProcess(Worker(spec)), **options
+        )
         scheduler = Scheduler(RUN_SEED)
         scheduler.add(dispatcher)
         try:

@@ -32,7 +32,7 @@ class ServiceHere(Service):
 
     async def load(self, name: str) -> None:
         worker = Worker(WorkerSpec(self.options.entries[name], self.options.settings[name], "/"))
-        dispatcher = Dispatcher(self.agents[name], lambda: InProcess(worker), breaker=False)
+        dispatcher = Dispatcher(self.agents[name], lambda number: InProcess(worker), breaker=False)
         self.scheduler.add(dispatcher)
         await dispatcher.start()
 

@@ -66,7 +66,7 @@ def test_the_papers_code_is_scikit_learns_own() -> None:
             assert found[f"t{at}"]["fold"] == number
 
 
-@pytest.mark.parametrize("settings", [{}, {"kernel": "rbf"}, {"split": "agent"}, {"train": 40}])
+@pytest.mark.parametrize("settings", [{}, {"kernel": "rbf"}, {"split": "agent"}, {"split": "other"}, {"train": 40}])
 def test_a_difference_is_found_and_none_is_not(settings: dict[str, Any]) -> None:
     trials, keys = path_trials(240, 60)
     assert share_right(judged(trials, keys, **settings), trials, keys) > 0.75
@@ -95,6 +95,22 @@ def test_answers_said_alike_on_one_stimulus_leak_through_folds_of_rows_alone() -
         rates[split] = np.mean([found[one["id"]]["margin"] > 0 for one, _ in machines])
     assert rates["row"] > 0.75
     assert rates["stimulus"] < 0.65
+
+
+@pytest.mark.parametrize(("split", "told"), [("agent", "a"), ("other", "b")])
+def test_an_agents_answers_are_judged_by_who_has_not_met_it(split: str, told: str) -> None:
+    """Agent a looks to the right, b to the left: who has met b alone takes a for a person, and the other way round."""
+    trials, keys = path_trials(240, 0)
+    for trial, key in zip(trials, keys, strict=True):
+        step = {"a": 150, "b": -150}.get(key["agent"], 0)
+        trial["answer"]["fixations"] = [[x + step, y] for x, y in trial["answer"]["fixations"]]
+    found = judged(trials, keys, split=split)
+    of_a = [found[trial["id"]] for trial, key in zip(trials, keys, strict=True) if key["agent"] == "a"]
+    assert np.mean([one["margin"] > 0 for one in of_a]) < 0.1
+    assert {one["agent"] for one in of_a} == {told}
+    alone = judged(trials, keys, kernel="rbf")
+    assert np.mean([alone[trial["id"]]["margin"] > 0 for trial, key in zip(trials, keys, strict=True)
+                    if key["agent"] == "a"]) > 0.9  # fmt: skip
 
 
 def test_catch_trials_are_judged_and_not_trained_on() -> None:

@@ -6,7 +6,13 @@ import asyncio
 import base64
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +30,7 @@ from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging import prompts, replies
 from judging.trial_set import key_path
-from judging.verdicts import read_verdicts
+from judging.verdicts import read_key, read_verdicts
 from serving.cli import main
 from serving.runs.reader import RunFolder
 
@@ -341,6 +347,9 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+MOST_BEFORE = {"llm-judge-openai": 9, "llm-judge-openai-papers": 3}  # requests that are answered before the kill
+
+
 def by_word(request: bad.Request) -> bad.Act:
     """A server that takes odd words for machines', in whatever form it is asked."""
     text = request.body["messages"][-1]["content"]
@@ -372,6 +381,39 @@ def test_a_run_of_verdicts(
     assert len(table) == 24
     for row in table.to_dict("records"):
         assert row["verdict"] == ("machine" if int(said[row["trial"]][4:]) % 2 else "human")
+
+
+@pytest.mark.parametrize("name", ["llm-judge-openai", "llm-judge-openai-papers"])
+def test_a_judge_killed_among_its_verdicts_gives_each_once(
+    name: str, trials: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGKILL of the whole session once some verdicts are on disk and others are not; the same command resumes."""
+    held = threading.Event()
+
+    def slowly(request: bad.Request) -> bad.Act:
+        if len(told.requests) > MOST_BEFORE[name]:
+            held.wait(30)
+        return by_word(request)
+
+    with bad.running() as told:
+        told.otherwise = slowly
+        given = ["--judges", name, "--set", f"{name}.base_url={told.url}", "--out", str(tmp_path / "V")]
+        command = [sys.executable, "-m", "serving.cli", "judge", str(trials / "T"), *given]
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        lines = tmp_path / "V" / "records" / f"{name}.jsonl"
+        while first.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n")):
+            time.sleep(0.05)
+        assert first.poll() is None
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        held.set()
+        before = lines.read_bytes().count(b"\n")
+        assert 0 < before < 24
+        without_ray(monkeypatch)
+        assert main(["judge", str(trials / "T"), *given]) == 0
+    table = read_verdicts([tmp_path / "V"], trials / "hidden.csv")
+    assert sorted(table["trial"]) == sorted(read_key(trials / "hidden.csv"))
+    assert set(table["verdict"]) == {"human", "machine"}
 
 
 def test_a_grids_order_is_drawn(trials: Path) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
-from agents.attention.models.fixations import Pixel
 from agents.errors import UnavailableError
 
 COMPONENTS = 10
@@ -125,14 +125,15 @@ def bias_at(bias: NDArray[np.float64] | None, shape: tuple[int, int]) -> Tensor:
     return (found - found.flatten().logsumexp(0)).float()
 
 
-def history(paths: Sequence[Sequence[Pixel]], frames: Sequence[Pixel], shape: tuple[int, int]) -> Tensor:
+def history(fixated: Sequence[Tensor], frames: Tensor, shape: tuple[int, int]) -> Tensor:
     """The latest fixations of each path, [n, 2, 4], as :meth:`OnePass.density` takes them.
 
-    ``frames`` (width, height) are those of the paths' pixels, ``shape`` (rows, columns) is that of the resized picture.
+    ``fixated`` are x and y [n, 2] of each fixation so far in pixels of the ``frames`` (width, height), [n, 2];
+    ``shape`` (rows, columns) is that of the resized picture.
     """
-    found = torch.full((len(paths), 2, HISTORY), float("nan"))
-    for row, (path, (width, height)) in enumerate(zip(paths, frames, strict=True)):
-        for back, (x, y) in enumerate(reversed(path[-HISTORY:])):
-            found[row, 0, back] = (x + 0.5) * shape[1] / width - 0.5
-            found[row, 1, back] = (y + 0.5) * shape[0] / height - 0.5
-    return found
+    latest = torch.stack([*fixated[: -1 - HISTORY : -1]], 2)
+    rows, columns = shape
+    sides = ((0, columns), (1, rows))
+    places = [(latest[:, axis].double() + 0.5) * side / frames[:, axis, None] - 0.5 for axis, side in sides]
+    found = torch.stack(places, 1).float()
+    return functional.pad(found, (0, HISTORY - found.shape[2]), value=float("nan"))

@@ -18,7 +18,10 @@ max(2 (out - 1) + k - side, 0), the smaller half stands before the map. Padding 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from agents.attention.models.vgg import memory_format
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STRIDE = 2
-CHANNELS_AT_ONCE = 32  # sums are in float64: the table of a map is made for so many channels at a time
+CHANNELS_AT_ONCE = 32  # on the CPU: sums are in float64, and the table of a map is made for so many channels at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +78,37 @@ class Pooling:
 
 
 def pooled(features: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """Square maps [batch, channels, side, side], pooled, channels last in memory: convolutions are fastest so."""
-    import numpy as np
+    """Square maps [batch, channels, side, side], pooled, in the memory format of convolutions."""
     import torch
     from torch.nn import functional
 
-    side = features.shape[-1]
+    side, on_cpu = features.shape[-1], features.device.type == "cpu"
     if pooling.ordinary(side):
         return functional.avg_pool2d(features, STRIDE)
+    corners, counts = _corners(pooling, side, features.device)
+    means = []
+    # The sum over a window, by the table of the sums over everything above and to the left of a corner.
+    for piece in features.permute(0, 2, 3, 1).split(CHANNELS_AT_ONCE if on_cpu else features.shape[1], dim=3):
+        table = functional.pad(piece.double(), (0, 0, 1, 0, 1, 0)).cumsum_(1).cumsum_(2).flatten(1, 2)
+        north_west, north_east, south_west, south_east = (table[:, corner] for corner in corners)
+        means.append(((south_east - north_east - south_west + north_west) / counts).to(features.dtype))
+    pooled = torch.cat(means, 3).permute(0, 3, 1, 2)
+    return pooled.contiguous(memory_format=memory_format(features.device))
+
+
+@lru_cache(maxsize=64)
+def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Where in the table of sums the four corners of each window are, [4] of [outputs, outputs], and how many cells
+    each has, [outputs, outputs, 1]."""
+    import numpy as np
+    import torch
+
     windows = pooling.windows(side)
     before = np.maximum((len(windows) - 1) * STRIDE + windows - side, 0) // 2
     first = np.arange(len(windows)) * STRIDE
     top, left = first[:, None] - before, first - before
     bottom, right = np.minimum(top + windows, side), np.minimum(left + windows, side)
     top, left = np.maximum(top, 0), np.maximum(left, 0)
-    # The sum over a window, by the table of the sums over everything above and to the left of a corner.
     corners = [torch.from_numpy(row * (side + 1) + column) for row in (top, bottom) for column in (left, right)]
-    counts = torch.from_numpy((bottom - top) * (right - left))[..., None].to(features.device)
-    means = []
-    for piece in features.permute(0, 2, 3, 1).split(CHANNELS_AT_ONCE, dim=3):
-        table = functional.pad(piece.double(), (0, 0, 1, 0, 1, 0)).cumsum_(1).cumsum_(2).flatten(1, 2)
-        north_west, north_east, south_west, south_east = (table[:, corner.to(table.device)] for corner in corners)
-        means.append(((south_east - north_east - south_west + north_west) / counts).to(features.dtype))
-    return torch.cat(means, 3).permute(0, 3, 1, 2)
+    counts = torch.from_numpy((bottom - top) * (right - left))[..., None]
+    return [corner.to(device) for corner in corners], counts.to(device)

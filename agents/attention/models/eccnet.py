@@ -9,13 +9,15 @@ edge without repeating it.
 
 Most of a view is black. Where the first two pools are ordinary (the published settings), the first three blocks are
 computed around the image alone, and beyond it stands what they make of black. Nothing here depends on a batch: one
-view is one pass, which is work enough for a device.
+view is one pass, which is work enough for a device. Where the fixation is, only the device has to know: whatever it
+is, as much is computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -27,13 +29,13 @@ from agents.answers import ScanpathAnswer
 from agents.attention.models.eccentric_pooling import Pooling, pooled
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition
-from agents.attention.models.vgg import Preprocessing, normalise
-from agents.errors import AnswerError
+from agents.attention.models.vgg import Preprocessing, memory_format, normalise
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
 REACH = 24  # pixels on every side that a cell of relu3_3 sees at most beyond its own, in whole cells
-STRIP = 160  # rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+STRIP, GPU_STRIP = 160, 1024  # rows of pixels of which relu3_3 is computed at a time, for the sake of memory
+Span = tuple[Tensor, int]  # pixels along a side: the first, which only the device knows, and how many
 
 
 class EccNet:
@@ -49,10 +51,12 @@ class EccNet:
         pools = [index for index, part in enumerate(features) if isinstance(part, nn.MaxPool2d)]
         self.blocks = [features[start:end] for start, end in zip([0, *(one + 1 for one in pools)], pools, strict=False)]
         self.local = pooling[0].ordinary(side) and pooling[1].ordinary(side // 2)
-        everything = slice(0, side)
+        self.device = next(features.parameters()).device
         with torch.inference_mode():
-            black = torch.zeros((1, 3, side, side), dtype=torch.uint8, device=next(features.parameters()).device)
-            self.black = self._relu3_3(black, everything, everything)
+            black = torch.zeros((1, 3, side, side), dtype=torch.uint8, device=self.device)
+            nowhere = torch.zeros((), dtype=torch.int64, device=self.device)
+            relu3_3 = self._relu3_3(black, (nowhere, side), (nowhere, side), nowhere, nowhere)
+            self.black = relu3_3.contiguous(memory_format=memory_format(self.device))
 
     def kernels(self, target: Tensor) -> list[Tensor]:
         """The kernels [1, channels, n, n] that a square target gives; its side is 32 n pixels."""
@@ -65,44 +69,60 @@ class EccNet:
                     found.append(_averages(features, 16 >> block))
         return found
 
-    def features(self, image: Tensor, x: int, y: int) -> list[Tensor]:
-        """Features after relu3_3, relu4_3 and relu5_3 of the view around pixel (x, y) of the image, each
-        [1, channels, side / 16, side / 16]. The view's middle, side / 2 from its first pixel, is on that pixel."""
-        height, width = image.shape[2:]
-        left, top = self.side // 2 - x, self.side // 2 - y
-        beyond = left, self.side - left - width, top, self.side - top - height  # below 0: not seen
-        rows, columns = self._near(top, height), self._near(left, width)
+    def framed(self, image: Tensor) -> Tensor:
+        """An image with black around it: the view around its pixel (x, y) begins at the pixel (x, y) of this."""
+        return functional.pad(image, (self.side // 2,) * 4)
+
+    def features(self, framed: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
+        """Features after relu3_3, relu4_3 and relu5_3 of the view around pixel (x, y) of the image that is
+        :meth:`framed`, each [1, channels, side / 16, side / 16]. The view's middle, side / 2 from its first pixel, is
+        on that pixel; ``x`` and ``y`` are whole numbers on the device."""
         with torch.inference_mode():
             features = self.black.clone()
-            near = _cells(rows), _cells(columns)
-            features[:, :, *near] = self._relu3_3(functional.pad(image, beyond), rows, columns)
+            rows, columns = (
+                self._near(at, side - self.side) for at, side in zip((y, x), framed.shape[2:], strict=True)
+            )
+            features[:, :, _cells(*rows)[:, None], _cells(*columns)] = self._relu3_3(framed, rows, columns, x, y)
             found = [_averages(features, 4)]
             for block in (3, 4):
                 features = self.blocks[block](pooled(features, self.pooling[block - 1]))
                 found.append(_averages(features, STRIDE >> block))
         return found
 
-    def _near(self, start: int, length: int) -> slice:
-        """The pixels along a side of a view, in whole cells, at which an image that lies there changes relu3_3."""
-        if not self.local:
-            return slice(0, self.side)
-        first, last = start // CELL * CELL - REACH, -(-(start + length) // CELL) * CELL + REACH
-        return slice(max(first, 0), min(last, self.side))
+    def _near(self, at: Tensor, length: int) -> Span:
+        """The pixels along a side of the view around ``at`` at which an image of ``length`` changes relu3_3."""
+        pixels = -(-length // CELL) * CELL + CELL + 2 * REACH  # wherever its cells begin
+        if not self.local or pixels >= self.side:
+            return torch.zeros_like(at), self.side
+        return ((self.side // 2 - at) // CELL * CELL - REACH).clamp(0, self.side - pixels), pixels
 
-    def _relu3_3(self, view: Tensor, rows: slice, columns: slice) -> Tensor:
-        """relu3_3 of a view at these of its pixels, in whole cells."""
+    def _relu3_3(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
+        """relu3_3 at these pixels of a view, in whole cells."""
         if not self.local:
-            return self._first_blocks(view)
-        across = slice(max(columns.start - REACH, 0), columns.stop + REACH)
-        strips = []
-        for top in range(rows.start, rows.stop, STRIP):
-            bottom = min(top + STRIP, rows.stop)
-            down = slice(max(top - REACH, 0), bottom + REACH)
-            features = self._first_blocks(view[..., down, across])
-            inner = slice(top - down.start, bottom - down.start)
-            wanted = slice(columns.start - across.start, columns.stop - across.start)
-            strips.append(features[:, :, _cells(inner), _cells(wanted)])
-        return torch.cat(strips, 2)
+            return self._first_blocks(self._part(framed, rows, columns, x, y))
+        across = self._around(*columns)
+        wanted = _cells(columns[0] - across[0], columns[1])
+        strips, most = [], STRIP if self.device.type == "cpu" else GPU_STRIP
+        for top in range(0, rows[1], most):
+            strip = rows[0] + top, min(most, rows[1] - top)
+            down = self._around(*strip)
+            features = self._first_blocks(self._part(framed, down, across, x, y))
+            # With channels last, as they lie on the CPU: whole cells are picked.
+            inner = _cells(strip[0] - down[0], strip[1])
+            strips.append(features.permute(0, 2, 3, 1)[:, inner[:, None], wanted])
+        return torch.cat(strips, 1).permute(0, 3, 1, 2)
+
+    def _around(self, start: Tensor, length: int) -> Span:
+        """As much more of a view on either side as a cell of relu3_3 sees, or up to the view's edge."""
+        wider = min(length + 2 * REACH, self.side)
+        return (start - REACH).clamp(0, self.side - wider), wider
+
+    def _part(self, framed: Tensor, rows: Span, columns: Span, x: Tensor, y: Tensor) -> Tensor:
+        """Pixels of a view."""
+        down, across = (
+            start + at + torch.arange(length, device=self.device) for (start, length), at in ((rows, y), (columns, x))
+        )
+        return framed.index_select(2, down).index_select(3, across)
 
     def _first_blocks(self, pixels: Tensor) -> Tensor:
         features: Tensor = self.blocks[0](normalise(pixels, self.preprocessing))
@@ -122,38 +142,61 @@ def similarity(features: Sequence[Tensor], kernels: Sequence[Tensor]) -> Tensor:
             match = functional.conv2d(functional.pad(feature, (before, behind, before, behind)), kernel).double()
             match -= match.min()
             total = total + match / torch.where(match.max() == 0, 1.0, match.max()) / len(features)
-        places = torch.arange(-2, 3, dtype=torch.float64, device=total.device)
-        wide = torch.exp(-(places**2) / 2)
-        wide /= wide.sum()
-        narrow = torch.tensor([0, 0.25, 0.5, 0.25, 0], dtype=torch.float64, device=total.device)
-        difference = (torch.outer(narrow, narrow) - torch.outer(wide, wide))[None, None]
+        difference = _sharper(total.device)
         for _ in range(3):
             total = total + functional.conv2d(functional.pad(total, (2, 2, 2, 2), mode="reflect"), difference)
         return total[0, 0]
 
 
+@lru_cache(maxsize=8)
+def _sharper(device: torch.device) -> Tensor:
+    """Gauss3 - Gauss5, [1, 1, 5, 5]."""
+    wide = torch.exp(-(torch.arange(-2, 3, dtype=torch.float64) ** 2) / 2)
+    wide /= wide.sum()
+    narrow = torch.tensor([0, 0.25, 0.5, 0.25, 0], dtype=torch.float64)
+    return (torch.outer(narrow, narrow) - torch.outer(wide, wide))[None, None].to(device)
+
+
 class Gaze(InhibitedPaths):
-    """The path over one resized image of ``shape`` (rows, columns), whose pixel ``cells[0]`` is looked at.
+    """The path over one resized image of ``shape`` (rows, columns), whose pixel ``row``, ``column`` is looked at.
 
     It is shown the map of the view around that pixel, a cell for 16 x 16 pixels. The next fixation is at most
     ``radius`` of these pixels away along either side; of the pixels with the highest value it is the first.
     """
 
     def __init__(
-        self, plan: Plan, shape: tuple[int, int], inhibition: Inhibition, radius: int, device: torch.device
+        self,
+        plan: Plan,
+        shape: tuple[int, int],
+        inhibition: Inhibition,
+        radius: int,
+        device: torch.device,
+        window: int | None = None,
     ) -> None:
-        super().__init__([plan], shape, inhibition, device)
-        self.radius = radius
+        walked = plan if window is None else _resized(plan, (shape[1], shape[0]), window)
+        super().__init__([walked], shape, inhibition, device, changing=True)
+        self.plan, self.shape, self.radius, self.window = plan, shape, radius, window
 
-    def on_frame(self, index: int, levels: Tensor) -> Tensor:
-        before = STRIDE * len(levels) // 2  # pixels of the view before its middle
-        frame = torch.full_like(self.levels[index], TAKEN)  # what is not seen
-        spans, cells = [], []
-        for centre, side in zip(self.cells[index], frame.shape, strict=True):
-            spans.append(slice(max(centre - self.radius, 0), min(centre + self.radius, side)))
-            cells.append((torch.arange(side, device=levels.device)[spans[-1]] - centre + before) // STRIDE)
-        frame[*spans] = levels[cells[0]][:, cells[1]]
-        return frame
+    def answer(self, index: int) -> ScanpathAnswer:
+        """On the frame as it was."""
+        answer = super().answer(index)
+        if self.window is None:
+            return answer
+        (rows, columns), (width, height) = self.shape, self.plan.frame
+        fixations = [[cell_centre(x, columns, width), cell_centre(y, rows, height)] for x, y in self.fixations[index]]
+        fixations[0] = [width // 2, height // 2]
+        window = round(self.window * width / columns)
+        return answer.model_copy(update={"fixations": fixations, "frame": [width, height], "window": window})
+
+    def on_frame(self, levels: Tensor) -> Tensor:
+        before = STRIDE * levels.shape[1] // 2  # pixels of the view before its middle
+        down, across = (
+            torch.arange(side, device=levels.device) - at[0]
+            for side, at in zip(self.shape, (self.row, self.column), strict=True)
+        )
+        rows, columns = (((away + before) // STRIDE).clamp(0, levels.shape[1] - 1) for away in (down, across))
+        seen_y, seen_x = ((-self.radius <= away) & (away < self.radius) for away in (down, across))
+        return levels[:, rows[:, None], columns].where(seen_y[:, None] & seen_x, TAKEN)
 
 
 def search(
@@ -164,29 +207,18 @@ def search(
     inhibition: Inhibition,
     radius: int,
     window: int | None = None,
-) -> ScanpathAnswer | AnswerError:
+) -> Gaze:
     """The path over an image in search of a target, both resized; ``plan`` is about the frame as it was.
 
     With ``window`` the target is tested, and places are inhibited, by exact windows of so many pixels of the resized
     image, as in the authors' program.
     """
-    rows, columns = image.shape[2:]
-    kernels = net.kernels(target)
-    walked = plan if window is None else _resized(plan, (columns, rows), window)
-    gaze = Gaze(walked, (rows, columns), inhibition, radius, image.device)
-    while going := gaze.going():
-        row, column = gaze.cells[0]
-        gaze.show(0, similarity(net.features(image, column, row), kernels))
-        gaze.choose(going)
-    path = gaze.results()[0]
-    if window is None or isinstance(path, AnswerError):
-        return path
-    width, height = plan.frame
-    back = [[cell_centre(int(x), columns, width), cell_centre(int(y), rows, height)] for x, y in path.fixations]
-    back[0] = [width // 2, height // 2]
-    return path.model_copy(
-        update={"fixations": back, "frame": [width, height], "window": round(window * width / columns)}
-    )
+    kernels, framed = net.kernels(target), net.framed(image)
+    gaze = Gaze(plan, (image.shape[2], image.shape[3]), inhibition, radius, image.device, window)
+    while gaze.going():
+        gaze.show(similarity(net.features(framed, gaze.column[0, 0], gaze.row[0, 0]), kernels)[None])
+        gaze.choose()
+    return gaze
 
 
 def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
@@ -200,8 +232,8 @@ def _resized(plan: Plan, frame: Pixel, window: int) -> Plan:
     return replace(plan, frame=frame, window=window, target=target, exact=True)
 
 
-def _cells(pixels: slice) -> slice:
-    return slice(pixels.start // CELL, pixels.stop // CELL)
+def _cells(start: Tensor, pixels: int) -> Tensor:
+    return start // CELL + torch.arange(pixels // CELL, device=start.device)
 
 
 def _averages(features: Tensor, size: int) -> Tensor:

@@ -26,7 +26,8 @@ ends at round(2 sd), one cell. Their monitor's table, their kernels at the edge 
 and their iteration are not followed.
 
 All arithmetic is float64, and each output value is the same sequence of operations whatever the batch: the transforms
-behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch.
+behind the Gabor filters aside (about 1e-16), an image's map is the same to the last bit in any batch. What a GPU rounds
+otherwise is then far below what :mod:`agents.attention.models.inhibition` looks at.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ Weights = tuple[float, float, float]
 LEVELS = (2, 3, 4)
 SMALLEST_SIDE = 3  # of a pyramid level
 GRID_SIDE = 32
+CHAINS_AT_ONCE = 24  # on a GPU: those of an image
 FLAT = 1e-6  # a map whose range is below this share of full scale contributes nothing
 ACTIVATION_SIGMA = 0.15  # of the mean of the grid's height and width
 NORMALISATION_SIGMA = 0.06
@@ -76,10 +78,13 @@ def saliency(
     maps, channels = features(images, program)
     batch, count, rows, columns = maps.shape
     chains = maps.flatten(0, 1)
-    alive = (chains.amax((1, 2)) - chains.amin((1, 2)) >= FLAT).nonzero()[:, 0]
-    activated = activation(chains[alive])
+    alive = chains.amax((1, 2)) - chains.amin((1, 2)) >= FLAT
+    # To leave the others out, the host would have to wait for a GPU, which walks on all of them sooner.
+    walked = alive.nonzero()[:, 0] if maps.device.type == "cpu" else torch.arange(len(chains), device=maps.device)
+    activated = activation(chains[walked])
     strengthened = activated**POWER if normalisation == "power" else concentration(activated)
-    normalised = torch.zeros_like(chains).index_copy_(0, alive, strengthened).view(batch, count, rows, columns)
+    normalised = torch.zeros_like(chains).index_copy_(0, walked, strengthened)
+    normalised = normalised.where(alive[:, None, None], 0.0).view(batch, count, rows, columns)
     total = torch.zeros((batch, rows, columns), dtype=maps.dtype, device=maps.device)
     for index, channel in enumerate(channels):
         total += weights[channel] * normalised[:, index]
@@ -113,6 +118,7 @@ def features(images: Tensor, program: Program = "ours") -> tuple[Tensor, list[in
     return torch.cat(maps, 1), channels
 
 
+@lru_cache(maxsize=8)
 def _opponent(device: torch.device) -> Tensor:
     """From linear RGB to L + M, L/L0 - M/M0 and S (L0 + M0)/S0 - (L + M), each divided by its range over all colours.
 
@@ -218,10 +224,11 @@ def _gabors(device: torch.device) -> Tensor:
 def activation(maps: Tensor) -> Tensor:
     """The equilibrium of the first walk on each map [chains, rows, columns]; each sums to 1 (all 0 for a flat map)."""
     nearness = _nearness(*maps.shape[1:], ACTIVATION_SIGMA, maps.device)
-    pairs = torch.empty_like(nearness)  # of one chain at a time, which fit in the caches of a CPU
     total = maps.flatten(1).clone()
-    for values in total:
-        values.copy_(torch.sub(values[:, None], values, out=pairs).abs_().mul_(nearness).sum(1))
+    pairs = maps.new_empty(min(_at_once(maps.device), len(maps)), *nearness.shape)
+    for some in total.split(_at_once(maps.device)):
+        weights = torch.sub(some[:, :, None], some[:, None], out=pairs[: len(some)])
+        some.copy_(weights.abs_().mul_(nearness).sum(2))
     return _shares(total).view_as(maps)
 
 
@@ -230,9 +237,14 @@ def concentration(maps: Tensor) -> Tensor:
     its weight from j to i, j = i included, is nearness times A_i."""
     nearness = _nearness(*maps.shape[1:], NORMALISATION_SIGMA, maps.device)
     total = maps.flatten(1).clone()
-    for values in total:
-        values.mul_((values * nearness).sum(1))
+    for some in total.split(_at_once(maps.device)):
+        some.mul_((some[:, None] * nearness).sum(2))
     return _shares(total).view_as(maps)
+
+
+def _at_once(device: torch.device) -> int:
+    """How many chains are worked on together: one at a time fits in the caches of a CPU."""
+    return 1 if device.type == "cpu" else CHAINS_AT_ONCE
 
 
 def _shares(total: Tensor) -> Tensor:

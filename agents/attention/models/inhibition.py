@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,13 +20,15 @@ import torch
 from torch import Tensor
 
 from agents.answers import ScanpathAnswer
-from agents.attention.models.fixations import Paths, Pixel, Plan, cell_centre
+from agents.attention.models.device_paths import EXHAUSTED, NOT_FINITE, DevicePaths, hear
+from agents.attention.models.fixations import Plan
 from agents.errors import AnswerError
+from agents.transfer import uploaded
 
 Inhibition = Literal["square", "gaussian"]
 
 STEPS = 2**20  # a map is rounded to 1 / STEPS of its range
-TAKEN = -(2**30)  # this and less is minus infinity among rounded maps
+TAKEN = -(2**30)  # among rounded maps, minus infinity; twice of it fits, and what a dip leaves is far above half of it
 FWHM = 2.3548200450309493  # full width at half maximum of a Gaussian, in standard deviations: 2 sqrt(2 ln 2)
 
 
@@ -40,85 +41,128 @@ def scanpaths(
     map that is not finite gets an AnswerError ``bad_map`` in its place; a flat map gives a valid path (every cell is a
     tie). Nothing depends on what else is in the batch. The arithmetic is on integers once the maps are rounded.
     """
-    paths = InhibitedPaths(plans, (maps.shape[1], maps.shape[2]), inhibition, maps.device)
-    for index, saliency in enumerate(maps):
-        paths.show(index, saliency)
-    while going := paths.going():
-        paths.choose(going)
-    return paths.results()
+    chosen = walks(maps, plans, inhibition)
+    hear(chosen)
+    return [path for one in chosen for path in one.results()]
 
 
-def rounded(saliency: Tensor) -> Tensor | None:
-    """A map in steps of 2**-20 of its range, int32 (all 0 if it is flat); None if it is not finite."""
-    values = saliency.double()
-    low, high = (float(bound) for bound in values.aminmax())
-    if not math.isfinite(high - low):
-        return None
-    return values.sub(low).div_((high - low) or 1.0).mul_(STEPS).round_().int()
+def walks(maps: Tensor, plans: Sequence[Plan], inhibition: Inhibition = "square") -> list[DevicePaths]:
+    """The paths of :func:`scanpaths`, in order, of which on a GPU the host has not yet heard."""
+    # A CPU gains nothing from a batch, and would go on with paths that have ended.
+    at_once = 1 if maps.device.type == "cpu" else max(1, len(plans))
+    found: list[DevicePaths] = []
+    for start in range(0, len(plans), at_once):
+        portion = slice(start, start + at_once)
+        paths = InhibitedPaths(plans[portion], (maps.shape[1], maps.shape[2]), inhibition, maps.device)
+        paths.show(maps[portion])
+        while paths.going():
+            paths.choose()
+        found.append(paths)
+    return found
 
 
-class InhibitedPaths(Paths):
+def rounded(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """Maps [batch, rows, columns] in steps of 2**-20 of their range, int32 (all 0 if one is flat), and whether each is
+    finite, [batch]."""
+    values = maps.double()
+    low, high = values.amin((1, 2), keepdim=True), values.amax((1, 2), keepdim=True)
+    extent = high - low
+    levels = values.sub(low).div_(torch.where(extent == 0, 1.0, extent)).mul_(STEPS).round_().int()
+    return levels, extent.isfinite()[:, 0, 0]
+
+
+class InhibitedPaths(DevicePaths):
     """Paths whose next fixation is the maximum of a map with inhibition of return.
 
-    :meth:`show` each path its map, and again whenever the map changes; then :meth:`choose` for those that
-    :meth:`going` names. ``shape`` is (rows, columns) of every map. With ``inhibition`` None no pixel is ever taken:
-    the maps are those of draws from a density. ``cells`` is (row, column) of each path's latest fixation.
+    :meth:`show` all paths their maps; then :meth:`choose` while any is :meth:`going`. ``shape`` is (rows, columns) of
+    every map. With ``inhibition`` None no pixel is ever taken: the maps are those of draws from a density. Where maps
+    are ``changing`` new ones are shown before each choice. ``row`` and ``column`` [paths, 1] are the latest fixation's
+    cell, and ``fixated`` holds x and y [paths, 2] of each fixation, all on the device.
     """
 
     def __init__(
-        self, plans: Sequence[Plan], shape: tuple[int, int], inhibition: Inhibition | None, device: torch.device
+        self,
+        plans: Sequence[Plan],
+        shape: tuple[int, int],
+        inhibition: Inhibition | None,
+        device: torch.device,
+        *,
+        changing: bool = False,
     ) -> None:
-        super().__init__(plans, f"maximum, {inhibition} inhibition" if inhibition else "drawn from the density")
+        selection = f"maximum, {inhibition} inhibition" if inhibition else "drawn from the density"
+        super().__init__(plans, selection, device, dear=changing)
+        rows, columns = shape
+        numbers = [[*plan.frame, *plan.reach, *path[0]] for plan, path in zip(plans, self.fixations, strict=True)]
+        tables = [torch.tensor(numbers)]
+        if inhibition == "gaussian":
+            tables.append(_falls(plans))
+        moved, *self._fall = uploaded(tables, device)
+        width, height, self._before, self._behind, x, y = moved[:, :, None].unbind(1)
+        self._xs = _centres(columns, width)
+        self._ys = _centres(rows, height)
+        self.frames = moved[:, :2]
+        self.fixated = [torch.cat([x, y], 1)]
+        self.row = torch.full_like(x, rows // 2)
+        self.column = torch.full_like(x, columns // 2)
         self.inhibition = inhibition
-        self.levels = torch.empty((len(plans), *shape), dtype=torch.int32, device=device)
-        self.uninhibited = torch.empty_like(self.levels) if inhibition == "gaussian" else None
-        self.cells = [(shape[0] // 2, shape[1] // 2) for _ in plans]
+        self._finite = torch.ones(len(plans), dtype=torch.bool, device=device)
+        # How far each cell has been lowered; what is taken on a map that stays need not be remembered.
+        remembered = changing or inhibition == "gaussian"
+        self._dip = torch.zeros((len(plans), *shape), dtype=torch.int32, device=device) if remembered else None
 
-    def show(self, index: int, saliency: Tensor) -> None:
-        """Give a path its map [rows, columns]. One that is not finite ends the path with an AnswerError ``bad_map``."""
-        levels = rounded(saliency)
-        if levels is None:
-            self.errors[index] = AnswerError("bad_map", "the map to choose fixations from is not finite")
-            return
-        self.levels[index] = self.on_frame(index, levels)
-        if self.uninhibited is not None:
-            self.uninhibited[index] = self.levels[index]
-        for fixation in self.fixations[index][:-1]:
-            self._inhibit(index, fixation)
+    def show(self, maps: Tensor, items: Tensor | None = None) -> None:
+        """Give all paths, or later those numbered ``items``, their maps [batch, rows, columns]. One that is not finite
+        ends its path with an AnswerError ``bad_map``."""
+        levels, finite = rounded(maps)
+        levels = self.on_frame(levels)
+        if items is None:
+            self._levels, self._finite = levels, self._finite & finite
+        else:
+            self._levels[items], self._finite[items] = levels, self._finite[items] & finite
 
-    def on_frame(self, index: int, levels: Tensor) -> Tensor:
-        """The levels [rows, columns] of the whole frame, of what a path was shown."""
+    def on_frame(self, levels: Tensor) -> Tensor:
+        """The levels [batch, rows, columns] of whole frames, of what was shown."""
         return levels
 
-    def choose(self, going: Sequence[int]) -> None:
-        """Inhibit around the latest fixation of each path in ``going`` and append the next one."""
-        _, rows, columns = self.levels.shape
-        for index in going:
-            if index in self.errors:
-                continue
-            self._inhibit(index, self.fixations[index][-1])
-            row, column = divmod(int(self.levels[index].argmax()), columns)  # the first of the highest
-            if self.levels[index, row, column] <= TAKEN:
-                self.stops[index] = "exhausted"
-                continue
-            width, height = self.plans[index].frame
-            self.cells[index] = row, column
-            self.fixations[index].append((cell_centre(column, columns, width), cell_centre(row, rows, height)))
+    def choose(self) -> None:
+        """Inhibit around the latest fixation of each path and append the next one."""
+        score = self._inhibited()
+        row = score.amax(2).argmax(1, keepdim=True)  # the first of the highest in C order: its row, then its column
+        best, column = score.take_along_dim(row[:, :, None], 1)[:, 0].max(1, keepdim=True)
+        left = best > TAKEN // 2
+        self.row, self.column = torch.where(left, row, self.row), torch.where(left, column, self.column)
+        fixated = torch.cat([self._xs.gather(1, self.column), self._ys.gather(1, self.row)], 1)
+        self.fixated.append(fixated)
+        self.add(fixated.where(left, EXHAUSTED).where(self._finite[:, None], NOT_FINITE))
 
-    def _inhibit(self, index: int, fixation: Pixel) -> None:
-        """Lower a path's levels around a fixation."""
+    def _inhibited(self) -> Tensor:
+        """The levels, lowered around the latest fixation as well."""
         if self.inhibition is None:
-            return
-        levels, plan = self.levels[index], self.plans[index]
-        across, down = (
-            (2 * torch.arange(cells, device=levels.device) + 1) * side // (2 * cells) - at
-            for cells, side, at in zip(reversed(levels.shape), plan.frame, fixation, strict=True)
-        )
-        before, behind = plan.reach
-        if self.uninhibited is not None:
-            before = behind = 0
-            near_x, near_y = (torch.exp(-((away.double() / (plan.window / FWHM)) ** 2) / 2) for away in (across, down))
-            dip = torch.outer(near_y * STEPS, near_x).round_().int()
-            torch.minimum(levels, self.uninhibited[index] - dip, out=levels)
-        rows, columns = ((-before <= away) & (away <= behind) for away in (down, across))
-        levels.masked_fill_(rows[:, None] & columns, TAKEN)
+            return self._levels
+        x, y = self.fixated[-1].split(1, 1)
+        across, down = self._xs - x, self._ys - y
+        if self._fall:
+            columns, rows = across == 0, down == 0
+        else:
+            columns, rows = ((-self._before <= away) & (away <= self._behind) for away in (across, down))
+        along_x, along_y = (torch.where(taken, -TAKEN, TAKEN).int() for taken in (columns, rows))
+        dip = torch.minimum(along_y[:, :, None], along_x[:, None])
+        if self._dip is None:
+            return torch.minimum(self._levels, dip.neg_(), out=self._levels)
+        if self._fall:
+            near_x, near_y = (self._fall[0].gather(1, away.abs()) for away in (across, down))
+            dip = torch.maximum(dip, ((near_y * STEPS)[:, :, None] * near_x[:, None]).round_().int())
+        return self._levels - torch.maximum(self._dip, dip, out=self._dip)
+
+
+def _centres(cells: int, side: Tensor) -> Tensor:
+    """The pixels that hold the centres of cells [paths, cells], where they lie along a side [paths, 1]."""
+    return (2 * torch.arange(cells, device=side.device) + 1) * side // (2 * cells)
+
+
+def _falls(plans: Sequence[Plan]) -> Tensor:
+    """What a Gaussian dip has at 0, 1, 2 … pixels from its middle, float64 [paths, longest side], 1 at most. The CPU
+    makes it: so it is the same everywhere."""
+    away = torch.arange(max(max(plan.frame) for plan in plans), dtype=torch.float64)
+    deviations = torch.tensor([[plan.window / FWHM] for plan in plans], dtype=torch.float64)
+    return torch.exp(-((away / deviations) ** 2) / 2)

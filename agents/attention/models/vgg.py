@@ -15,6 +15,7 @@ relu5_3, pool5           29, 30                                                 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -38,14 +39,29 @@ IMAGENET_MEAN, IMAGENET_DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 Preprocessing = Literal["imagenet", "caffe"]
 
 
+def memory_format(device: torch.device) -> torch.memory_format:
+    """How images, features and weights lie in memory: on the CPU convolutions are 1.1 to 1.4 times as fast with
+    channels last; on a GPU those of fp32 are made for the other way, without the tensor cores' 19 bits."""
+    import torch
+
+    return torch.channels_last if device.type == "cpu" else torch.contiguous_format
+
+
 def normalise(pixels: torch.Tensor, way: Preprocessing) -> torch.Tensor:
-    """RGB images [batch, 3, height, width] in 0..255 as VGG16 takes them, float32.
+    """RGB images [batch, 3, height, width] in 0..255 as VGG16 takes them, float32, in :func:`memory_format`.
 
     ``caffe``: blue, green, red minus their means, not scaled (the original model). ``imagenet``: divided by 255, minus
     mean and divided by deviation (torchvision's weights).
     """
-    pixels = pixels.float()
-    if way == "caffe":
-        return pixels.flip(1) - pixels.new_tensor(CAFFE_MEAN)[:, None, None]
-    mean, deviation = (pixels.new_tensor(values)[:, None, None] for values in (IMAGENET_MEAN, IMAGENET_DEVIATION))
-    return (pixels / 255 - mean) / deviation
+    pixels, (mean, deviation) = pixels.float(), _statistics(way, pixels.device)
+    pixels = pixels.flip(1) - mean if way == "caffe" else (pixels / 255 - mean) / deviation
+    return pixels.contiguous(memory_format=memory_format(pixels.device))
+
+
+@lru_cache(maxsize=8)
+def _statistics(way: Preprocessing, device: torch.device) -> torch.Tensor:
+    """Means and deviations of the channels, [2, 3, 1, 1]."""
+    import torch
+
+    values = (CAFFE_MEAN, (1.0, 1.0, 1.0)) if way == "caffe" else (IMAGENET_MEAN, IMAGENET_DEVIATION)
+    return torch.tensor(values, device=device)[:, :, None, None]

@@ -1,4 +1,4 @@
-"""When a row of a batch is at its end: its end token, its stop strings, its limits, each row for itself."""
+"""When a row of a batch is at its end, and what it may not say: each row for itself, and no wait for the device."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import LogitsProcessor, StoppingCriteria
 
+from agents.device_copies import ToHost, to_device
 from agents.language.engines.request import Sampling
 
+CPU = torch.device("cpu")
 Decode = Callable[[Sequence[int]], str]
 
 
@@ -31,41 +33,96 @@ def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int
 class MinTokens(LogitsProcessor):
     """No end token before a row has its least number of tokens; ``start`` is where the generated ones begin."""
 
-    def __init__(self, samplings: Sequence[Sampling], ends: Sequence[int], start: int) -> None:
-        self._least = torch.tensor([sampling.min_tokens for sampling in samplings])[:, None]
-        self._most = int(self._least.max())
-        self._ends = torch.tensor(ends)
+    def __init__(
+        self, samplings: Sequence[Sampling], ends: Sequence[int], start: int, device: torch.device = CPU
+    ) -> None:
+        least = [sampling.min_tokens for sampling in samplings]
+        self._least, self._most = to_device(least, device)[:, None], max(least)
+        self._ends = to_device(ends, device)
         self._start = start
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         step = input_ids.shape[1] - self._start
         if step >= self._most:
             return scores
-        ends = self._ends.to(scores.device)
-        early = (self._least > step).to(scores.device)
-        return scores.index_copy(1, ends, scores[:, ends].masked_fill(early, -torch.inf))
+        early = self._least > step
+        return scores.index_copy(1, self._ends, scores[:, self._ends].masked_fill(early, -torch.inf))
+
+
+class NoPromptNGrams(LogitsProcessor):
+    """No ``size`` tokens stand in a text as they do in its prompt.
+
+    ``prompts`` int64 [rows, longest], padded with -1; the beams of a row stand together. What transformers'
+    EncoderNoRepeatNGramLogitsProcessor does row by row on the host is here one comparison for all.
+    """
+
+    def __init__(self, size: int, prompts: Tensor) -> None:
+        windows = nn.functional.pad(prompts, (0, max(0, size - prompts.shape[1])), value=-1).unfold(1, size, 1)
+        self._before, self._last = windows[:, None, :, :-1], windows[:, None, :, -1]
+        self._size = size
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """``input_ids`` [rows * beams, length], ``scores`` [rows * beams, vocabulary]."""
+        if input_ids.shape[1] < self._size - 1:
+            return scores
+        said = input_ids[:, input_ids.shape[1] - self._size + 1 :].unflatten(0, (len(self._last), -1))
+        completed = (self._before == said[:, :, None]).all(dim=-1) & (self._last >= 0)
+        banned = torch.where(completed, self._last, scores.shape[1]).flatten(0, 1)  # a column beyond for what is not
+        hidden = torch.zeros(len(scores), scores.shape[1] + 1, dtype=torch.bool, device=scores.device)
+        return scores.masked_fill(hidden.scatter_(1, banned, True)[:, :-1], -torch.inf)
 
 
 class RowEnds(StoppingCriteria):
-    """Which rows are at their end. ``lengths`` says after how many tokens, the end token included; what follows is
-    padding. ``decode`` gives the text of some tokens."""
+    """Which rows are at their end. For a stop the host has to read what is said: on a GPU it reads each token while the
+    next is computed, so that such a row ends one token late, and :meth:`text` leaves that out. ``decode`` gives the
+    text of some tokens."""
 
-    def __init__(self, samplings: Sequence[Sampling], ends: Sequence[int], start: int, decode: Decode) -> None:
+    def __init__(
+        self,
+        samplings: Sequence[Sampling],
+        ends: Sequence[int],
+        start: int,
+        decode: Decode,
+        device: torch.device = CPU,
+    ) -> None:
         self._samplings = samplings
-        self._ends = frozenset(ends)
+        self._ends = to_device(ends, device)
+        self._most = to_device([sampling.max_tokens for sampling in samplings], device)
         self._start = start
         self._decode = decode
-        self.lengths: list[int | None] = [None] * len(samplings)
+        self._known_ends = frozenset(ends)
+        self._read: dict[int, list[int]] = {row: [] for row, one in enumerate(samplings) if one.stops}
+        self._lengths: dict[int, int] = {}  # of those that are at their end
+        self._newest: ToHost | None = None
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
-        for row, tokens in enumerate(input_ids[:, self._start :].tolist()):
-            if self.lengths[row] is None and self._is_over(tokens, self._samplings[row]):
-                self.lengths[row] = len(tokens)
-        return torch.tensor([length is not None for length in self.lengths], device=input_ids.device)
+        newest = input_ids[:, -1]
+        done = (newest[:, None] == self._ends).any(dim=1) | (self._most <= input_ids.shape[1] - self._start)
+        if not self._read:
+            return done
+        self._read_newest()
+        self._newest = ToHost(newest)
+        if not newest.is_cuda:
+            self._read_newest()
+        stopped = [row in self._lengths for row in range(len(self._samplings))]
+        return done | to_device(stopped, done.device)
 
-    def _is_over(self, tokens: list[int], sampling: Sampling) -> bool:
-        return (
-            tokens[-1] in self._ends
-            or len(tokens) >= sampling.max_tokens
-            or first_stop(tokens, sampling, self._decode) is not None
-        )
+    def text(self, row: int, tokens: list[int]) -> list[int]:
+        """What a row said of all that was generated for it: up to its stop or its limit, or whatever follows on an end
+        token."""
+        self._read_newest()
+        return tokens[: self._lengths.get(row, self._samplings[row].max_tokens)]
+
+    def _read_newest(self) -> None:
+        if self._newest is None:
+            return
+        [newest] = self._newest.arrived()
+        self._newest = None
+        for row, token in enumerate(newest.tolist()):
+            tokens, sampling = self._read.get(row), self._samplings[row]
+            if tokens is None:
+                continue
+            tokens.append(token)
+            is_over = token in self._known_ends or len(tokens) >= sampling.max_tokens
+            if is_over or first_stop(tokens, sampling, self._decode) is not None:
+                self._lengths[row] = len(self._read.pop(row))

@@ -2,17 +2,19 @@
 
 Each row has its own seed, temperature, penalties, stops and limits. Rows are drawn by :class:`agents.sampling.Sampler`;
 beam search, greedy with one beam, is transformers' own, without any draw. Rows of a batch are padded, on the left where
-the model goes on with its prompt and on the right where it encodes it, and masked; only prompts within a quarter of
-each other's length are padded together. What is left of the batch in float32 is rounding: sums over a padded length
-are taken in another order, which moves a logit by some 1e-6 of its size and turns a draw about as often.
+the model goes on with its prompt and on the right where it encodes it, and masked. On the CPU only prompts within a
+quarter of each other's length are padded together; on a GPU, to which a step costs the same for any of them, all are.
+What is left of the batch in float32 is rounding: sums over a padded length are taken in another order, which moves a
+logit by some 1e-6 of its size and turns a draw about as often.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import LocalEngine
@@ -52,15 +54,22 @@ class PromptRow:
 
 
 class TransformersEngine(LocalEngine):
-    """One model of transformers. With ``beams`` a row's temperature, top-k, top-p and penalties have no part, and its
-    stops only cut the text."""
+    """One model of transformers, its layers one after the other on ``devices`` GPUs. With ``beams`` a row's
+    temperature, top-k, top-p and penalties have no part, and its stops only cut the text."""
 
     def __init__(
-        self, folder: Path, *, precision: str = "auto", beams: Beams | None = None, template: str | None = None
+        self,
+        folder: Path,
+        *,
+        precision: str = "auto",
+        beams: Beams | None = None,
+        template: str | None = None,
+        devices: int = 1,
     ) -> None:
         super().__init__(folder, template=template)
         self._precision = precision
         self._beams = beams
+        self._devices = devices
         self._model: Any = None
 
     def open(self, *, chat: bool = False) -> None:
@@ -76,7 +85,7 @@ class TransformersEngine(LocalEngine):
         self._device = torch.device(device)
         self._dtype = dtype_for(self._precision, self._device)
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
-        model = load_pretrained(cls, self.folder, self._device, self._dtype)
+        model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
         own = model.generation_config
         self._ends = self._end_tokens(own.eos_token_id)
         self._size = int(model.get_input_embeddings().weight.shape[0])
@@ -115,6 +124,8 @@ class TransformersEngine(LocalEngine):
             "model": type(self._model).__name__,
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": str(self._dtype).removeprefix("torch."),
+            "attention": self._model.config._attn_implementation,
+            **({"gpus": self._devices} if self._devices > 1 else {}),
         }
 
     def close(self) -> None:
@@ -124,76 +135,77 @@ class TransformersEngine(LocalEngine):
     # batches
 
     def _grouped(self, rows: Iterable[PromptRow]) -> list[list[PromptRow]]:
-        """Rows that go through the model together: of similar length, at most :data:`CHUNK`, sorted so that little is
-        padded; in beam search of the same limits, which there are the search's own."""
+        """Rows that go through the model together: at most :data:`CHUNK`, sorted so that little is padded, on the CPU
+        of similar length; in beam search of the same limits, which there are the search's own."""
         alike: dict[tuple[int, ...], list[PromptRow]] = {}
         for row in sorted(rows, key=lambda row: (len(row.prompt), row.index)):
             limits = () if self._beams is None else (row.sampling.min_tokens, row.sampling.max_tokens)
-            alike.setdefault((int(math.log(len(row.prompt), 1.25)), *limits), []).append(row)
+            length = 0 if self._device.type == "cuda" else int(math.log(len(row.prompt), 1.25))
+            alike.setdefault((length, *limits), []).append(row)
         return [
             group[start : start + CHUNK] for _, group in sorted(alike.items()) for start in range(0, len(group), CHUNK)
         ]
-
-    def _inputs(self, rows: Sequence[PromptRow]) -> dict[str, Tensor]:
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-
-        # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
-        side = "right" if self._encodes else "left"
-        prompts = [torch.tensor(row.prompt, device=self._device) for row in rows]
-        mask = pad_sequence([torch.ones_like(prompt) for prompt in prompts], batch_first=True, padding_side=side)
-        inputs = {
-            "input_ids": pad_sequence(prompts, batch_first=True, padding_value=self._pad, padding_side=side),
-            "attention_mask": mask,
-        }
-        if not self._encodes:
-            inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
-        return inputs
 
     def _generate_together(self, rows: Sequence[PromptRow]) -> list[GeneratedText | Exception]:
         """Texts drawn by their rows' seeds (the likeliest tokens at temperature 0), or each row's best beam."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
+        from agents.device_copies import to_host
         from agents.language.engines.stopping import MinTokens, RowEnds
+        from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler
 
-        inputs = self._inputs(rows)
-        start = 1 if self._encodes else inputs["input_ids"].shape[1]
+        # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
+        side: Literal["left", "right"] = "right" if self._encodes else "left"
+        prompts, mask, is_padded = padded([row.prompt for row in rows], self._pad, self._device, side=side)
+        positions = {} if self._encodes else {"position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
+        start = 1 if self._encodes else prompts.shape[1]
         samplings = [row.sampling for row in rows]
-        row_ends = RowEnds(samplings, self._ends, start, self._decode)
+        row_ends = RowEnds(samplings, self._ends, start, self._decode, self._device)
         finite = Finite(len(rows), normalised=self._beams is not None and self._beams.width > 1)
         if self._beams is None:
             sampler = Sampler([row.seed for row in rows], [_warp(sampling) for sampling in samplings])
-            chain: list[Any] = [finite, MinTokens(samplings, self._ends, start), sampler]
+            chain: list[Any] = [finite, MinTokens(samplings, self._ends, start, self._device), sampler]
         else:
-            chain = [finite, *self._no_repeats(rows)]
-        generated = self._model.generate(
-            **inputs,
-            generation_config=self._config(samplings),
-            logits_processor=LogitsProcessorList(chain),
-            stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
-        )
+            chain = [finite, *self._no_repeats(prompts.masked_fill(mask == 0, -1))]
+        with ready_masks(self._model, padded=is_padded), self._shared_sources() as cached:
+            generated = self._model.generate(
+                input_ids=prompts,
+                attention_mask=mask,
+                **positions,
+                **cached,
+                generation_config=self._config(samplings),
+                logits_processor=LogitsProcessorList(chain),
+                stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
+            )
+        tokens, failed = to_host(generated[:, start:], finite.bad)
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
             if bad
-            else self._text(row, tokens[:length])
-            for row, tokens, length, bad in zip(
-                rows, generated[:, start:].tolist(), row_ends.lengths, finite.bad.tolist(), strict=True
-            )
+            else self._text(row, row_ends.text(place, said))
+            for place, (row, said, bad) in enumerate(zip(rows, tokens.tolist(), failed.tolist(), strict=True))
         ]
 
-    def _no_repeats(self, rows: Sequence[PromptRow]) -> list[Any]:
-        """What keeps a beam from repeating its prompt, where the settings ask for it."""
-        import torch
-        from torch.nn.utils.rnn import pad_sequence
-        from transformers import EncoderNoRepeatNGramLogitsProcessor
+    @contextmanager
+    def _shared_sources(self) -> Iterator[dict[str, Any]]:
+        """Arguments of ``generate`` by which a row's beams attend to one source, where the model has an encoder."""
+        from agents import shared_sources
+
+        beams = 1 if self._beams is None else self._beams.width
+        if not self._encodes or beams == 1:
+            yield {}
+            return
+        across = [layer.encoder_attn for layer in self._model.get_decoder().layers]
+        with shared_sources.shared_sources(across, "key_value_states", beams):
+            yield {"past_key_values": shared_sources.cache(self._model.config)}
+
+    def _no_repeats(self, prompts: Tensor) -> list[Any]:
+        """What keeps a beam from repeating its prompt, of ``prompts`` padded with -1, where the settings ask for it."""
+        from agents.language.engines.stopping import NoPromptNGrams
 
         assert self._beams is not None
-        if not self._beams.no_repeat_ngram:
-            return []
-        # Padding is no part of the prompt: -1 is no token.
-        prompts: Any = pad_sequence([torch.tensor(row.prompt) for row in rows], batch_first=True, padding_value=-1)
-        return [EncoderNoRepeatNGramLogitsProcessor(self._beams.no_repeat_ngram, prompts)]
+        size = self._beams.no_repeat_ngram
+        return [NoPromptNGrams(size, prompts)] if size else []
 
     def _config(self, samplings: Sequence[Sampling]) -> GenerationConfig:
         from transformers import GenerationConfig

@@ -46,7 +46,7 @@ class VLLMSettings(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     tensor_parallel: int = Field(1, ge=1, le=64)
-    """Among how many GPUs of one machine each layer is shared out."""
+    """Among how many GPUs of one machine each layer is shared out, at least: a model too large for them gets more."""
     sequences: int = Field(256, ge=1, le=4096, json_schema_extra=NO_ANSWER)
     """How many texts are generated at once."""
     positions: int = Field(8192, ge=32, le=10_000_000)
@@ -227,6 +227,7 @@ class VLLMEngine(LocalEngine):
             "tokenizer": type(self._tokenizer).__name__,
             "dtype": self._dtype,
             "positions": self._positions,
+            **({"tensor_parallel": self._chosen.tensor_parallel} if self._chosen.tensor_parallel > 1 else {}),
         }
         return {**about, "random_weights": True} if self._chosen.load_format == "dummy" else about
 

@@ -40,7 +40,9 @@ class NearestWords:
         """
         import torch
 
-        queries = self._scaled(torch.from_numpy(vectors).to(self._device, torch.float64))
+        from agents.device_copies import to_device, to_host
+
+        queries = self._scaled(to_device(vectors, self._device).double())
         products = queries @ self._vectors.T
         if self._metric == "cosine":
             distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
@@ -51,14 +53,20 @@ class NearestWords:
         steps = (distances / largest.clamp(min=1e-300) * STEPS).round().long()
         # One whole number says both, the rounded distance and the rank, so that no two words are equal.
         keys = steps * len(self.words) + torch.arange(len(self.words), device=self._device)
-        first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices.cpu()
-        return [self._walk(first[row], keys[row], distances[row]) for row in range(len(vectors))]
+        first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices
+        indices, near = (one.tolist() for one in to_host(first, distances.gather(1, first)))
+        return [self._walk(*row) for row in zip(indices, near, keys, distances, strict=True)]
 
-    def _walk(self, first: Tensor, keys: Tensor, distances: Tensor) -> Iterator[tuple[str, float]]:
-        for index in first.tolist():
-            yield self.words[index], float(distances[index])
-        for index in keys.argsort().tolist()[len(first) :]:
-            yield self.words[index], float(distances[index])
+    def _walk(
+        self, first: list[int], near: list[float], keys: Tensor, distances: Tensor
+    ) -> Iterator[tuple[str, float]]:
+        from agents.device_copies import to_host
+
+        for index, distance in zip(first, near, strict=True):
+            yield self.words[index], distance
+        order = keys.argsort()[len(first) :]
+        for index, distance in zip(*(one.tolist() for one in to_host(order, distances[order])), strict=True):
+            yield self.words[index], distance
 
     def _scaled(self, vectors: Tensor) -> Tensor:
         if self._metric == "euclidean":

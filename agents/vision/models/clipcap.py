@@ -308,4 +308,5 @@ class AllStopped(StoppingCriteria):
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
         holds = (input_ids == self._stop).any(dim=1).unflatten(0, (-1, 2 * self._beams))
-        return torch.full((len(input_ids),), bool(holds[:, : self._beams].all()), device=input_ids.device)
+        all_hold: Tensor = holds[:, : self._beams].all()
+        return all_hold.expand(len(input_ids))

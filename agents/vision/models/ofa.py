@@ -10,7 +10,6 @@ own ``generate`` ::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,10 +46,10 @@ class OFAEncoderOutput(ModelOutput):
     last_hidden_state: Tensor | None = None
     source: Source | None = None
 
-    def rows(self, chosen: Sequence[int]) -> OFAEncoderOutput:
+    def rows(self, chosen: list[int] | Tensor) -> OFAEncoderOutput:
         """The rows of ``chosen``, each any number of times."""
         assert self.source is not None
-        states = self.source.states[list(chosen)]
+        states = self.source.states[chosen]
         return OFAEncoderOutput(states, Source(states, self.source.positions))
 
 
@@ -99,7 +98,7 @@ class OFAEncoder(nn.Module):
                 f"an image of {height} x {width} patches; the model has positions for "
                 f"{config.image_bucket_size} x {config.image_bucket_size}"
             )
-        grid = image_positions(height, width, config.image_bucket_size).to(input_ids.device)
+        grid = image_positions(height, width, config.image_bucket_size, input_ids.device)
         text = torch.arange(input_ids.shape[1], device=input_ids.device)
         tokens = self.embed_tokens(input_ids) + self.type_embedding.weight[0]
         images = self.image_proj(patches.flatten(2).transpose(1, 2)) + self.type_embedding.weight[1]
@@ -277,7 +276,7 @@ class FairseqEnd(LogitsProcessor):
         ends = (best % scores.shape[1] == self.end) & candidates.gather(1, best).isfinite()
         places = (self.beams - self._ended)[:, None]
         late = ends & (ends.cumsum(1) > places) & (places > 0)
-        row, rank = late.nonzero(as_tuple=True)
-        scores[row * self.beams + best[row, rank] // scores.shape[1], self.end] = -torch.inf
+        barred = torch.zeros_like(best).scatter_add_(1, best // scores.shape[1], late.long()).flatten() > 0
+        scores[:, self.end] = scores[:, self.end].masked_fill(barred, -torch.inf)
         self._ended += (ends & ~late).sum(1)
         self._tokens, self._sums, self._scores = input_ids, sums, scores

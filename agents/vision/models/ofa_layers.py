@@ -86,11 +86,11 @@ def token_buckets(queries: Tensor, keys: Tensor, size: int) -> Tensor:
     return torch.where(distance <= middle, relative, far) + size - 1
 
 
-def image_positions(height: int, width: int, size: int) -> Tensor:
+def image_positions(height: int, width: int, size: int, device: torch.device | None = None) -> Tensor:
     """Position of each patch of a ``height`` x ``width`` grid, row by row, in the grid of ``size`` x ``size`` that the
     model has embeddings for; 0 is not an image position."""
-    rows = torch.arange(height)[:, None]
-    return (rows * size + torch.arange(width)[None, :]).flatten() + 1
+    rows, columns = (torch.arange(side, device=device) for side in (height, width))
+    return (rows[:, None] * size + columns[None, :]).flatten() + 1
 
 
 def image_buckets(positions: Tensor, size: int) -> Tensor:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image as PILImage
+from pretended_cuda import pretended_cuda
 from pydantic import ValidationError
 
 from agents.attention.eccnet import EccNetAgent
@@ -63,8 +64,10 @@ def test_maps_and_fixations_are_those_of_the_slow_version(case, make, vgg_weight
     shown, wanted = (planes[0].permute(1, 2, 0).numpy() for planes in (image, target))
     slow_kernels, kernels = slow.kernels(wanted), agent.net.kernels(target.to(device))
     height, width = shown.shape[:2]
+    framed = agent.net.framed(image.to(device))
     for x, y in ((0, 0), (width - 1, height // 2 + 3)):
-        found = similarity(agent.net.features(image.to(device), x, y), kernels).cpu().numpy()
+        place = torch.tensor([x, y], device=device)
+        found = similarity(agent.net.features(framed, *place), kernels).cpu().numpy()
         expected = slow.map(shown, slow_kernels, x, y)
         assert found.shape == expected.shape
         assert np.abs(found - expected).max() < NEAR * (expected.max() - expected.min())
@@ -95,14 +98,16 @@ def test_every_path_is_the_plain_loops(walk, inhibition):
     plan = Plan(frame, window, maximum, box, box is not None)
     turns = itertools.cycle(maps)
     expected, stop = reference.walk(lambda x, y: next(turns), shape, frame, window, maximum, radius, inhibition, box)
-    gaze = Gaze(plan, shape, inhibition, radius, torch.device("cpu"))
-    turns = itertools.cycle(maps)
-    while going := gaze.going():
-        gaze.show(0, torch.from_numpy(next(turns)))
-        gaze.choose(going)
-    [path] = gaze.results()
-    assert (path.fixations, path.stop) == ([list(point) for point in expected], stop)
-    assert path.found == (None if box is None else stop == "target")
+    with pretended_cuda():
+        for device in ("cpu", "cuda"):
+            gaze = Gaze(plan, shape, inhibition, radius, torch.device(device))
+            turns = itertools.cycle(maps)
+            while gaze.going():
+                gaze.show(torch.from_numpy(next(turns))[None].to(device))
+                gaze.choose()
+            [path] = gaze.results()
+            assert (path.fixations, path.stop) == ([list(point) for point in expected], stop)
+            assert path.found == (None if box is None else stop == "target")
 
 
 def authors_walk(look, sought, window, maximum, radius):
@@ -142,9 +147,9 @@ def test_the_authors_window_is_theirs_at_their_size(masked, monkeypatch):
     mask = np.zeros((1024, 1280), bool)
     mask[128:192, 320:360] = True
     plan = Plan((1280, 1024), 200, 66, mask if masked else box, True)
-    net = SimpleNamespace(kernels=lambda target: None, features=lambda image, x, y: None)
+    net = SimpleNamespace(kernels=lambda target: None, framed=lambda image: None, features=lambda image, x, y: None)
     image = torch.zeros((1, 3, 736, 896), dtype=torch.uint8)
-    path = eccnet.search(net, image, image, plan, "square", 736, window=64)
+    [path] = eccnet.search(net, image, image, plan, "square", 736, window=64).results()
     assert [[(2 * x + 1) * 896 // 2560, (2 * y + 1) * 736 // 2048] for x, y in path.fixations] == [
         [x, y] for y, x in expected
     ]

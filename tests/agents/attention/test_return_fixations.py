@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image as PILImage
+from pretended_cuda import pretended_cuda
 
 from agents.attention.models import return_fixations as return_model
 from agents.attention.models import saccade_prior, similarity
@@ -113,9 +114,11 @@ def fields(draw):
 )
 def test_every_path_is_the_plain_loops(items, weights):
     prior = items[0][0][1]
-    for device in DEVICES:
+    saliencies = torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items]))
+
+    def check(device):
         paths = return_model.scanpaths(
-            torch.from_numpy(np.stack([saliency for (saliency, _), _, _ in items])).to(device),
+            saliencies.to(device),
             [Plan(FRAME, 200, maximum) for _, _, maximum in items],
             [return_model.MEMORIES[name] for _, name, _ in items],
             torch.from_numpy(prior).expand(len(items), -1, -1),
@@ -126,6 +129,12 @@ def test_every_path_is_the_plain_loops(items, weights):
                 saliency, prior.tolist(), *reference.SETS[name], maximum, weights=weights[:3], decay=weights[3]
             )
             assert cells(path) == [divmod(cell, 64) for cell in expected]
+
+    for device in DEVICES:
+        check(device)
+    with pretended_cuda() as cuda:
+        check("cuda")
+        assert sum(times for (what, _), times in cuda.copies.items() if what == "to cpu") <= 1
 
 
 def test_a_fixation_stands_at_its_cells_centre_in_any_frame():

@@ -113,11 +113,11 @@ class Brightest(Detector[DetectionSettings]):
         self._install(self.head, device, [self.head])
         self.groups: list[int] = []
 
-    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[Detections]:
+    def detect(self, pixels: torch.Tensor, sizes: Sequence[tuple[int, int]]) -> Sequence[torch.Tensor]:
         self.groups.append(len(pixels))
         mean = pixels.float().mean((1, 2, 3))
         mean = self.head({"scores": [torch.where(mean > 200, torch.nan, mean)]})["scores"][0]
-        return [Detections(torch.ones(1).long(), one / 255, torch.zeros(1, 4)) for one in mean[:, None]]
+        return [part for one in mean[:, None] for part in (torch.ones(1).long(), one / 255, torch.zeros(1, 4))]
 
 
 def answered(*images: tuple[int, int]) -> tuple[list[float | str], list[int]]:

@@ -83,7 +83,7 @@ def converse(work: Callable[[Scheduler], Awaitable[Any]], agent: Agent[Any], mak
 
     async def main() -> Any:
         scheduler = Scheduler(SEED)
-        dispatcher = Dispatcher(agent, lambda: InProcess(make))
+        dispatcher = Dispatcher(agent, lambda number: InProcess(make))
         scheduler.add(dispatcher)
         try:
             await dispatcher.start()

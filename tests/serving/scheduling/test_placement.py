@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.errors import InputError
-from serving.scheduling.placement import GIB, Admission, Need, Node, fits, gpu_share, replicas_for
+from serving.scheduling.placement import (
+    GIB,
+    Admission,
+    Need,
+    Node,
+    Place,
+    Room,
+    fewer_replicas,
+    fits,
+    gpu_share,
+    place_all,
+    replicas_for,
+)
 
 LAPTOP = Node("a", "laptop", 8, 16 * GIB)
+EIGHT = Node("e", "eight", 96, 1024 * GIB, 8, 80 * GIB)
 SERVER = Node("b", "server", 64, 256 * GIB, 2, 80 * GIB)
 
 
@@ -26,7 +41,8 @@ SERVER = Node("b", "server", 64, 256 * GIB, 2, 80 * GIB)
         ([Need("a", GIB, 81 * GIB)], [SERVER], False),  # no single device is large enough
         ([Need("a", GIB, 10 * GIB)], [LAPTOP], False),
         ([Need("a", 15 * GIB), Need("b", 15 * GIB)], [LAPTOP, LAPTOP], True),
-        ([Need("a", GIB, 20 * GIB, 4)], [SERVER, Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)], False),
+        ([Need("a", GIB, 50 * GIB, 3)], [SERVER, Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)], False),
+        ([Need("a", GIB, 20 * GIB, 9)], [SERVER, Node("c", "small", 8, 64 * GIB, 1, 24 * GIB)], True),  # 4 + 4 + 1
         ([], [], True),
     ],
 )
@@ -87,16 +103,75 @@ def test_replicas(need: Need, batches: int, nodes: list[Node], expected: int) ->
     assert replicas_for(need, batches, nodes) == expected
 
 
+async def nothing(agent: str) -> None:
+    """There is no worker to end."""
+
+
+@pytest.mark.parametrize(("replicas", "on_each"), [(1, 1), (4, 1), (8, 1), (16, 2)])
+def test_replicas_are_spread_over_the_gpus(replicas: int, on_each: int) -> None:
+    places = place_all([Need("a", GIB, 6 * GIB, replicas)], Room([EIGHT]))
+    assert places is not None
+    on = Counter(place.gpus for place in places["a"])
+    assert on == {(gpu,): on_each for gpu in range(min(replicas, 8))}
+
+
+def test_replicas_are_spread_over_nodes_before_they_share_a_gpu() -> None:
+    nodes = [replace(EIGHT, id=str(number)) for number in range(8)]
+    places = place_all(
+        [Need("a", GIB, 6 * GIB, 64), Need("b", GIB, 40 * GIB, 8), Need("c", GIB, replicas=16)], Room(nodes)
+    )
+    assert places is not None
+    assert len(set(places["a"])) == 64
+    assert Counter(place.node for place in places["b"]) == dict.fromkeys(range(8), 1)
+    assert Counter(place.node for place in places["c"]) == dict.fromkeys(range(8), 2)
+
+
+def test_what_is_on_several_gpus_has_others_beside_it_and_not_on_them() -> None:
+    needs = [Need("small", GIB, 6 * GIB, 4), Need("large", GIB, 75 * GIB, devices=4)]
+    places = place_all(needs, Room([EIGHT]))
+    assert places == {"large": (Place(0, (0, 1, 2, 3)),), "small": tuple(Place(0, (gpu,)) for gpu in (4, 5, 6, 7))}
+
+
+def test_replicas_that_do_not_fit_beside_another_agent_are_fewer() -> None:
+    needs = {name: Need(name, GIB, 50 * GIB, 8) for name in "abc"}
+    found = fewer_replicas(needs, [("a", "b")], [EIGHT])
+    assert [found[name].replicas for name in "abc"] == [4, 4, 8]
+    assert fewer_replicas(needs, [("a", "b")], [LAPTOP]) == needs  # is refused, with its own sizes
+
+
+@pytest.mark.parametrize(
+    ("needs", "limits"),
+    [
+        ([Need("alone", GIB, 6 * GIB, 8)], [80]),
+        ([Need("two", GIB, 6 * GIB, 16)], [40]),
+        ([Need("a", GIB, 30 * GIB, 8), Need("b", GIB, 10 * GIB, 8)], [60, 20]),
+        # They take turns: what another is to have later is not taken now.
+        ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 30 * GIB, 8), Need("c", GIB, 40 * GIB, 8)], [50, 30]),
+        ([Need("a", GIB, 50 * GIB, 8), Need("b", GIB, 60 * GIB, 8)], [80]),
+        ([Need("large", GIB, 60 * GIB, devices=4)], [80]),
+    ],
+)
+def test_what_an_agent_may_take_of_its_gpu(needs: list[Need], limits: list[int]) -> None:
+    admission = Admission([EIGHT], {need.agent: need for need in needs}, nothing)
+    there = [need.agent for need in needs if admission.place((need.agent,))]
+    assert [admission.device_limit(name, admission.places[name][0]) / GIB for name in there] == limits
+
+
 def test_what_can_never_fit_is_refused_with_the_sizes() -> None:
-    admission = Admission([LAPTOP], {"a": Need("a", 10 * GIB), "b": Need("b", 9 * GIB)})
+    admission = Admission([LAPTOP], {"a": Need("a", 10 * GIB), "b": Need("b", 9 * GIB)}, nothing)
     admission.check([("a",), ("b",)])
     with pytest.raises(InputError, match=r"a needs 1 x 10.0 GiB, b needs 1 x 9.0 GiB; there is 16.0 GiB"):
         admission.check([("a", "b")])
 
 
 def test_a_unit_waits_for_room_and_shares_what_is_loaded() -> None:
-    admission = Admission([LAPTOP], {name: Need(name, size * GIB) for name, size in (("a", 8), ("b", 8), ("c", 4))})
+    async def unload(name: str) -> None:
+        ended.append(name)
+
+    needs = {name: Need(name, size * GIB) for name, size in (("a", 8), ("b", 8), ("c", 4))}
+    admission = Admission([LAPTOP], needs, unload)
     seen: list[str] = []
+    ended: list[str] = []
 
     async def use(name: str, *unit: str) -> None:
         async with admission.admit(unit):
@@ -111,4 +186,5 @@ def test_a_unit_waits_for_room_and_shares_what_is_loaded() -> None:
     asyncio.run(main())
     assert seen.index("+aa") < seen.index("-ab")  # shares a
     assert seen.index("+c") > seen.index("-ab")  # no room beside a and b
-    assert not any(admission.in_use(name) for name in "abc")
+    assert sorted(ended) == ["a", "b", "c"]
+    assert not admission.places

@@ -21,9 +21,10 @@ from agents.errors import AnswerError
 from agents.stimuli import Stimulus, parse_row
 from agents.universal.null import NullAgent, NullSettings
 from serving.scheduling import worker as scheduling_worker
+from serving.scheduling.device_errors import is_out_of_memory
 from serving.scheduling.dispatch import Dispatcher
 from serving.scheduling.scheduler import Scheduler
-from serving.scheduling.worker import PackedRequest, Worker, WorkerSpec, is_out_of_memory
+from serving.scheduling.worker import PackedRequest, Worker, WorkerSpec
 
 
 def expected_seed(stimulus: str, sample: int = 0, turn: int | None = None, attempt: int = 0) -> int:

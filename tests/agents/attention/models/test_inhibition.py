@@ -10,6 +10,7 @@ from gaze_cases import DEVICES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pretended_cuda import pretended_cuda
 
 from agents.attention.models.fixations import Plan
 from agents.attention.models.inhibition import InhibitedPaths, scanpaths
@@ -108,6 +109,18 @@ def test_every_path_is_the_plain_loops_in_any_batch(batch, inhibition):
         assert scanpaths(torch.from_numpy(saliency)[None], [plan], inhibition) == [path]
 
 
+@settings(max_examples=30, deadline=None)
+@given(batches(), st.sampled_from(["square", "gaussian"]))
+def test_a_gpu_is_waited_for_once_at_most_and_finds_the_same(batch, inhibition):
+    maps, plans = torch.from_numpy(batch[0]), batch[1]
+    with pretended_cuda() as cuda:
+        there = maps.to("cuda")
+        cuda.clear()
+        paths = scanpaths(there, plans, inhibition)
+        assert sum(cuda.waits.values()) <= 1
+    assert paths == scanpaths(maps, plans, inhibition)
+
+
 def path_of(saliency, window=1, maximum=15, frame=None, **options):
     saliency = torch.as_tensor(saliency)
     frame = frame or (saliency.shape[1], saliency.shape[0])
@@ -128,10 +141,12 @@ def test_a_map_that_is_not_finite_fails_alone(bad, dtype):
     maps = torch.rand((3, 12, 16), generator=torch.Generator().manual_seed(0)).to(dtype)
     good = scanpaths(maps, [Plan((16, 12), 4, 5)] * 3)
     maps[1, 3, 4] = bad
-    first, second, third = scanpaths(maps, [Plan((16, 12), 4, 5)] * 3)
-    assert isinstance(second, AnswerError)
-    assert second.code == "bad_map"
-    assert [first, third] == [good[0], good[2]]
+    with pretended_cuda():
+        on_gpu = scanpaths(maps.to("cuda"), [Plan((16, 12), 4, 5)] * 3)
+    for first, second, third in (scanpaths(maps, [Plan((16, 12), 4, 5)] * 3), on_gpu):
+        assert isinstance(second, AnswerError)
+        assert second.code == "bad_map"
+        assert [first, third] == [good[0], good[2]]
 
 
 def test_rounding_noise_decides_nothing_and_ties_go_to_the_lowest_index():
@@ -154,12 +169,11 @@ def test_the_target_is_tested_before_its_window_is_inhibited_and_the_centre_coun
 
 def walk(maps, plan, inhibition):
     """The path over maps in turn."""
-    paths = InhibitedPaths([plan], maps.shape[1:], inhibition, torch.device("cpu"))
+    paths = InhibitedPaths([plan], maps.shape[1:], inhibition, torch.device("cpu"), changing=True)
     for saliency in maps:
-        if going := paths.going():
-            paths.show(0, saliency)
-            paths.choose(going)
-    paths.going()
+        if paths.going():
+            paths.show(saliency[None])
+            paths.choose()
     return paths.results()[0]
 
 

@@ -1,0 +1,69 @@
+"""Attention agents and detectors let the host wait for a GPU once for a batch, to hear what was found: not for every
+fixation or image."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+
+import device_cases
+import device_counts
+import pytest
+import torch
+from pretended_cuda import is_ours, pretended_cuda
+
+from agents.attention.models.fixations import Plan
+from agents.attention.models.inhibition import InhibitedPaths
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+NAMES = {  # one of each class
+    entry.agent: name
+    for name, entry in device_cases.entries().items()
+    if entry.tasks in (("attention_prediction",), ("object_detection",))
+}.values()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_is_waited_for_once(name, tmp_path, monkeypatch):
+    """However long paths are; nothing can end these searches, for which no target is there."""
+    entry = device_cases.entries()[name]
+    if (why := device_cases.lacks(entry)) is not None:
+        pytest.skip(why)
+    monkeypatch.setattr(device_counts, "SHORT", 2)
+    monkeypatch.setattr(device_counts, "LONG", 4)
+    with ExitStack() as stack:
+        settings = device_cases.settings(entry, tmp_path / "checkpoint", stack)
+        counts = device_counts.count(entry, settings, tmp_path, 2)
+    each, whole = (_ours(found) for found in (counts.per_step, counts.per_batch))
+    assert not each
+    assert whole == {
+        "wait to cpu": 1,
+        "copy to cpu": 1,
+        "copy to cuda, asynchronous": whole["copy to cuda, asynchronous"],
+    }
+
+
+def _ours(counts):
+    """The waits and copies that the project itself asks for, by kind."""
+    found = Counter()
+    for one, times in counts.items():
+        if one.kind != "launch" and is_ours(one.where):
+            found[f"{one.kind} {one.what}"] += times
+    return +found
+
+
+@pytest.mark.parametrize(("target", "waits"), [((0.0, 0.0, 5.0, 5.0), 3), (None, 1)])
+def test_only_where_a_network_may_look_in_vain_each_fixation_is_waited_for(target, waits):
+    """Maps that change at each of three fixations after the first: the last may find the target, or nothing can."""
+    maps = torch.rand((4, 20, 20), generator=torch.Generator().manual_seed(0))
+    with pretended_cuda() as cuda:
+        shown = maps.to("cuda")
+        cuda.clear()
+        paths = InhibitedPaths([Plan((100, 100), 9, 4, target, True)], (20, 20), "square", shown.device, changing=True)
+        for saliency in shown:
+            if paths.going():
+                paths.show(saliency[None])
+                paths.choose()
+        [found] = paths.results()
+        assert sum(cuda.waits.values()) == waits
+    assert len(found.fixations) == 4

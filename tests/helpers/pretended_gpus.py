@@ -1,0 +1,91 @@
+"""Agents placed by Ray on GPUs that this machine does not have: Ray believes what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import orjson
+
+from agents import answers
+from agents.entry import Entry
+from serving.scheduling import cluster as clusters
+from serving.scheduling.cluster import Cluster
+from serving.scheduling.placement import GIB
+from serving.scheduling.replicas import ReplicaPool
+from serving.scheduling.scheduler import Scheduler
+
+GPUS = 8
+MEMORY = 80 * GIB  # of each
+ROW = b'{"cue": "c", "id": "w", "task": "word_association"}'
+
+
+def place_all(send: Callable[[Any], None], cases: dict[str, tuple[dict[str, dict[str, Any]], int | None]]) -> None:
+    """For each case, agents with their settings and the number of replicas, send (case, GPUs of each agent's replicas).
+
+    In the case "killed" the last replica of each agent is killed, and its place sent again when it is replaced.
+    """
+    asyncio.run(_place_all(send, cases))
+
+
+async def _place_all(send: Callable[[Any], None], cases: dict[str, Any]) -> None:
+    import ray
+
+    ray.init = partial(ray.init, num_gpus=GPUS, num_cpus=4)
+    clusters._gpu_memory = lambda ray, node: MEMORY
+    cluster = Cluster()
+    await cluster.start()
+    try:
+        for case, (agents, replicas) in cases.items():
+            send((case, await _place(cluster, agents, replicas, kill=case == "killed")))
+    finally:
+        await cluster.stop()
+
+
+async def _place(
+    cluster: Cluster, agents: dict[str, dict[str, Any]], replicas: int | None, *, kill: bool
+) -> dict[str, list[str]]:
+    entries = {
+        name: Entry(name, "placed_agent:Placed", ("word_association",), "", "", settings=settings)
+        for name, settings in agents.items()
+    }
+    made = {name: entry.make() for name, entry in entries.items()}
+    scheduler = Scheduler()
+    pool = ReplicaPool(cluster, scheduler, made, entries, {}, "/", replicas=replicas)
+    try:
+        pool.admit([tuple(agents)], lambda name: 1000)
+        async with pool.admission.admit(tuple(agents)):
+            await asyncio.gather(*map(pool.load, agents))
+            found = {name: _devices(scheduler, name) for name in agents}
+            for name in agents if kill else ():
+                await _kill_one(scheduler, name, len(found[name]))
+                found[f"{name} again"] = _devices(scheduler, name)
+            return found
+    finally:
+        await pool.close()
+
+
+def _devices(scheduler: Scheduler, name: str) -> list[str]:
+    """By the number of the replica."""
+    replicas = sorted(scheduler.dispatchers[name]._replicas, key=lambda replica: replica.number)
+    return [replica.worker.device for replica in replicas]
+
+
+async def _kill_one(scheduler: Scheduler, name: str, count: int) -> None:
+    dispatcher = scheduler.dispatchers[name]
+    last = max(dispatcher._replicas, key=lambda replica: replica.number)
+    reply = await last.worker.call([(ROW, None, 1, 0, 0, None)], 60)
+    [(code, answer, raw, _, _)] = reply.replies
+    assert code is None, answer
+    assert isinstance(answer, bytes)
+    assert raw is not None
+    word = answers.WordAnswer.model_validate_json(answer).word
+    assert f"cuda:{word}" == last.worker.device
+    os.kill(orjson.loads(raw)["pid"], signal.SIGKILL)
+    async with asyncio.timeout(60):
+        while last in dispatcher._replicas or dispatcher.loaded_workers < count:
+            await asyncio.sleep(0.02)

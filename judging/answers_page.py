@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from judging.published import MEASURES as NAMES
-from judging.published import told_inside
+from judging.published import published, told_inside
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES
 
@@ -70,7 +70,9 @@ def published_section(rows: Sequence[Row]) -> list[str]:
         ours = f"{row['ours']:.2f} <small>{row['low']:.2f} to {row['high']:.2f}</small>"
         told = [told_inside(row), row["judge"], row["our_agent"], row["why"] or "–"]
         beside.append([*map(esc, what), ours, *(esc(one) for one in (*told, *source))])
-    parts = [f"<section><h2>Beside the figures of {esc(rows[0]['paper'])}</h2>"]
+    paper = rows[0]["paper"]
+    cite = published()["papers"][paper]["cite"]
+    parts = [f"<section><h2>Beside the figures of {esc(paper)}</h2><p>{esc(cite)}.</p>"]
     if beside:
         columns = (*theirs, "ours, 95 %", "theirs is", "our judge", "our agent", "but", *sources)
         parts.append(table(columns, beside, "Published figures and ours"))

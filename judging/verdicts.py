@@ -47,12 +47,21 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     """All verdicts of the run folders, joined with the key of their trial set, wherever that lies: beside the set that
     the run was made from unless ``key`` is given. Columns: :data:`TABLE`, and the stimuli's.
 
-    ``verdict`` is human, machine, refused, unparsed, or failed; nothing is dropped. Raises InputError for what is no
-    run of verdicts, and where a key is missing or of other trials.
+    ``verdict`` is human, machine, refused, unparsed, or failed; nothing is dropped. Trials of several sets, whose ids
+    are the same numbers, are told apart by the set's number. Raises InputError for what is no run of verdicts, and
+    where a key is missing or of other trials.
     """
     import pandas as pd
 
-    rows = [row for path in folders for row in _rows(RunFolder(path), key)]
+    runs = [RunFolder(path) for path in folders]
+    keys = list(dict.fromkeys(_key_of(run, key).resolve() for run in runs))
+    rows = []
+    for run in runs:
+        number = keys.index(_key_of(run, key).resolve()) + 1
+        for row in _rows(run, key):
+            if len(keys) > 1:
+                row |= {name: row[name] and f"{number}:{row[name]}" for name in ("trial", "repeat_of")}
+            rows.append(row)
     if not rows:
         raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
     table = pd.DataFrame.from_records(rows)

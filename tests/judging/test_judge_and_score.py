@@ -197,6 +197,16 @@ def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pyt
     assert not (tmp_path / "S").exists()
 
 
+def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process.without_ray(monkeypatch)
+    assert main(["trials", str(verdicts / "published"), "--out", str(tmp_path / "T"), "--seed", "9"]) == 0
+    assert main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")]) == 0
+    table = read_verdicts([verdicts / "V", tmp_path / "V"])
+    assert table["trial"].nunique() == 2 * 160
+    assert measure(table, [], 0)["agreement"]["word_association"]["trials_of_all"] == 0
+    assert set(read_verdicts([verdicts / "V", verdicts / "V"])["trial"]) == set(read_key(key_path(verdicts / "T")))
+
+
 def test_what_is_no_judge_and_no_trial_set_is_said(
     verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

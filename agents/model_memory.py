@@ -1,9 +1,9 @@
 """How much memory a stimulus takes beside a model's weights, as arithmetic from the model's configuration.
 
-A model that generates keeps keys and values of every token of every layer, for each beam; beside them stand for a
-moment what one layer computes of all tokens of a prompt, the scores of all tokens of the vocabulary, and what the image
-encoder computes of one image. The numbers are meant for the largest stimulus that an agent can be given, so that a
-batch of so many fits.
+A model that generates keeps keys and values of every token of every layer, for each beam, and of what it reads beside
+the text for each stimulus. With them stand for a moment what one layer computes of all tokens of a prompt, the scores
+of all tokens of the vocabulary, and what the image encoder computes of one image. The numbers are meant for the largest
+stimulus that an agent can be given, so that a batch of so many fits.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def item_bytes(config: Mapping[str, Any], asked: Generation, number: int) -> int
     crossed = image if kind in CROSSING else asked.prompt if config.get("is_encoder_decoder") else 0
     own = asked.new + (0 if config.get("is_encoder_decoder") else asked.prompt + (0 if kind in CROSSING else image))
     rows = asked.beams
-    kept = 2 * key_values * (own + crossed) * rows * number
+    kept = 2 * key_values * (own * rows + crossed) * number  # beams share what they read beside the text
     first = max(own - asked.new, 1)  # what is read at once
     layer = rows * first * (6 * hidden + 3 * inner) * number
     if kind in MATERIAL or text.get("model_type") in MATERIAL:

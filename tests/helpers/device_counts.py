@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import device_cases
-from pretended_cuda import Pretence, is_ours, pretended_cuda
+from pretended_cuda import is_ours, pretended_cuda
 
 from agents.entry import Entry
 from agents.stimuli import Stimulus
@@ -48,7 +48,7 @@ class Counts:
     steps: int
 
 
-def asked_of(cuda: Pretence) -> Counter[Asked]:
+def asked_of(cuda: Any) -> Counter[Asked]:
     """All that was counted."""
     found = Counter({Asked("wait", *key): number for key, number in cuda.waits.items()})
     found.update({Asked("copy", *key): number for key, number in cuda.copies.items()})
@@ -61,11 +61,13 @@ def total(counts: dict[Asked, float], kind: str, *, ours: bool = False) -> float
     return sum(n for asked, n in counts.items() if asked.kind == kind and (is_ours(asked.where) or not ours))
 
 
-def count(entry: Entry, settings: dict[str, Any], folder: Path, size: int, *, alike: bool = True) -> Counts:
-    """What one batch of ``size`` stimuli asks, once the agent is warm."""
+def count(
+    entry: Entry, settings: dict[str, Any], folder: Path, size: int, *, alike: bool = True, device: Any = pretended_cuda
+) -> Counts:
+    """What one batch of ``size`` stimuli asks, once the agent is warm; ``device`` is a context that counts."""
     length = next((LENGTHS[task] for task in entry.tasks if task in LENGTHS), None)
     stimuli = device_cases.stimuli(entry, folder, size, alike=alike)
-    with pretended_cuda() as cuda:
+    with device() as cuda:
         agent = device_cases.loaded(entry, settings, "cuda:0")
 
         def batch(most: int, seed: int) -> tuple[Counter[Asked], int]:
@@ -85,7 +87,7 @@ def count(entry: Entry, settings: dict[str, Any], folder: Path, size: int, *, al
     return Counts(per_step, {asked: many[asked] - each * long for asked, each in per_step.items()}, long)
 
 
-def _batch(agent: Any, stimuli: Sequence[Stimulus], seed: int, cuda: Pretence) -> tuple[Counter[Asked], int]:
+def _batch(agent: Any, stimuli: Sequence[Stimulus], seed: int, cuda: Any) -> tuple[Counter[Asked], int]:
     """What a batch asks, and how many steps it has."""
     from agents.sampling import Finite
 

@@ -125,7 +125,7 @@ class Pretence(TorchDispatchMode):
         """Let the host wait until what was asked by that time (None: all) is done, if it does not know already."""
         until = self.asked if until is None else until
         if until > self.done:
-            self.waits[why, _place()] += 1
+            self.waits[why, place()] += 1
             self.done = until
         arriving, self._arriving = self._arriving, []
         for asked, target, values in arriving:
@@ -199,7 +199,7 @@ class Pretence(TorchDispatchMode):
             # A new tensor of the CPU is pinned by torch itself where nobody waits for it.
             pinned = _memory(args[0] if to == "cpu" else source) in self._pinned or (name, to) == ("_to_copy", "cpu")
             later = pinned and bool(kwargs.get("non_blocking") or args[2:] == (True,))
-            self.copies[f"to {to}{', asynchronous' * later}", _place()] += 1
+            self.copies[f"to {to}{', asynchronous' * later}", place()] += 1
             if not later:
                 self.wait(f"to {to}")
             return later and to == "cpu"
@@ -215,7 +215,7 @@ class Pretence(TorchDispatchMode):
         elif name in ("masked_fill", "masked_fill_") and isinstance(args[2], Pretended):
             why = "value of masked_fill"
         if not (func.is_view or name in NO_KERNEL):
-            self.launches[_place()] += 1
+            self.launches[place()] += 1
         if why:
             self.wait(why)
         return False
@@ -244,7 +244,7 @@ def _memory(tensor: Tensor) -> int:
     return 0 if isinstance(tensor, Pretended) else tensor.untyped_storage().data_ptr()
 
 
-def _place() -> str:
+def place() -> str:
     """The innermost line that is not torch's or Python's; if a package's, after "<" the innermost of the project's."""
     found = ""
     frame: Any = sys._getframe(1)

@@ -1,0 +1,240 @@
+"""What docs/gpu-node.md promises of agents on a GPU, agent by agent, on the first GPU of this machine.
+
+    python scripts/check_gpu.py [--agents A,B] [--pretend]
+
+With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in
+bf16, how many change when asked one by one, and how often the host waits for the device, for a token or fixation and
+for a batch, of which how often the project itself asks for it. Then, for agents whose real architecture can be drawn at
+random and is not too large: memory taken beside what is declared, and answers a second at batch sizes 1 and 8.
+
+With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
+count waits; times and memory are left out. (``turinglike bench`` measures speed at length, and beside other programs.)
+
+A table goes to stdout, one JSON line last. Exit code 1: something promised does not hold (fp32 differs from the CPU, a
+wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "helpers"))
+
+LARGEST = 3 * 2**30  # bytes of weights of the real architectures that are tried
+SIZES, ROUNDS = (1, 8), 3
+ALIKE = 8  # stimuli
+Row = dict[str, Any]
+
+
+class Waits:
+    """Counts the host's waits for a real GPU, by torch's own warnings."""
+
+    def __init__(self) -> None:
+        self.waits: Counter[tuple[str, str]] = Counter()
+        self.copies: Counter[tuple[str, str]] = Counter()
+        self.launches: Counter[str] = Counter()
+
+    def clear(self) -> None:
+        self.waits.clear()
+
+    @classmethod
+    @contextlib.contextmanager
+    def counted(cls) -> Iterator[Waits]:
+        import torch
+        from pretended_cuda import place
+
+        counts = cls()
+
+        def note(message: Warning | str, *_: Any, **__: Any) -> None:
+            if "called a synchronizing CUDA operation" in str(message):
+                counts.waits["a synchronizing operation", place()] += 1
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = note
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                yield counts
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What is promised of agents on a GPU.", allow_abbrev=False)
+    parser.add_argument("--agents", metavar="A,B", help="only these (default: all that compute with torch)")
+    parser.add_argument("--pretend", action="store_true", help="without a GPU, times and memory")
+    options = parser.parse_args()
+    import device_cases
+    import torch
+
+    known = device_cases.entries()
+    names = options.agents.split(",") if options.agents else list(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"check_gpu: {', '.join(unknown)}: no agent that computes with torch", file=sys.stderr)
+        return 2
+    if not options.pretend and not torch.cuda.is_available():
+        print("check_gpu: there is no GPU that torch can use; --pretend does without one", file=sys.stderr)
+        return 2
+    torch.set_num_threads(1 if options.pretend else max(1, torch.get_num_threads()))
+    rows = []
+    console = Console(stderr=True)
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(root / "cache")}))
+        for number, name in enumerate(names):
+            console.print(f"{name} ({number + 1} of {len(names)})")
+            folder = root / str(number)
+            folder.mkdir()
+            try:
+                rows.append(checked(known[name], folder, stack, pretend=options.pretend))
+            except Exception as error:  # the others are still to be checked
+                rows.append({"agent": name, "broken": [f"{type(error).__name__}: {error}"[:300]]})
+    print_rows(rows)
+    gpu = "pretended" if options.pretend else torch.cuda.get_device_name(0)
+    print(orjson.dumps({"device": gpu, "torch": torch.__version__, "agents": rows}).decode())
+    return int(any(row.get("broken") for row in rows))
+
+
+def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row:
+    """One agent's row; ``broken`` are the promises that do not hold, in words."""
+    import device_cases
+    import device_counts
+    from pretended_cuda import pretended_cuda
+
+    row: Row = {"agent": entry.name, "broken": []}
+    if (why := device_cases.lacks(entry)) is not None:
+        return row | {"left_out": why}
+    chosen = device_cases.settings(entry, folder / "checkpoint", stack)
+    device: Callable[[], Any] = pretended_cuda if pretend else contextlib.nullcontext
+    exact = {"precision": "fp32"} if device_cases.takes_precision(entry) else {}
+    asked = device_cases.stimuli(entry, folder, ALIKE)
+    here = said(entry, chosen | exact, asked, "cpu")
+    with device():
+        there = said(entry, chosen | exact, asked, "cuda:0")
+        alone = said(entry, chosen | exact, asked, "cuda:0", each=True)
+        half = said(entry, chosen | {"precision": "bf16"}, asked, "cuda:0") if exact else None
+    row |= {"answers": len(asked), "other_than_cpu": differing(here, there), "other_alone": differing(there, alone)}
+    row["other_in_bf16"] = None if half is None else differing(there, half)
+    if row["other_than_cpu"]:
+        row["broken"].append(f"{row['other_than_cpu']} of {len(asked)} answers in fp32 are not the CPU's")
+    counts = device_counts.count(entry, chosen, folder, ALIKE, device=pretended_cuda if pretend else Waits.counted)
+    for of, found in (("step", counts.per_step), ("batch", counts.per_batch)):
+        row[f"waits_{of}"] = round(device_counts.total(found, "wait"), 2)
+        row[f"waits_{of}_ours"] = round(device_counts.total(found, "wait", ours=True), 2)
+    if row["waits_step_ours"] > 0.01:
+        row["broken"].append(f"{row['waits_step_ours']} waits of ours in every step")
+    if not pretend:
+        row |= of_real_size(entry)
+        if row.get("memory_mib", 0) > row.get("declared_mib", 0):
+            row["broken"].append(f"takes {row['memory_mib']} MiB and declares {row['declared_mib']}")
+    return row
+
+
+def said(entry: Any, chosen: Row, asked: list[Any], device: str, *, each: bool = False) -> list[Row]:
+    """The answers in one batch, or one by one."""
+    import device_cases
+
+    agent = device_cases.loaded(entry, chosen, device)
+    found: list[Row] = []
+    for at in range(0, len(asked), 1 if each else len(asked)):
+        part = asked[at : at + (1 if each else len(asked))]
+        draws = device_cases.draws(asked)[at : at + len(part)]
+        replies = agent.respond([agent.prepare(one) for one in part], draws)
+        found += [{"failed": repr(one)} if isinstance(one, Exception) else one.answer.model_dump() for one in replies]
+    agent.close()
+    return found
+
+
+def differing(one: list[Row], other: list[Row]) -> int:
+    """How many answers differ, scores apart, whose last digits may."""
+    return sum(_plain(a) != _plain(b) for a, b in zip(one, other, strict=True))
+
+
+def _plain(answer: Row) -> Row:
+    return {name: value for name, value in answer.items() if name not in ("score", "scores", "boxes")}
+
+
+def of_real_size(entry: Any) -> Row:
+    """Memory and speed of the real architecture on the GPU, weights drawn; nothing where it cannot be had."""
+    import device_cases
+    import torch
+
+    settings = {"checkpoint": "random"} if entry.takes_random_weights() else {}
+    agent = entry.make(settings)
+    if agent.missing() is not None or getattr(agent, "weights", 0) > LARGEST or agent.continuous():
+        return {}
+    agent.open()
+    torch.cuda.reset_peak_memory_stats()
+    agent.load("cuda:0")
+    row: Row = {}
+    for size in SIZES:
+        shown = examples(entry, size)
+        if not shown:
+            break
+        for number in range(1 + ROUNDS):
+            if number == 1:  # the first warms up
+                torch.cuda.synchronize()
+                began = time.perf_counter()
+            agent.respond([agent.prepare(one) for one in shown], device_cases.draws(shown))
+        torch.cuda.synchronize()
+        row[f"per_second_{size}"] = round(ROUNDS * size / (time.perf_counter() - began), 2)
+    device_bytes = getattr(agent, "device_bytes", None)
+    declared = device_bytes(SIZES[-1]) if device_bytes else agent.device_memory
+    row |= {"memory_mib": torch.cuda.max_memory_allocated() >> 20, "declared_mib": declared >> 20}
+    agent.close()
+    torch.cuda.empty_cache()
+    return row
+
+
+def examples(entry: Any, count: int) -> list[Any]:
+    """So many stimuli of the agent's first task, from the examples; none where there are none."""
+    from agents.stimuli import parse_row
+
+    folder = ROOT / "examples"
+    lines = [line for name in ("demo", "vision", "search") for line in (folder / f"{name}.jsonl").open("rb")]
+    made = (parse_row(line, root=folder) for line in lines if b"broken" not in line)
+    fit = [
+        one for one in made if one.task == entry.tasks[0] and getattr(one, "mode", "free") in entry.load_class().modes
+    ]
+    return list(islice(cycle(fit), count)) if fit else []
+
+
+COLUMNS = {
+    "not the CPU's": "other_than_cpu", "other alone": "other_alone", "other in bf16": "other_in_bf16",
+    "waits a step": "waits_step", "ours": "waits_step_ours", "a batch": "waits_batch", "ours ": "waits_batch_ours",
+    "MiB": "memory_mib", "declared": "declared_mib", "1/s": "per_second_1", "8: 1/s": "per_second_8",
+}  # fmt: skip
+
+
+def print_rows(rows: list[Row]) -> None:
+    there = {title: name for title, name in COLUMNS.items() if any(row.get(name) is not None for row in rows)}
+    table = Table("agent", "of", *there, "")
+    for row in rows:
+        cells = ["" if row.get(name) is None else f"{row[name]:g}" for name in there.values()]
+        table.add_row(
+            row["agent"], str(row.get("answers", "")), *cells, "; ".join(row["broken"]) or row.get("left_out", "")
+        )
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

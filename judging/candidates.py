@@ -101,7 +101,8 @@ def read_candidates(
     """
     wanted = set(tasks)
     folders = [RunFolder(path) for path in runs]
-    of_people = [RunFolder(path) for path in people]
+    whole = {path.resolve() for path in runs}  # people's answers are among them
+    of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
     candidates = Candidates()
     with ExitStack() as stack:
         sets = [(folder, stack.enter_context(StimulusLookup(folder))) for folder in [*folders, *of_people]]

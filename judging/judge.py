@@ -17,6 +17,7 @@ from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.cues import OF_TASKS
 from judging.trial_set import MARKER, key_path
+from judging.verdicts import read_key
 from serving.command_line import chosen
 from serving.generate import GenerateOptions, generate
 
@@ -45,6 +46,8 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
         elif "key" in fields and not key.is_file():
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
+        elif "key" in fields and len(truths := {row["truth"] for row in read_key(key).values()}) < 2:
+            problems.append(Problem(str(key), None, name, f"cannot be trained: all answers are a {truths.pop()}'s"))
         given = {"trials": str(source), "key": str(key)}
         settings[name] = {field: path for field, path in given.items() if field in fields} | settings.get(name, {})
     if problems:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 REPETITIONS = 2000
 CONFIDENCE = 0.95
+MISSING = ("refused", "unparsed", "failed", "unjudged")
 MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
+RATES = ("p_human", "p_machine", "detectability")  # whose intervals end at 0 and 1
 CHUNK = 4_000_000  # weights that are held at once
 
 Floats = NDArray[np.float64]
@@ -88,6 +90,9 @@ def summarize(
     low, high = _intervals(sample, judges, stimuli, estimate, np.random.default_rng(seed), repetitions)
     if judges.max(initial=0) == 0:
         _make_exact(*counts, low, high)
+    of_rates = [number for number, name in enumerate(MEASURES) if name in RATES]
+    for end in (low, high):
+        end[..., of_rates] = np.clip(end[..., of_rates], 0, 1)
     told = []
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
@@ -98,7 +103,7 @@ def summarize(
             "human_machine": int(people - human),
             "machine_human": int(machines - machine),
             "machine_machine": int(machine),
-            **{why: int((verdict[of_agent] == why).sum()) for why in ("refused", "unparsed", "failed")},
+            **{why: int((verdict[of_agent] == why).sum()) for why in MISSING},
         }
         for number, name in enumerate(MEASURES):
             values = (estimate[at, number], low[at, number], high[at, number])

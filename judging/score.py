@@ -17,7 +17,7 @@ from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures
 from judging.ledger import ledger
-from judging.measures import ALL, REPETITIONS, summarize
+from judging.measures import ALL, MISSING, REPETITIONS, summarize
 from judging.published import beside_published, print_published
 from judging.scores_page import page
 from judging.significance import (
@@ -64,7 +64,14 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     unknown = [name for name in by if name not in table.columns]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
-        raise InputError(f"--by: {', '.join(unknown)}: the verdicts have length, agent, {', '.join(there)}")
+        names = ", ".join(name.removeprefix("meta.") for name in unknown)
+        raise InputError(f"--by: the verdicts have no {names}; they have {', '.join(['length', 'agent', *there])}")
+    empty = [name.removeprefix("meta.") for name in by if table[name].isna().all()]
+    if empty:
+        raise InputError(f"--by: no verdict has a value of {', '.join(empty)}")
+    if not table["verdict"].isin(SAID).any():
+        told = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
+        raise InputError(f"no verdict can be scored: {told}")
     settings = settings_of(options.verdicts)
     found = measure(table, by, options.seed, settings)
     answers = read_answers(options.verdicts, options.key)
@@ -156,8 +163,9 @@ def methods(table: pd.DataFrame, options: ScoreOptions) -> str:
     missing = int((~table["verdict"].isin(SAID)).sum())
     return (
         f"{len(table):,} verdicts of {table['judge'].nunique():,} judges ({judges}) on {table['trial'].nunique():,} "
-        f"trials were scored with Turinglike {__version__}. {missing:,} verdicts are missing (refused, unparsed or "
-        "failed), are counted, and are part of no rate. Detectability is the mean of p(H|H), the share of people's "
+        f"trials were scored with Turinglike {__version__}. {missing:,} verdicts are missing (refused, unparsed, "
+        "failed, or not judged yet), are counted, and are part of no rate. Detectability is the mean of p(H|H), the "
+        "share of people's "
         "answers said to be a person's, and p(M|M), the share of an agent's answers said to be a machine's; d' and the "
         "criterion use the log-linear correction (Hautus 1995). 95 % intervals are by three Poisson bootstraps of "
         f"{REPETITIONS:,} repetitions each, over judges, stimuli and verdicts, whose variances are combined as by "
@@ -188,7 +196,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
 def _print(scores: Sequence[dict[str, Any]]) -> None:
     shown = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "95 %", "d'", "c", "missing")
     for row in scores:
-        missing = row["refused"] + row["unparsed"] + row["failed"]
+        missing = sum(row[why] for why in MISSING)
         agent = "all agents" if row["agent"] == ALL else row["agent"]
         interval = f"{row['detectability_low']:.2f} to {row['detectability_high']:.2f}"
         rates = [f"{row[name]:.2f}" for name in ("p_human", "p_machine", "detectability")]

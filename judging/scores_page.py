@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from judging.answers_page import captions_section, published_section, statistics_section
-from judging.measures import ALL
+from judging.measures import ALL, MISSING
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
 
@@ -81,7 +81,7 @@ def _interval(row: Row, name: str) -> str:
 
 
 def _missing(row: Row) -> str:
-    return ", ".join(f"{row[why]:,} {why}" for why in ("refused", "unparsed", "failed") if row[why]) or "none"
+    return ", ".join(f"{row[why]:,} {why}" for why in MISSING if row[why]) or "none"
 
 
 def figure(rows: Sequence[Row], judge: str) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
+ALPHA = 0.05
 LEAST_CLUSTERS = 10  # of fewer the equations' standard errors are too small
 PERMUTATIONS = 2000
 
@@ -54,9 +55,12 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[s
             told |= {"test": "Wilcoxon, judges", "p": float(wilcoxon(by_judge - 0.5).pvalue)}
         else:
             told |= {"test": None, "p": None}
-        told["direction"] = ("at", "above", "below")[(told["rate"] > 0.5) - (told["rate"] < 0.5)] + " chance"
         found.append(told)
-    return corrected(found)
+    for told in corrected(found):
+        is_told = told["p"] is not None and told["holm"] < ALPHA
+        side = ("at", "above", "below")[(told["rate"] > 0.5) - (told["rate"] < 0.5)]
+        told["direction"] = f"{side} chance" if is_told else "not told from chance"
+    return found
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:

@@ -139,6 +139,10 @@ def judge_trials(
         rows_train, rows_test = train[given.trial], test[given.trial]
         if not rows_test.any() or len(set(is_machine[given.trial[rows_train]])) < 2:
             continue
+        if np.ptp(given.rows[rows_train], axis=0).max(initial=0) == 0:  # nothing to go by: no answer is a machine's
+            for owner in given.trial[rows_test]:
+                margins[int(owner)].append(0.0)
+            continue
         model = new_model()
         model.fit(given.rows[rows_train], is_machine[given.trial[rows_train]])
         for owner, margin in zip(given.trial[rows_test], _margin(model, given.rows[rows_test]), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, key_path
+from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 TASK = "judgement"
 SAID = ("human", "machine")  # verdicts; any other says why there is none
+UNJUDGED = "unjudged"  # a trial that a judge of an unfinished run has still before it
 MOST_NAMED = 20
 PEOPLE = "people"  # whoever they are, together
 Answers = Sequence[Mapping[str, Any]]
@@ -47,9 +50,9 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     """All verdicts of the run folders, joined with the key of their trial set, wherever that lies: beside the set that
     the run was made from unless ``key`` is given. Columns: :data:`TABLE`, and the stimuli's.
 
-    ``verdict`` is human, machine, refused, unparsed, or failed; nothing is dropped. Trials of several sets, whose ids
-    are the same numbers, are told apart by the set's number. Raises InputError for what is no run of verdicts, and
-    where a key is missing or of other trials.
+    ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Trials of several sets,
+    whose ids are the same numbers, are told apart by the set's number. Raises InputError for what is no run of
+    verdicts, where a key is missing or of other trials, and where a judge has two verdicts on a trial.
     """
     import pandas as pd
 
@@ -62,6 +65,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
             if len(keys) > 1:
                 row |= {name: row[name] and f"{number}:{row[name]}" for name in ("trial", "repeat_of")}
             rows.append(row)
+    _check_once(rows)
     if not rows:
         raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
     table = pd.DataFrame.from_records(rows)
@@ -96,6 +100,17 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
     return list(found.values())
 
 
+def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputError where a judge has two verdicts on a trial, of a run given twice or of two runs."""
+    seen = Counter((row["judge"], row["trial"], row["sample"]) for row in rows)
+    twice = sorted({judge for (judge, _, _), number in seen.items() if number > 1})
+    if twice:
+        raise InputError(
+            f"two verdicts of {', '.join(twice)} on the same trials: a run is given twice, or two runs have the judge; "
+            "score them apart, or judge with a variant of another name (--config)"
+        )
+
+
 def _key_of(folder: RunFolder, given: Path | None) -> Path:
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)
@@ -109,9 +124,11 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     keys = read_key(path)
     _check_same_trials(folder, keys, path)
     for name in [*folder.agents(), *folder.imports()]:
+        left = _asked(folder, name, keys)
         for record in folder.latest(name):
             if record["task"] != TASK:
                 continue
+            left.discard(record["stimulus"])
             row = keys.get(record["stimulus"])
             if row is None:
                 raise InputError(f"{path} has no trial {record['stimulus']!r}, which {record['agent']} has judged")
@@ -125,6 +142,16 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
                 "confidence": answer.get("confidence"),
                 "reason": answer.get("reason"),
             }
+        for trial in sorted(left):
+            yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
+
+
+def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The trials that a judge of the run is to judge; none of people, whose lists the run does not know."""
+    about = folder.meta["agents"].get(judge)
+    if about is None:
+        return set()
+    return {trial for trial, row in keys.items() if is_asked(about, (TASK, row["asked"]))}
 
 
 def _folder_of(folder: RunFolder, source: str) -> Path:
@@ -140,7 +167,15 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
             reader = csv.DictReader(file)
             if tuple(reader.fieldnames or ()) != COLUMNS:
                 raise InputError(f"{path} is no key of trials: its columns are others")
-            return {row["trial"]: _typed(row) for row in reader}
+            rows = {row["trial"]: (number, _typed(row)) for number, row in enumerate(reader, start=2)}
+            wrong = [
+                Problem(str(path), number, "truth", f"{row['truth']!r} is neither human nor machine")
+                for number, row in rows.values()
+                if row["truth"] not in SAID
+            ]
+            if wrong:
+                raise InputError(f"{path} is no key of trials", wrong[:MOST_NAMED])
+            return {trial: row for trial, (_, row) in rows.items()}
     except FileNotFoundError:
         raise InputError(f"there is no key {path}: give it with --key") from None
     except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
@@ -162,6 +197,8 @@ def _check_same_trials(folder: RunFolder, keys: dict[str, dict[str, Any]], path:
     """Raise InputError unless the trials of the run are those of the key."""
     problems = []
     stimuli = folder.path / "stimuli.jsonl"
+    if not stimuli.is_file():
+        raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
     with stimuli.open("rb") as file:
         for number, line in enumerate(file, start=1):
             name = orjson.loads(line)["id"]

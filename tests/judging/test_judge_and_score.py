@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
+from agents.errors import InputError
 from judging.classifier import ClassifierJudge, ClassifierSettings
 from judging.features import Features, features
 from judging.score import measure
@@ -204,7 +206,55 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
     table = read_verdicts([verdicts / "V", tmp_path / "V"])
     assert table["trial"].nunique() == 2 * 160
     assert measure(table, [], 0)["agreement"]["word_association"]["trials_of_all"] == 0
-    assert set(read_verdicts([verdicts / "V", verdicts / "V"])["trial"]) == set(read_key(key_path(verdicts / "T")))
+    with pytest.raises(InputError, match="two verdicts of svm, svm-paper-code on the same trials"):
+        read_verdicts([verdicts / "V", verdicts / "V"])
+
+
+def test_what_is_not_judged_yet_is_told(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(verdicts / "V", tmp_path / "V")
+    lines = tmp_path / "V" / "records" / "svm.jsonl"
+    lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:100]))
+    assert (
+        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S"), "--key", str(key_path(verdicts / "T"))]) == 0
+    )
+    found = json.loads((tmp_path / "S" / "scores.json").read_bytes())
+    whole = {row["judge"]: row["unjudged"] for row in found["scores"] if row["agent"] == "all"}
+    assert whole == {"svm": 60, "svm-paper-code": 0}
+    assert "60 unjudged" in (tmp_path / "S" / "index.html").read_text()
+    lines.write_bytes(b"")
+    (tmp_path / "V" / "records" / "svm-paper-code.jsonl").write_bytes(b"")
+    capsys.readouterr()
+    assert (
+        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S2"), "--key", str(key_path(verdicts / "T"))]) == 2
+    )
+    assert "no verdict can be scored: 320 unjudged" in capsys.readouterr().err
+    (tmp_path / "V" / "stimuli.jsonl").unlink()
+    assert (
+        main(["score", str(tmp_path / "V"), "--out", str(tmp_path / "S2"), "--key", str(key_path(verdicts / "T"))]) == 2
+    )
+
+
+def test_a_key_says_human_or_machine(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = key_path(verdicts / "T").read_text()
+    (tmp_path / "key.csv").write_text(text.replace(",machine,", ",alien,", 1))
+    assert main(["score", str(verdicts / "V"), "--out", str(tmp_path / "S"), "--key", str(tmp_path / "key.csv")]) == 2
+    assert "'alien' is neither human nor machine" in capsys.readouterr().err
+
+
+def test_people_of_a_run_that_is_read_whole_are_not_read_again(verdicts: Path, tmp_path: Path) -> None:
+    people = f"{verdicts / 'published'}:humans"
+    assert main(["trials", str(verdicts / "published"), "--people", people, "--out", str(tmp_path / "T")]) == 0
+    with key_path(tmp_path / "T").open(newline="") as file:
+        keys = list(csv.DictReader(file))
+    assert len({(row["record"], row["sample"], row["stimulus"]) for row in keys}) == len(keys) == 160
+
+
+def test_who_is_given_nothing_that_varies_says_human() -> None:
+    trials, keys = path_trials(40, 0)
+    judge = ClassifierJudge(ClassifierSettings(), "svm")
+    nothing = Features(np.ones((40, 3)), np.arange(40))
+    found = judge_trials(trials, keys, nothing, judge.settings, judge.new_model)
+    assert {one["margin"] for one in found.values()} == {0.0}
 
 
 def test_what_is_no_judge_and_no_trial_set_is_said(

@@ -22,7 +22,7 @@ def answers(tiny):
     @functools.cache
     def answered(name, device, precision):
         entry, (chosen, folder) = ENTRIES[name], tiny(name)
-        count = 2 if entry.agent.startswith(HEAVY) or precision in ("bf16", "fp16") else 8  # halves are slow on a CPU
+        count = 2 if entry.agent.startswith(HEAVY) or precision in ("bf16", "fp16") else 4  # halves are slow on a CPU
         if precision is not None:
             chosen = {**chosen, "precision": precision}
         with pretended_cuda() as cuda:

@@ -17,7 +17,7 @@ demo: $(DEMO)
 
 test: lint
 	$(BIN)/python scripts/make_schemas.py --check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(TEST)
 	$(BIN)/ruff check .

@@ -3,7 +3,7 @@
 A judge who does better than the best cue has seen something in the answers; one who does not may have gone by it. What
 each cue is:
 
-- constant: nothing; every answer is a person's.
+- constant: nothing; so that every answer is a person's.
 - length: of a text its letters and words, how many texts there are; of a scanpath how many fixations.
 - punctuation: of a text its capitals, punctuation, digits and letters beyond ASCII.
 - frequency: how common the words are in English (Zipf frequency by wordfreq, their mean and least), and of how many
@@ -78,13 +78,10 @@ class CueJudge(TrainedJudge[CueSettings]):
         return Features(np.array(rows, dtype=np.float64), np.arange(len(rows)))
 
     def new_model(self) -> Any:
-        from sklearn.dummy import DummyClassifier
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC
 
-        if self.settings.cue == "constant":
-            return DummyClassifier(strategy="constant", constant=False)
         return make_pipeline(StandardScaler(), SVC(class_weight="balanced"))
 
 

@@ -133,7 +133,7 @@ def measure(
                 ]
             ),
             "between_agents": [
-                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents, seed)
+                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents)
             ],
         }
     for (asked, judge), part in table[table["catch"]].groupby(["asked", "judge"]):

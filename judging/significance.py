@@ -10,19 +10,21 @@
 - truth and what was said, as a logistic regression by generalized estimating equations (Liang and Zeger 1986) with
   working independence and robust errors, clusters being judges, or stimuli where there is one judge: the odds of
   "machine" for a machine's answer beside a person's.
-- two agents before the same judges: a permutation test of the difference of their p(M|M), labels being exchanged within
-  each judge.
+- two agents before the same judges: the exact permutation test of the difference of their p(M|M), labels being
+  exchanged within each judge.
 
 Several p values together are corrected by Holm and by Bonferroni.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from judging.agreement import said_by
 from judging.verdicts import SAID
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
 ALPHA = 0.05
 LEAST_CLUSTERS = 10  # of fewer the equations' standard errors are too small
-PERMUTATIONS = 2000
+
+Counts = NDArray[np.int64]
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
@@ -159,31 +162,43 @@ def between_judges(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     return corrected(found)
 
 
-def between_agents(verdicts: pd.DataFrame, agents: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Every two agents before the same judges: the difference of their p(M|M)."""
-    given = verdicts[verdicts["verdict"].isin(SAID)]
-    chance = np.random.default_rng(seed)
+def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """Every two agents before the same judges: the difference of their p(M|M).
+
+    Where labels are exchanged within a judge, the number of "machine" that falls to one agent is hypergeometric; over
+    judges it is the sum of those, whose distribution is found whole, so that p is exact.
+    """
+    given = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
+    said = (given["verdict"] == "machine").groupby([given["judge"], given["agent"]])
+    number, machine = (found.unstack(fill_value=0) for found in (said.size(), said.sum()))
     found = []
-    for one, other in combinations(agents, 2):
-        some = given[given["agent"].isin([one, other])]
-        is_one = (some["agent"] == one).to_numpy()
-        right = (some["verdict"] == "machine").to_numpy(dtype=float)
-        if not is_one.any() or is_one.all():
-            continue
-        observed = right[is_one].mean() - right[~is_one].mean()
-        judge = some["judge"].to_numpy()
-        order = np.argsort(judge, kind="stable")
-        is_one, right, judge = is_one[order], right[order], judge[order]
-        groups = np.unique(judge, return_inverse=True)[1]
-        more = 0
-        for _ in range(PERMUTATIONS):
-            mixed = is_one[np.lexsort((chance.random(len(is_one)), groups))]
-            more += abs(right[mixed].mean() - right[~mixed].mean()) >= abs(observed) - 1e-12
-        p = (more + 1) / (PERMUTATIONS + 1)
+    for one, other in combinations([agent for agent in agents if agent in number.columns], 2):
+        of_one, of_both = number[one].to_numpy(), (number[one] + number[other]).to_numpy()
+        machine_of_both = (machine[one] + machine[other]).to_numpy()
+        chances = _sum_of_hypergeometrics(of_both, machine_of_both, of_one)
+        counts, trials, others = np.arange(len(chances)), of_one.sum(), (of_both - of_one).sum()
+        difference = counts / trials - (machine_of_both.sum() - counts) / others
+        observed = float(difference[machine[one].sum()])
+        p = float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum())
         found.append(
-            {"first": one, "second": other, "difference": float(observed), "test": "permutation within judges", "p": p}
-        )
+            {"first": one, "second": other, "difference": observed, "test": "permutation within judges, exact",
+             "p": min(p, 1.0)}
+        )  # fmt: skip
     return corrected(found)
+
+
+def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDArray[np.float64]:
+    """The probabilities of 0, 1, … marked ones where from each urn of ``total``, ``marked`` of them, some are drawn."""
+    from scipy.stats import hypergeom
+
+    chances = np.ones(1)
+    for (size, some, draws), times in Counter(zip(total, marked, drawn, strict=True)).items():
+        if not size:
+            continue
+        of_one = hypergeom.pmf(np.arange(min(some, draws) + 1), size, some, draws)
+        for _ in range(times):
+            chances = np.convolve(chances, of_one)
+    return chances
 
 
 def corrected(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:

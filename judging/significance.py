@@ -1,7 +1,8 @@
 """Tests of verdicts: the papers' (over judges) and better ones beside them, each with its effect and its direction.
 
-- against chance: the exact binomial test of each rate against 0.5 where there is one judge; Wilcoxon's signed-rank test
-  of the judges' own rates against 0.5 where there are at least six (2025 paper, Results).
+- against chance: the exact binomial test of each rate against 0.5 where there is one judge, and for detectability
+  Fisher's of what was said by truth; Wilcoxon's signed-rank test of the judges' own rates, or detectability, against
+  0.5 where there are at least six (2025 paper, Results).
 - two judges on the same trials: McNemar's exact test of which was right where they differ.
 - all agents before the same judges: Friedman's test over the judges' p(M|M), with Kendall's W (2025 paper, Results).
 - verdicts at the values of a column: of the mean correctness of its units (the judges, where a judge has one value
@@ -40,30 +41,48 @@ Counts = NDArray[np.int64]
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
-    """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M)."""
-    from scipy.stats import binomtest, wilcoxon
+    """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M), and its detectability, which a judge
+    who leans to one verdict does not shift."""
+    from scipy.stats import binomtest, fisher_exact
 
     given = verdicts[verdicts["verdict"].isin(SAID)]
+    right = (given["verdict"] == given["truth"]).astype(float)
+    whose = given["agent"].where(given["truth"] == "machine", "people")
     found = []
-    for agent in ["", *agents]:
-        some = given[given["truth"] == "human"] if not agent else given[given["agent"] == agent]
+    for agent in ["people", *agents]:
+        some = right[whose == agent]
         if some.empty:
             continue
-        right = some["verdict"] == some["truth"]
-        by_judge = right.groupby(some["judge"]).mean()
-        told: dict[str, Any] = {"of": agent or "people", "rate": float(right.mean()), "verdicts": len(some)}
+        by_judge = some.groupby(given["judge"]).mean()
+        told: dict[str, Any] = {"of": agent, "measure": "p(H|H)" if agent == "people" else "p(M|M)"}
+        told |= {"rate": float(some.mean()), "verdicts": len(some)}
         if len(by_judge) == 1:
-            told |= {"test": "exact binomial", "p": float(binomtest(int(right.sum()), len(some)).pvalue)}
-        elif len(by_judge) >= LEAST_JUDGES and (by_judge != 0.5).any():
-            told |= {"test": "Wilcoxon, judges", "p": float(wilcoxon(by_judge - 0.5).pvalue)}
+            found.append(told | {"test": "exact binomial", "p": float(binomtest(int(some.sum()), len(some)).pvalue)})
         else:
-            told |= {"test": None, "p": None}
-        found.append(told)
+            found.append(told | _over_judges(by_judge))
+        of_people = right[whose == "people"]
+        if agent == "people" or of_people.empty:
+            continue
+        told = {"of": agent, "measure": "detectability", "rate": float(some.mean() + of_people.mean()) / 2}
+        told["verdicts"] = len(some) + len(of_people)
+        if len(by_judge) == 1:
+            cells = [[(one == 1).sum(), (one == 0).sum()] for one in (some, 1 - of_people)]
+            found.append(told | {"test": "Fisher's exact", "p": float(fisher_exact(cells).pvalue)})
+        else:
+            found.append(told | _over_judges(((by_judge + of_people.groupby(given["judge"]).mean()) / 2).dropna()))
     for told in corrected(found):
         is_told = told["p"] is not None and told["holm"] < ALPHA
         side = ("at", "above", "below")[(told["rate"] > 0.5) - (told["rate"] < 0.5)]
         told["direction"] = f"{side} chance" if is_told else "not told from chance"
     return found
+
+
+def _over_judges(rates: pd.Series[float]) -> dict[str, Any]:
+    from scipy.stats import wilcoxon
+
+    if len(rates) < LEAST_JUDGES or (rates == 0.5).all():
+        return {"test": None, "p": None}
+    return {"test": "Wilcoxon, judges", "p": float(wilcoxon(rates - 0.5).pvalue)}
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:

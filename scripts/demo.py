@@ -1,9 +1,8 @@
 """The demo: five agents answer the example photographs, words and each other; judges then look for people among them.
 
 ``python scripts/demo.py [DIR]`` runs six commands, and prints the paths of two pages last: every answer, and who passes
-as a person. The answers are those to examples/demo.jsonl, with people's words beside the machine's. One picture of the
-set is broken on purpose, so ``generate`` must end with exit code 1: exactly that picture has failed, once per agent that
-looks at it. Anything else is an error here.
+as a person. One picture of examples/demo.jsonl is broken on purpose, so ``generate`` must end with exit code 1: exactly
+that picture has failed, once per agent that looks at it. Anything else is an error here.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judging.significance import among_agents, between_agents, between_values, by_equations, corrected
+from judging.significance import against_chance, among_agents, between_agents, between_values, by_equations, corrected
 
 
 def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
@@ -25,6 +25,24 @@ def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -
                 rows.append((f"j{judge}", agent, truth, verdict, f"s{at}", f"{judge} {agent} {at}"))
     table = pd.DataFrame(rows, columns=["judge", "agent", "truth", "verdict", "stimulus", "trial"])
     return table.assign(judge_kind="human", **columns)
+
+
+def test_who_says_machine_of_everything_detects_nobody() -> None:
+    leaning = _verdicts({"a": [1.0]}).assign(verdict="machine")
+    told = {(row["of"], row["measure"]): row for row in against_chance(leaning, ["a"])}
+    assert told["a", "p(M|M)"]["direction"] == "above chance"
+    assert told["people", "p(H|H)"]["direction"] == "below chance"
+    assert (
+        told["a", "detectability"] | {"rate": 0.5, "p": 1.0, "direction": "not told from chance"}
+        == told["a", "detectability"]
+    )
+    sure = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": [1.0]}), ["a"])}
+    assert sure["a", "detectability"]["rate"] == 0.75
+    assert sure["a", "detectability"]["p"] == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue)
+    shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
+    of_judges = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": shares}), ["a"])}
+    wanted = stats.wilcoxon([(0.5 + share) / 2 - 0.5 for share in shares]).pvalue
+    assert of_judges["a", "detectability"]["p"] == pytest.approx(wanted)
 
 
 def test_friedmans_test_is_scipys() -> None:

@@ -206,7 +206,7 @@ def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
 def check_trials(
     source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Mapping[str, Mapping[str, Any]], path: Path
 ) -> None:
-    """Raise InputError unless the ``trials`` (line, id, canonical JSON) of ``source`` are all in the key at ``path``."""
+    """Raise InputError unless all ``trials`` (line, id, canonical JSON) of ``source`` are in the key at ``path``."""
     problems = [
         Problem(str(source), number, name, f"is no trial of {path}")
         for number, name, trial in trials

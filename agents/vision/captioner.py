@@ -292,8 +292,8 @@ class CaptionAgent(PretrainedAgent[C]):
         """Replies to ``items``, each of them one of the ``distinct`` images, whose features these are."""
         from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
-        from agents.device_copies import to_host
         from agents.sampling import Finite, Sampler, Warp
+        from agents.transfer import downloaded
 
         chosen = self.settings
         index_of = {id(item): index for index, item in enumerate(distinct)}
@@ -317,8 +317,8 @@ class CaptionAgent(PretrainedAgent[C]):
         config = self._config(width, returned)
         generated = self._generate(features, rows, config, LogitsProcessorList(chain))
 
-        brought = to_host(generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores]))
-        tokens, bad, *rest = (one.tolist() for one in brought)
+        said = [generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores])]
+        tokens, bad, *rest = (one.tolist() for one in downloaded(said))
         scores = rest[0] if rest else None
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
@@ -395,9 +395,11 @@ class CaptionAgent(PretrainedAgent[C]):
 
     def _moved(self, values: Any) -> Tensor:
         """A tensor of the CPU, or whole numbers in lists, on the device."""
-        from agents.device_copies import to_device
+        import torch
 
-        return to_device(values, self._device)
+        from agents.transfer import uploaded
+
+        return uploaded([torch.as_tensor(values)], self._device)[0]
 
     def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
         """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice

@@ -22,7 +22,6 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings
 from agents.stimuli import ObjectStimulus, Stimulus, Task
-from agents.transfer import downloaded, uploaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,6 +121,8 @@ class Detector(Agent[D]):
         Detectors drop such boxes in silence, and an image without any is a valid answer.
         """
         import torch
+
+        from agents.transfer import downloaded, uploaded
 
         alike: dict[tuple[int, ...], list[int]] = {}
         for index, item in enumerate(batch):

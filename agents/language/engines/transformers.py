@@ -150,10 +150,10 @@ class TransformersEngine(LocalEngine):
         """Texts drawn by their rows' seeds (the likeliest tokens at temperature 0), or each row's best beam."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        from agents.device_copies import to_host
         from agents.language.engines.stopping import MinTokens, RowEnds
         from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler
+        from agents.transfer import downloaded
 
         # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
         side: Literal["left", "right"] = "right" if self._encodes else "left"
@@ -178,7 +178,7 @@ class TransformersEngine(LocalEngine):
                 logits_processor=LogitsProcessorList(chain),
                 stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
             )
-        tokens, failed = to_host(generated[:, start:], finite.bad)
+        tokens, failed = downloaded([generated[:, start:], finite.bad])
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
             if bad

@@ -37,8 +37,8 @@ def test_a_batch_is_waited_for_once(name, tmp_path, monkeypatch):
     each, whole = (_ours(found) for found in (counts.per_step, counts.per_batch))
     assert not each
     assert whole == {
-        "wait to cpu": 1,
-        "copy to cpu": 1,
+        "wait event": 1,
+        "copy to cpu, asynchronous": 1,
         "copy to cuda, asynchronous": whole["copy to cuda, asynchronous"],
     }
 

@@ -69,8 +69,8 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
         decoder = self._model.text_decoder
         start = [decoder.generation_config.bos_token_id]
-        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
-        patches = features[self._moved([row.image for row in rows])]
+        prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
+        patches = features[images]
         across = [layer.crossattention.self for layer in decoder.bert.encoder.layer]
         with shared_sources.shared_sources(across, "encoder_hidden_states", config.num_beams or 1):
             generated = decoder.generate(

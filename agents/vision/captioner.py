@@ -391,15 +391,15 @@ class CaptionAgent(PretrainedAgent[C]):
         """The pixels of all images on the device, in the model's type."""
         import torch
 
-        return self._moved(torch.stack([image["pixel_values"] for image in images])).to(self._dtype)
+        return torch.stack(self._moved(*(image["pixel_values"] for image in images))).to(self._dtype)
 
-    def _moved(self, values: Any) -> Tensor:
-        """A tensor of the CPU, or whole numbers in lists, on the device."""
+    def _moved(self, *values: Any) -> list[Tensor]:
+        """Tensors of the CPU, or whole numbers in lists, on the device."""
         import torch
 
         from agents.transfer import uploaded
 
-        return uploaded([torch.as_tensor(values)], self._device)[0]
+        return uploaded([torch.as_tensor(one) for one in values], self._device)
 
     def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
         """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice

@@ -142,9 +142,9 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         from agents.vision.models.clipcap import AllStopped
 
         gpt = self._model.gpt
-        prompts = self._moved(torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long))
-        prefix = features[self._moved([row.image for row in rows])]
-        embedded = torch.cat((prefix, gpt.get_input_embeddings()(prompts)), dim=1)
+        asked = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long)
+        prompts, images = self._moved(asked, [row.image for row in rows])
+        embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
         stops = [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(

@@ -109,15 +109,19 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        prompts = self._moved([[self._image, *self._ids(row.prompt)] for row in rows])
-        generated = self._model.generate(
-            features[self._moved([row.image for row in rows])],
-            beams=config.num_beams or 1,
-            input_ids=prompts,
-            attention_mask=torch.ones_like(prompts),
-            generation_config=config,
-            logits_processor=processors,
-        )
+        from agents.padding import ready_masks
+
+        asked = [[self._image, *self._ids(row.prompt)] for row in rows]
+        prompts, images = self._moved(asked, [row.image for row in rows])
+        with ready_masks(self._model.language, padded=False):
+            generated = self._model.generate(
+                features[images],
+                beams=config.num_beams or 1,
+                input_ids=prompts,
+                attention_mask=torch.ones_like(prompts),
+                generation_config=config,
+                logits_processor=processors,
+            )
         return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
 
     def _clean(self, text: str) -> str:

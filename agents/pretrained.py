@@ -309,13 +309,20 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
 # loading: whole, from this machine, executing nothing that a file holds
 
 
-def dtype_for(precision: str, device: torch.device) -> torch.dtype:
-    """The type in which a model computes: that of the setting ``precision``, "auto", "fp32", "bf16" or "fp16"."""
+def dtype_for(precision: str, device: torch.device, folder: Path) -> torch.dtype:
+    """The type in which the model in ``folder`` computes: that of the setting ``precision``, "fp32", "bf16", "fp16" or
+    "auto", by which a GPU takes fp16 where the configuration says that the weights are in it, else bf16."""
     import torch
 
-    if precision == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    if precision != "auto":
+        return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    if device.type != "cuda":
+        return torch.float32
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):  # a checkpoint of another form says nothing of it
+        config = {}
+    return torch.float16 if "float16" in (config.get("dtype"), config.get("torch_dtype")) else torch.bfloat16
 
 
 def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:

@@ -74,7 +74,7 @@ class CaptionSettings(PretrainedSettings):
     image_processor: Literal["pil", "torchvision"] = "pil"
     """What resizes: Pillow, as for the published answers, or torchvision, which gives slightly other pixels."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """fp32 gives the same answers for any batch; auto: fp32 on CPU, bf16 on CUDA."""
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
     reject: tuple[Flag, ...] = ()
     """Flags that make an attempt be rejected; all flags are in the record anyway."""
     attempts: int = Field(1, ge=1, le=100)
@@ -180,10 +180,12 @@ class CaptionAgent(PretrainedAgent[C]):
         import torch
 
         self._device = torch.device(device)
-        self._dtype = dtype_for(self.settings.precision, self._device)
+        self._dtype = dtype_for(self.settings.precision, self._device, self.folder())
         if self._device.type == "cuda" and self._dtype == torch.float32:
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self._model = self._load_model(self.folder())
+        if self._device.type == "cuda" and self._dtype != torch.float32:
+            self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         self._special = frozenset(self._tokenizer.all_special_ids)
         self._check_room()
         self.drop_folder()

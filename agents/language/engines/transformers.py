@@ -83,7 +83,7 @@ class TransformersEngine(LocalEngine):
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig
 
         self._device = torch.device(device)
-        self._dtype = dtype_for(self._precision, self._device)
+        self._dtype = dtype_for(self._precision, self._device, self.folder)
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
         model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
         own = model.generation_config

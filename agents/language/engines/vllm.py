@@ -138,7 +138,7 @@ class VLLMEngine(LocalEngine):
         """What vLLM is told; every choice that can change a text is among them."""
         import torch
 
-        dtype = dtype_for(self._precision, torch.device(device))
+        dtype = dtype_for(self._precision, torch.device(device), self.folder)
         self._dtype = str(dtype).removeprefix("torch.")
         chosen = self._chosen
         assert self._positions is not None

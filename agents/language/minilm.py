@@ -21,7 +21,8 @@ from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import embedding_cache
-from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
+from agents.loading import load_part, load_pretrained
+from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.pretrained import load_part
+from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.captioner import SEARCHED, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionRow, Generated, Prepared
 from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:

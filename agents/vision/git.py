@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.vision.captioner import SEARCHED, CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

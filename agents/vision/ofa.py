@@ -18,7 +18,8 @@ from agents.answers import CaptionAnswer
 from agents.contract import GIB, Condition, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList

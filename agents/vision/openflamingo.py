@@ -13,8 +13,9 @@ from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.pretrained import load_part
-from agents.vision.captioner import SEARCHED, CaptionRow, CaptionSettings, Generated, LengthNorm
+from agents.loading import load_part
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionRow, Generated, LengthNorm
 from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from agents import checkpoints, hub, random_weights
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

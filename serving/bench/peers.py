@@ -25,7 +25,7 @@ import orjson
 
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from agents.pretrained import dtype_for, load_pretrained
+from agents.loading import dtype_for, load_pretrained
 from agents.stimuli import ConversationStimulus, Stimulus, parse_row
 from serving.bench import child_process
 from serving.bench.bare import ROUNDS, WARM_UP_ROUNDS, Setup, Window, draw_for, measure_once

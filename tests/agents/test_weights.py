@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.pretrained import dtype_for, load_pretrained
+from agents.loading import dtype_for, load_pretrained
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b.c": torch.tensor([1, 2]), "half": torch.ones(2, dtype=torch.half)}
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.request import Finish, GeneratedText, Sampling, TextRequest
-from agents.pretrained import dtype_for, load_pretrained
+from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
     from pathlib import Path

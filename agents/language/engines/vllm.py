@@ -23,7 +23,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.request import Finish, GeneratedText, TextRequest
-from agents.pretrained import dtype_for, load_part
+from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,16 +14,17 @@ import orjson
 
 from agents import catalogue
 from agents.contract import Agent
-from agents.errors import AgentStoppedError, InputError, Problem
+from agents.errors import AgentStoppedError, InputError
 from agents.tasks import ConversationType
 from serving.assignments import Assignment, GenerateOptions
+from serving.chosen_agents import nothing_to_answer, tasks_asked
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
 from serving.runs.checksum import checksum, is_changed
-from serving.runs.eligibility import Kind, named, task_of
+from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
@@ -64,8 +65,7 @@ class Generation:
         for name in options.agents:
             members = catalogue.pair(name)
             about = run.meta["agents"][name]
-            if len(members) == 1:  # a conversation has two
-                about = {**about, "task": [task for task in about["task"] if task != "conversation"]}
+            about = {**about, "task": tasks_asked(about)}
             header = RecordHeader(
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
@@ -84,14 +84,7 @@ class Generation:
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
             )
             if not assignment.total:
-                there = named(counts) or "nothing"
-                hint = "; a conversation needs a pair: a~b" if set(counts) == {("conversation", None)} else ""
-                wants = ", ".join(sorted(about["task"])) or "conversation"
-                if "modes" in about:
-                    wants += f" ({', '.join(about['modes'])})"
-                problems.append(
-                    Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
-                )
+                problems.append(nothing_to_answer(str(options.source), name, about, counts))
             if options.retry_failed:
                 assignment.retried = int((resume.state[: options.limit] >= FAILED).sum())
             self.assignments.append(assignment)

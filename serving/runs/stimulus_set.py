@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -98,14 +98,14 @@ def _folder_rows(path: Path, where: str, task: str | None) -> Iterator[Row]:
         raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        yield _RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
+        yield RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator[Row]:
     suffix = path.suffix.lower()
     if suffix not in (*JSONL_SUFFIXES, ".csv"):
         raise InputError(f"{where}: an unknown kind of set; {KINDS}")
-    reader = _RowReader(where, root, task)
+    reader = RowReader(where, root, task)
     with path.open("rb") as file:
         start = file.read(3)
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -125,7 +125,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes | None]:
         yield None
 
 
-def _jsonl_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
+def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     first = True
     for number, line in enumerate(_lines(file), start=1):
         if line is None:
@@ -140,7 +140,7 @@ def _jsonl_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
             yield reader.from_json(text, number)
 
 
-def _csv_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
+def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     table = csv.reader(_csv_lines(file, reader.where), strict=True)
@@ -172,7 +172,7 @@ def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
         yield line.decode("utf-8", "surrogateescape")
 
 
-def _header(reader: _RowReader, line: int, cells: Sequence[str]) -> list[str]:
+def _header(reader: RowReader, line: int, cells: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     found: list[Found] = []
     first: dict[str, int] = {}
@@ -191,14 +191,14 @@ def _header(reader: _RowReader, line: int, cells: Sequence[str]) -> list[str]:
     return names
 
 
-class _RowReader:
+class RowReader:
     """Makes rows of what stands in one file. ``where`` names it in problems, ``task`` is for rows that have none, and
-    no row may have another."""
+    no row may have another. ``files`` are the bytes of images that are not read from ``root``."""
 
-    def __init__(self, where: str, root: Path, task: str | None) -> None:
+    def __init__(self, where: str, root: Path, task: str | None, files: Mapping[str, bytes] | None = None) -> None:
         self.where = where
         self.task = task
-        self._context = {"root": root, "files": None}
+        self._context = {"root": root, "files": files}
 
     def from_json(self, text: bytes, line: int) -> Row:
         """One row from its JSON."""

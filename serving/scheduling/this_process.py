@@ -90,11 +90,13 @@ class ThisProcess:
     nodes: Sequence[Node] = ()
     address: str | None = None
     root: str | None = None
+    has_use_for_gpu: bool = True  # without, none is looked for, which takes seconds
 
     async def start(self) -> None:
         """Find out what there is here."""
         if not self.nodes:
-            here, gpu = machine.host(), await asyncio.to_thread(machine.gpu)
+            here = machine.host()
+            gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None
             memory = machine.available() or here.memory
             self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
 

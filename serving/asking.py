@@ -16,6 +16,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -102,6 +103,7 @@ class Agents:
         batch_size: int | None = None,
         device: Device = "auto",
     ) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
@@ -123,7 +125,6 @@ class Agents:
         self._scheduler = Scheduler()
         self._device, self._batch_size = device, batch_size
         self._pool: ReplicaPool | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> Self:
@@ -140,11 +141,24 @@ class Agents:
 
     def close(self) -> None:
         """Let go of the agents; they cannot be asked any more."""
+        if (ended := self._end()) is not None:
+            ended.result()
+
+    def _end(self) -> Future[None] | None:
+        """Begin to let go."""
         loop, self._loop = self._loop, None
-        if loop is not None:
-            if self._pool is not None:
-                asyncio.run_coroutine_threadsafe(self._pool.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
+        if loop is None:
+            return None
+        ended = asyncio.run_coroutine_threadsafe(self._close(), loop)
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        return ended
+
+    async def _close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+
+    def __del__(self) -> None:
+        self._end()
 
     def __enter__(self) -> Self:
         return self.start()

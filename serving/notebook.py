@@ -95,9 +95,9 @@ def _thumbnail(image: Image) -> tuple[str, int, int]:
 
     small = PILImage.fromarray(image.decode())
     width, height = small.size
-    small.thumbnail((2 * WIDE, 2 * WIDE))  # twice the pixels, for screens that have them
+    small.thumbnail((3 * WIDE // 2, 3 * WIDE // 2))  # some more pixels, for screens that have them
     buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=80)
+    small.save(buffer, "JPEG", quality=75)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}", width, height
 
 
@@ -117,14 +117,14 @@ def _marks(answer: Any, unit: float) -> str:
         for label, (x, y, width, height) in zip(answer.labels, answer.boxes or (), strict=False):
             place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
             found += f'<rect {place} fill="none" stroke="{FIRST}" stroke-width="{2 * unit:g}"/>'
-            found += _label(x + 3 * unit, y + 12 * unit, label, unit, anchor="start", fill=FIRST)
+            found += _label(x + 4 * unit, y + 12 * unit, label, unit, anchor="start", fill="black", halo=FIRST)
     return found
 
 
-def _label(x: float, y: float, text: str, unit: float, *, anchor: str, fill: str) -> str:
+def _label(x: float, y: float, text: str, unit: float, *, anchor: str, fill: str, halo: str = "none") -> str:
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{10 * unit:g}" font-family="sans-serif" text-anchor="{anchor}" '
-        f'fill="{fill}">{_esc(text)}</text>'
+        f'fill="{fill}" stroke="{halo}" stroke-width="{3 * unit:g}" paint-order="stroke">{_esc(text)}</text>'
     )
 
 

@@ -32,7 +32,7 @@ class TypedRecord(Record):
     """
 
     answer: Any
-    _shown: Callable[[], Stimulus | None] = PrivateAttr(default=lambda: None)
+    _shown: Callable[[], Stimulus | None] | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _typed(self) -> TypedRecord:
@@ -42,14 +42,14 @@ class TypedRecord(Record):
 
     def shown(self) -> Stimulus | None:
         """The stimulus that is answered, where it is known."""
-        return self._shown()
+        return None if self._shown is None else self._shown()
 
     def _repr_html_(self) -> str:
         return notebook.records_html([self])
 
 
-def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] = lambda: None) -> TypedRecord:
-    """A record from its JSON. Raises :class:`pydantic.ValidationError`."""
+def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] | None = None) -> TypedRecord:
+    """A record from its JSON; ``shown`` gives its stimulus. Raises :class:`pydantic.ValidationError`."""
     load = TypedRecord.model_validate_json if isinstance(record, bytes) else TypedRecord.model_validate
     found = load(record)  # type: ignore[arg-type]
     found._shown = shown

@@ -116,9 +116,11 @@ def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
 def _rows(found: GivenStimuli, rows: Iterable[Any], task: str | None) -> Iterator[Row]:
     reader = RowReader(found.where, Path(found.root), task, found.files)
     for number, row in enumerate(rows, start=1):
-        fields = _fields(row)
+        fields = {name: value for name, value in _fields(row).items() if value is not None}
+        if task is not None:
+            fields = {"task": task, **fields}
         for name in IMAGES:
-            if fields.get(name) is not None:
+            if name in fields:
                 fields[name] = _named(fields[name], found.files)
         if "id" not in fields:
             fields["id"] = _digest(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS, default=str))

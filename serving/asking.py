@@ -53,6 +53,7 @@ def answer(
     *,
     images: Any = None,
     cues: str | Iterable[str] | None = None,
+    topics: str | Iterable[str] | None = None,
     task: str | None = None,
     samples: int = 1,
     seed: int = 0,
@@ -64,8 +65,8 @@ def answer(
     """The records of one or several agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
 
     ``stimuli`` is the path of a set, or rows of one as mappings; ``images`` are pictures (paths, bytes, Pillow images,
-    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words. ``settings`` are by agent,
-    ``config`` is a TOML file of them.
+    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words, ``topics`` what pairs talk about.
+    ``settings`` are by agent, ``config`` is a TOML file of them.
 
     Raises InputError with everything that is wrong with stimuli or settings before anything is loaded, UnavailableError
     for an agent that lacks something here, and AgentStoppedError for one that cannot be loaded or keeps failing. A
@@ -73,7 +74,7 @@ def answer(
     """
     with _explained():
         asked = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
-        given = asked.check(stimuli, images, cues, task, samples)
+        given = asked.check(stimuli, images, cues, topics, task, samples)
         with asked:
             return asked.answer_checked(given, samples, seed)
 
@@ -92,7 +93,10 @@ def load(
 
 
 class Agents:
-    """Agents of this process; made by :func:`load`. ``close`` them, or use them as a context manager."""
+    """Agents of this process; made by :func:`load`. ``close`` them, or use them as a context manager.
+
+    ``assignments`` are settings as the command line has them ("agent.field=value").
+    """
 
     def __init__(
         self,
@@ -100,6 +104,7 @@ class Agents:
         *,
         settings: Settings | None = None,
         config: str | Path | None = None,
+        assignments: Sequence[str] = (),
         batch_size: int | None = None,
         device: Device = "auto",
     ) -> None:
@@ -107,7 +112,7 @@ class Agents:
         self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
-        self.entries, found = resolve(self.names, (), None if config is None else Path(config), "agents")
+        self.entries, found = resolve(self.names, assignments, None if config is None else Path(config), "agents")
         self.settings = {**found, **(settings or {})}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
             raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
@@ -172,26 +177,28 @@ class Agents:
         *,
         images: Any = None,
         cues: str | Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
         task: str | None = None,
         samples: int = 1,
         seed: int = 0,
     ) -> Records:
         """As :func:`answer`. Calls from several threads are answered one after the other."""
         with _explained():
-            return self.answer_checked(self.check(stimuli, images, cues, task, samples), samples, seed)
+            return self.answer_checked(self.check(stimuli, images, cues, topics, task, samples), samples, seed)
 
     def check(
         self,
         stimuli: str | Path | Iterable[Any] | None,
         images: Any,
         cues: str | Iterable[str] | None,
+        topics: str | Iterable[str] | None,
         task: str | None,
         samples: int,
     ) -> GivenStimuli:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
         check_usage(self.names, self.entries, self._made, samples)
         asked = {name: tasks_asked(about) for name, about in self._about.items()}
-        given = given_stimuli(stimuli, images, cues, task, asked)
+        given = given_stimuli(stimuli, images, cues, topics, task, asked)
         kinds = given.kinds()
         problems = [
             nothing_to_answer(given.where, name, about, kinds)

@@ -68,6 +68,16 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
+    ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
+    ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
+    ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
+    ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
+    ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
+    ask.add_argument("--task", choices=TASKS, help="what is asked about pictures, where agents answer several tasks")
+    ask.add_argument("--samples", type=positive, default=1, metavar="N", help="answers to each (default 1)")
+    ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
+    ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+
     summary = "the agents behind HTTP, for programs and a web page"
     serve = command("serve", _serve, summary, settings, workers, uses_ray=True)
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
@@ -188,6 +198,12 @@ def _generate(options: argparse.Namespace) -> int:
     size = None if auto else options.batch_size
     more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
     return generate(chosen(GenerateOptions, options, **more), _print)
+
+
+def _ask(options: argparse.Namespace) -> int:
+    from serving.ask import ask
+
+    return ask(options)
 
 
 def _bench(options: argparse.Namespace) -> int:

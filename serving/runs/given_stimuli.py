@@ -1,7 +1,7 @@
-"""Stimuli that a program gives: pictures, cues, rows, or the path of a set; checked as a set's file is.
+"""Stimuli that a program gives: pictures, words, rows, or the path of a set; checked as a set's file is.
 
-A picture is a path, bytes, a Pillow image or an array. Where a stimulus has no id, its content is one: a cue itself,
-the path of a picture below the folder that all of them share, else 16 hex digits of a SHA-256.
+A picture is a path, bytes, a Pillow image or an array. Where a stimulus has no id, its content is one: a cue or topic
+itself, the path of a picture below the folder that all of them share, else 16 hex digits of a SHA-256.
 """
 
 from __future__ import annotations
@@ -58,27 +58,26 @@ def given_stimuli(
     stimuli: str | Path | Iterable[Any] | None,
     images: Any,
     cues: str | Iterable[str] | None,
+    topics: str | Iterable[str] | None,
     task: str | None,
     asked: Mapping[str, Sequence[str]],
 ) -> GivenStimuli:
     """What was given, read and checked. ``asked`` are the tasks of each agent, by which the ``task`` is found where
     only one is meant. Raises InputError with every problem."""
-    if sum(one is not None for one in (stimuli, images, cues)) != 1:
-        raise InputError("give one of stimuli, images and cues")
+    if sum(one is not None for one in (stimuli, images, cues, topics)) != 1:
+        raise InputError("give one of stimuli, images, cues and topics")
     if isinstance(stimuli, str | Path):
         return _from_set(Path(stimuli), task, asked)
     found = GivenStimuli("stimuli", os.getcwd())
-    if cues is not None:
-        found.where = "cues"
-        rows: Iterable[Any] = ({"id": cue, "cue": cue} for cue in ([cues] if isinstance(cues, str) else cues))
-        task = task or "word_association"
-    elif images is not None:
-        found.where = "images"
-        rows = _image_rows(images)
-        task = task or _one_task(asked)
-    else:
-        assert stimuli is not None
-        rows = stimuli if not isinstance(stimuli, Mapping) else [stimuli]
+    rows: Iterable[Any] = ()
+    if images is not None:
+        found.where, rows, task = "images", _image_rows(images), task or _one_task(asked)
+    elif cues is not None:
+        found.where, rows, task = "cues", _word_rows("cue", cues), task or "word_association"
+    elif topics is not None:
+        found.where, rows, task = "topics", _word_rows("topic", topics), task or "conversation"
+    elif stimuli is not None:
+        rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
     _check(found, _rows(found, rows, task))
     return found
 
@@ -143,6 +142,10 @@ def _fields(row: Any) -> dict[str, Any]:
 
 def _place(image: Any) -> Any:
     return image.read() if image.path is None else image.path.resolve()
+
+
+def _word_rows(field: str, words: str | Iterable[str]) -> list[dict[str, Any]]:
+    return [{"id": word, field: word} for word in ([words] if isinstance(words, str) else words)]
 
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:

@@ -190,3 +190,24 @@ def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(
     assert "Ann" in "".join(talk.itertext())
     assert "alert" in "".join(failure.itertext())
     assert answer("null", cues=[f"c{i}" for i in range(40)])._repr_html_().count("<figure") == 24
+
+
+def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(*arguments: str) -> tuple[int, str, str]:
+        code = main(["ask", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    assert ask("mmcq", "--image", str(COFFEE)) == (0, "brown\n", "")
+    code, out, _ = ask("mmcq", "--image", str(COFFEE), "--json")
+    assert same(json.loads(out)) == same(plain(answer("mmcq", images=COFFEE)[0]))
+    code, out, _ = ask("null,null-one", "--cue", "sun", "--cue", "moon", "--set", "null.fail=moon")
+    assert code == 1
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        [cue, agent] for agent in ("null", "null-one") for cue in ("sun", "moon")
+    ]
+    assert "failed: told_to_fail" in out
+    assert ask("eliza~eliza", "--topic", "tea")[1].count(": ") >= 24
+    assert ask("mmcq")[0] == ask("mmcq", "--cue", "sun")[0] == ask("mmcq", "--image", "no.png")[0] == 2
+    assert "no such file" in ask("mmcq", "--image", "no.png")[2]
+    assert ask("null", "--cue", "sun", "--set", "null.fail_load=true")[0] == 3

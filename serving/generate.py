@@ -20,6 +20,7 @@ from serving.runs.run_json import check_files
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
+from serving.scheduling.guardian import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
 
@@ -28,7 +29,9 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
-    check_installed()
+    may_be_here = not (options.out / "run.json").exists() and options.address is None and options.replicas is None
+    if not may_be_here:
+        check_installed()
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=_warn)
     described = describe(options.agents, options.entries, made, options.settings)
@@ -45,6 +48,10 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
         )
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
+            # What ended a process before is answered in workers, whose death ends nothing else.
+            generation.here = may_be_here and generation.is_small() and answers_here()
+            if not generation.here:
+                check_installed()
             interrupts.run(generation.execute)
         else:
             say("nothing is left to answer")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,12 +35,13 @@ class LocalWorker:
         self.host = machine.host().name
         self.device = spec.device
         self._process = process
+        self._loader = ThreadPoolExecutor(1, "load")  # not the event loop's own, whose end would wait for a load
 
     async def start(self, timeout: float) -> dict[str, Any]:
         """Load the agent; returns its provenance. Raises AgentStoppedError."""
         try:
             async with asyncio.timeout(timeout):
-                return await asyncio.to_thread(self._load)
+                return await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
         except TimeoutError:
             why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
         except Exception as error:
@@ -76,6 +78,7 @@ class LocalWorker:
 
     def kill(self) -> None:
         """Let go of the agent once what it has in hand is answered."""
+        self._loader.shutdown(wait=False)
         self.worker.close()
 
 

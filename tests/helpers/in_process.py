@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -28,7 +29,7 @@ class InProcess(LocalWorker):
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self.host, self.device = worker, "here", "cpu"
-        self._process = ThisProcess(HERE)
+        self._process, self._loader = ThisProcess(HERE), ThreadPoolExecutor(1)
 
     def kill(self) -> None:
         """There is nothing to end."""

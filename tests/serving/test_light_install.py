@@ -43,7 +43,7 @@ WORKS = {
 }
 NEEDS = {
     "generate set.jsonl --agents mmcq --out other": "vision",
-    "generate set.jsonl --agents eliza --out other": "run",
+    "generate set.jsonl --agents eliza --replicas 1 --out other": "run",
     "serve --agents eliza": "serve",
     "export run --format parquet --out answers.parquet": "parquet",
 }

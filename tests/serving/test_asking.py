@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import shutil
@@ -211,3 +212,27 @@ def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert ask("mmcq")[0] == ask("mmcq", "--cue", "sun")[0] == ask("mmcq", "--image", "no.png")[0] == 2
     assert "no such file" in ask("mmcq", "--image", "no.png")[2]
     assert ask("null", "--cue", "sun", "--set", "null.fail_load=true")[0] == 3
+
+
+def test_the_lines_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a notebook runs them: the value of each cell that is an expression is shown."""
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    lines = readme.split("```python\n")[1].split("```")[0]
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    words = {"minilm": [answer_record("word_association", "sun", "minilm")]}
+    write_run(tmp_path / "demo-run" / "answers", [], words, {"minilm": agent_entry("word_association")})
+    monkeypatch.chdir(tmp_path)
+    shown, names = [], {}
+    for cell in ast.parse(lines).body:
+        if isinstance(cell, ast.Expr):
+            shown.append(eval(ast.unparse(cell), names))
+        else:
+            exec(ast.unparse(cell), names)
+    color, talk, paths, table = shown
+    assert f".answer.color  # {color!r}" in lines
+    assert talk._repr_html_().count("<b>") > 24
+    assert len(paths) == len(table) == 12
+    assert paths._repr_html_().count("<polyline") == 12
+    assert capsys.readouterr().out == "sun minilm together\n"

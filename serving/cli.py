@@ -57,6 +57,13 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
+    making = command("set", _set, "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's")
+    making.add_argument("source", type=path)
+    making.add_argument("--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder")
+    making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
+    making.add_argument("--task", choices=TASKS, help="what is asked (default: what was annotated)")
+    making.add_argument("--force", action="store_true", help="replace what is at --out")
+
     summary = "answer a whole stimulus set; the same command again resumes"
     generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
@@ -143,7 +150,12 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 def _source() -> Parser:
     """What every command that reads a stimulus set takes."""
     shared = Parser(add_help=False)
-    shared.add_argument("source", type=path, metavar="set", help="a .jsonl or .csv file, or a folder with --task")
+    shared.add_argument(
+        "source",
+        type=path,
+        metavar="set",
+        help="a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task",
+    )
     shared.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
     return shared
 
@@ -177,6 +189,12 @@ def _check(options: argparse.Namespace) -> int:
     from serving.runs.checking import check_set, print_report
 
     return print_report(check_set(options.source, task=options.task, deep=options.deep), json=options.json)
+
+
+def _set(options: argparse.Namespace) -> int:
+    from serving.runs.set_making import make_set
+
+    return make_set(options.source, options.out, images=options.images, task=options.task, force=options.force)
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """Stimuli that a program gives: pictures, words, rows, or the path of a set; checked as a set's file is.
 
-A picture is a path, bytes, a Pillow image or an array. Where a stimulus has no id, its content is one: a cue or topic
-itself, the path of a picture below the folder that all of them share, else 16 hex digits of a SHA-256.
+A picture is a path, bytes, a Pillow image or an array. The id of one that is given by its path alone is the path below
+the folder that all of them share; whatever else has no id has its content for one
+(:func:`serving.runs.stimulus_set.content_id`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.stimulus_set import PICTURE_TASKS, Row, RowReader, read_rows
-
-ID_DIGITS = 16
+from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +70,14 @@ def given_stimuli(
     found = GivenStimuli("stimuli", os.getcwd())
     rows: Iterable[Any] = ()
     if images is not None:
-        found.where, rows, task = "images", _image_rows(images), task or _one_task(asked)
+        found.where, rows = "images", _image_rows(images)
     elif cues is not None:
-        found.where, rows, task = "cues", _word_rows("cue", cues), task or "word_association"
+        found.where, rows = "cues", _word_rows("cue", cues)
     elif topics is not None:
-        found.where, rows, task = "topics", _word_rows("topic", topics), task or "conversation"
+        found.where, rows = "topics", _word_rows("topic", topics)
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
-    _check(found, _rows(found, rows, task))
+    _check(found, _rows(found, rows, task, asked))
     return found
 
 
@@ -112,23 +111,25 @@ def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
         raise InputError(f"{found.where}: an empty set: there is no stimulus in it")
 
 
-def _rows(found: GivenStimuli, rows: Iterable[Any], task: str | None) -> Iterator[Row]:
+def _rows(
+    found: GivenStimuli, rows: Iterable[Any], task: str | None, asked: Mapping[str, Sequence[str]]
+) -> Iterator[Row]:
     reader = RowReader(found.where, Path(found.root), task, found.files)
     for number, row in enumerate(rows, start=1):
         fields = {name: value for name, value in _fields(row).items() if value is not None}
-        if task is not None:
-            fields = {"task": task, **fields}
         for name in IMAGES:
             if name in fields:
                 fields[name] = _named(fields[name], found.files)
-        if "id" not in fields:
-            fields["id"] = _digest(orjson.dumps(fields, option=orjson.OPT_SORT_KEYS, default=str))
-        try:
-            text = orjson.dumps(fields)
-        except TypeError as error:
-            yield reader.bad(number, None, [(None, f"not JSON: {error}")])
-            continue
-        yield reader.from_json(text, number)
+        if task is None and "task" not in fields and (meant := _meant(fields, asked)) is not None:
+            fields["task"] = meant
+        yield reader.from_values(fields, number, unnamed="id" not in fields)
+
+
+def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str | None:
+    """The task of a row that names none, by what it shows."""
+    if "image" in fields:
+        return _one_task(asked)
+    return "word_association" if "cue" in fields else "conversation" if "topic" in fields else None
 
 
 def _fields(row: Any) -> dict[str, Any]:
@@ -145,7 +146,7 @@ def _place(image: Any) -> Any:
 
 
 def _word_rows(field: str, words: str | Iterable[str]) -> list[dict[str, Any]]:
-    return [{"id": word, field: word} for word in ([words] if isinstance(words, str) else words)]
+    return [{field: word} for word in ([words] if isinstance(words, str) else words)]
 
 
 def _image_rows(images: Any) -> list[dict[str, Any]]:

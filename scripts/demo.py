@@ -14,6 +14,7 @@ from pathlib import Path
 
 from serving.cli import main as turinglike
 from serving.runs.reader import RunFolder
+from serving.scheduling.guardian import watched
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "demo.jsonl"
@@ -58,7 +59,7 @@ def run(*arguments: object) -> int:
     """One command of ours, shown as a person would type it."""
     words = [str(argument) for argument in arguments]
     print("$ turinglike", shlex.join(words), flush=True)
-    return turinglike(words)
+    return watched(lambda: turinglike(words))
 
 
 def unexpected(out: Path, code: int) -> list[str]:

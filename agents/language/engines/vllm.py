@@ -191,7 +191,7 @@ class VLLMEngine(LocalEngine):
         from agents.language.engines.vllm_sampling import sampling_params
 
         prompt = self.fitted_tokens(request)
-        parameters = sampling_params(request.sampling, seed, self._ends)
+        parameters = sampling_params(request.sampling, seed, self._ends, request.schema)
         texts = self._llm.generate(
             {"type": "token", "prompt_token_ids": prompt}, parameters, f"text-{next(self._numbers)}"
         )

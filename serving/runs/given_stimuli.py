@@ -20,6 +20,7 @@ import orjson
 
 from agents.errors import InputError
 from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
+from agents.tasks import SHORT
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
@@ -65,6 +66,7 @@ def given_stimuli(
     only one is meant. Raises InputError with every problem."""
     if sum(one is not None for one in (stimuli, images, cues, topics)) != 1:
         raise InputError("give one of stimuli, images, cues and topics")
+    task = None if task is None else SHORT.get(task, task)
     if isinstance(stimuli, str | Path):
         return _from_set(Path(stimuli), task, asked)
     found = GivenStimuli("stimuli", os.getcwd())

@@ -8,6 +8,7 @@ from typing import Any
 
 from judging.answers_page import captions_section, published_section, statistics_section
 from judging.measures import ALL, MISSING
+from judging.verdicts import SAID
 from serving.runs.display_text import count, details, esc, table
 from serving.web.report_html import TASK_NAMES, head
 
@@ -64,8 +65,10 @@ def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[st
         )
         for row in rows
     ]
+    of_each = [rows[0][f"human_{one}"] + rows[0][f"machine_{one}"] for one in SAID]
+    note = ", which was said of every answer: d' is the correction's alone" if 0 in of_each else ""
     return [
-        f"<h3 style='margin-top:2rem'>{esc(said)}</h3>",
+        f"<h3 style='margin-top:2rem'>{esc(said + note)}</h3>",
         _shown(drawn[f"{rows[0]['asked']}-{judge}"], f"Scores by {judge}: the table below has the figures"),
         table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
     ]

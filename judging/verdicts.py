@@ -6,6 +6,7 @@ import csv
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,8 @@ def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _key_of(folder: RunFolder, given: Path | None) -> Path:
+    if any(row["task"] != TASK for _, row in islice(folder.stimuli(), 1)):
+        raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)
     if path is None:

@@ -14,6 +14,7 @@ import in_process
 import numpy as np
 import pandas as pd
 import pytest
+from run_folders import write_run
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
@@ -202,6 +203,12 @@ def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pyt
     assert code == 2
     assert "is the key of other trials" in capsys.readouterr().err
     assert not (tmp_path / "S").exists()
+
+
+def test_a_run_of_answers_has_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "R", [{"id": "a", "task": "word_association", "cue": "sun"}], {}, {})
+    assert main(["score", str(folder), "--out", str(tmp_path / "S")]) == 2
+    assert "R holds no verdicts: `turinglike judge` writes them" in capsys.readouterr().err
 
 
 def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

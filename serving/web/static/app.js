@@ -27,7 +27,7 @@ const fields = {
 
 async function load() {
   try {
-    const { found } = await call("v1/agents");
+    const { found } = await call("agents");
     const changed = JSON.stringify(found.agents) !== JSON.stringify(state.agents);
     state.agents = found.agents;
     if (changed) listAgents(); // otherwise a list that somebody has just opened would close
@@ -167,13 +167,13 @@ async function answer(agent, asked, signal) {
   const images = {};
   for (const [name, file] of Object.entries(files)) if (pictured && file !== null) images[name] = await base64(file);
   const seen = pictured ? await picture(files.image) : null;
-  const { text, found } = await call("v1/responses", { ...asked, images }, signal);
+  const { text, found } = await call("answers", { ...asked, images }, signal);
   show(seen, card(found, text, asked.stimulus, seen));
   tell(summary(found));
 }
 
 async function converse(agent, asked, signal) {
-  const { found } = await call("v1/conversations", asked, signal);
+  const { found } = await call("conversations", asked, signal);
   const talk = new Talk(found, { tell, refused });
   show(null, talk.parts);
   state.talk = talk;
@@ -334,7 +334,7 @@ async function useKey(event) {
   }
   setKey(given);
   try {
-    await call("v1/agents");
+    await call("agents");
   } catch (error) {
     if (error.status === 401) wantKey(`The server does not accept this key (request ${error.requestId}).`);
     else byId("key-said").textContent = `The key could not be tried: ${error.message}.`;

@@ -82,6 +82,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
+    ask.add_argument("--message", action="append", metavar="TEXT", help="what an agent replies to; once for each")
     ask.add_argument(
         "--task", type=task, metavar="TASK", help="what is asked about pictures, where agents answer several tasks"
     )

@@ -53,8 +53,11 @@ class LocalWorker:
         raise AgentStoppedError(f"agent {self.worker.agent.name} {why}")
 
     def _load(self) -> dict[str, Any]:
-        with _loading:
-            return self.worker.load()
+        try:
+            with _loading:
+                return self.worker.load()
+        finally:
+            self._loader.shutdown(wait=False)
 
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
@@ -78,7 +81,6 @@ class LocalWorker:
 
     def kill(self) -> None:
         """Let go of the agent once what it has in hand is answered."""
-        self._loader.shutdown(wait=False)
         self.worker.close()
 
 

@@ -1,4 +1,4 @@
-"""Agents asked from a program: answers at once, in this process, without Ray. ::
+"""Agents asked from a program: answers at once, in this process, without Ray.
 
     from serving import answer, load
 
@@ -91,13 +91,13 @@ def load(
     batch_size: int | None = None,
     device: Device = "auto",
 ) -> Agents:
-    """The agents, loaded, to be asked again and again. Arguments and errors as for :func:`answer`."""
+    """The agents, loaded, to be asked again and again. Arguments and errors as for ``answer``."""
     with _explained():
         return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
 
 
 class Agents:
-    """Agents of this process; made by :func:`load`. ``close`` them, or use them as a context manager.
+    """Agents of this process; made by ``load``. ``close`` them, or use them as a context manager.
 
     ``assignments`` are settings as the command line has them ("agent.field=value").
     """
@@ -187,7 +187,7 @@ class Agents:
         samples: int = 1,
         seed: int = 0,
     ) -> Records:
-        """As :func:`answer`. Calls from several threads are answered one after the other."""
+        """As ``answer``. Calls from several threads are answered one after the other."""
         with _explained():
             given = self.check(stimuli, images, cues, topics, messages, task, samples)
             return self.answer_checked(given, samples, seed)
@@ -217,7 +217,7 @@ class Agents:
         return given
 
     def answer_checked(self, given: GivenStimuli, samples: int, seed: int) -> Records:
-        """The answers to what :meth:`check` gave."""
+        """The answers to what ``check`` gave."""
         with self._one_at_a_time:
             self._process.root = given.root
             return self._wait_for(self._answer(given, samples, seed))

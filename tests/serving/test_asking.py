@@ -130,6 +130,9 @@ def test_everything_wrong_is_said_before_anything_is_loaded() -> None:
         ({"images": [COFFEE], "agents": ["mmcq", "mmcq"]}, "once"),
         ({"images": [COFFEE], "settings": {"gbvs": {}}}, "gbvs"),
         ({"images": [COFFEE], "agents": "mmqc"}, "cannot be used"),
+        ({"images": [COFFEE], "samples": 0}, "samples"),
+        ({"images": [COFFEE], "seed": -1}, "seed"),
+        ({"images": [COFFEE], "device": "gpu"}, "device"),
     ):
         with pytest.raises(InputError, match=reason):
             answer(**{"agents": "mmcq", **wrong})  # type: ignore[arg-type]

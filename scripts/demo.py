@@ -39,7 +39,7 @@ def main() -> int:
     print("\nexamples/images/broken.jpg failed, as it should; everything else has its answers.\n")
     code = run("report", out)
     if code == 0:
-        print(f"\nOpen this page in a browser:\n{(out / 'report.html').resolve()}")
+        print(f"\nOpen this page in a browser:\n{(out / 'report' / 'index.html').resolve()}")
     return code
 
 

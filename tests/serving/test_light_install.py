@@ -36,7 +36,7 @@ WORKS = {
     "agents git-base-coco": "no: the package torch is not installed: pip install 'turinglike[vision]'",
     "check set.jsonl": "1 stimulus (color_estimation 1): no problems.",
     "status run": "mmcq",
-    "report run": "report.html",
+    "report run": "index.html",
     "export run --format csv --out answers.csv": "",
     "export run --format turingtest --out answers": "",
 }

@@ -118,7 +118,7 @@ class Statistics:
             self.words[task, of].update({label.casefold()[:60] for label in answer["labels"]})
         elif task == "image_captioning":
             self.words[task, of].update(words_of(answer["text"]))
-            self._count("length", of, min(len(answer["text"].split()), len(LENGTHS) - 1), len(LENGTHS))
+            self._count("length", of, [min(len(answer["text"].split()), len(LENGTHS) - 1)], len(LENGTHS))
         elif task == "word_association":
             self.words[task, of][answer["word"].casefold()[:60]] += 1
         elif task == "attention_prediction":
@@ -126,21 +126,21 @@ class Statistics:
 
     def _path(self, of: str, answer: Mapping[str, Any]) -> None:
         points = in_widths(answer)
-        steps = np.diff(points, axis=0)
-        for length in np.hypot(*steps.T):
-            self._count("amplitude", of, min(int(length * 25), 24), 25)
-        turns = np.arctan2(-steps[:, 1], steps[:, 0]) / (2 * np.pi) * SECTORS  # y points down in a picture
-        for sector in np.round(turns[np.hypot(*steps.T) > 0]).astype(int):
-            self._count("direction", of, int(sector) % SECTORS, SECTORS)
+        across, up = np.diff(points, axis=0).T * [[1], [-1]]  # y points down in a picture
+        lengths = np.hypot(across, up)
+        self._count("amplitude", of, np.minimum(lengths * 25, 24), 25)
+        turns = np.round(np.arctan2(up, across)[lengths > 0] / (2 * np.pi) * SECTORS)
+        self._count("direction", of, turns % SECTORS, SECTORS)
         first = points[1:2] if answer.get("forced_first") else points[:1]
-        for x, y in first:
-            height = answer["frame"][1] / answer["frame"][0]
-            row, column = int(y / height * MAP[0]), int(x * MAP[1])
-            if 0 <= row < MAP[0] and 0 <= column < MAP[1]:
-                self._count("first", of, row * MAP[1] + column, MAP[0] * MAP[1])
+        down, right = (first / [1, answer["frame"][1] / answer["frame"][0]] * [MAP[1], MAP[0]]).T[::-1]
+        inside = (down >= 0) & (down < MAP[0]) & (right >= 0) & (right < MAP[1])
+        cells = np.floor(down[inside]) * MAP[1] + np.floor(right[inside])
+        self._count("first", of, cells, MAP[0] * MAP[1])
 
-    def _count(self, name: str, of: str, place: int, size: int) -> None:
-        self.histograms.setdefault((name, of), np.zeros(size, np.int64))[place] += 1
+    def _count(self, name: str, of: str, places: NDArray[np.float64] | list[int], size: int) -> None:
+        if len(places):
+            found = np.bincount(np.asarray(places).astype(np.int64), minlength=size)
+            self.histograms[name, of] = self.histograms.get((name, of), 0) + found
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
         """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""

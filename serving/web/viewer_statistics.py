@@ -181,8 +181,8 @@ class Statistics:
             yield from self._colors(task, ofs)
         elif task == "attention_prediction":
             yield from self._gaze(ofs)
-        elif ofs:
-            yield self._numbers(task, ofs)
+        else:
+            yield from self._numbers(task, ofs)
         if task == "image_captioning":
             axes: dict[str, Any] = {
                 "x": LENGTHS,
@@ -196,7 +196,7 @@ class Statistics:
         yield from self._rejected(task)
         yield from self._speed(task)
 
-    def _numbers(self, task: str, ofs: list[str]) -> dict[str, Any]:
+    def _numbers(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         panels = []
         for (of_task, name), means in self.means.items():
             if of_task != task:
@@ -212,7 +212,8 @@ class Statistics:
         if PEOPLE in ofs:
             note += " δ (Cliff's delta, beside a row): how much more often an agent's value is above a person's than "
             note += "below it, from -1 to 1."
-        return _figure("panels", "The answers in numbers", ofs, note, panels=panels)
+        if panels:
+            yield _figure("panels", "The answers in numbers", ofs, note, panels=panels)
 
     def _colors(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         names = [*(f"share of {word}" for word in WORDS), "share of other words"]
@@ -233,8 +234,7 @@ class Statistics:
             yield _figure("matrix", title, words, note, **more)
 
     def _gaze(self, ofs: list[str]) -> Iterator[dict[str, Any]]:
-        if ofs:
-            yield self._numbers("attention_prediction", ofs)
+        yield from self._numbers("attention_prediction", ofs)
         axes = {"x": (np.arange(25) / 25).tolist(), "across": "widths of the frame", "down": "share of saccades"}
         yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, **axes)
         note = "Share of saccades in each of 16 directions; right is right, up is up."

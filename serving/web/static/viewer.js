@@ -35,8 +35,11 @@
 
   const KEYS = {
     "/": (view) => {
-      if (view !== "list") location.hash = Turinglike.forList({});
-      setTimeout(() => byId("q").focus(), 0);
+      if (view === "list") byId("q").focus();
+      else {
+        addEventListener("hashchange", () => setTimeout(() => byId("q").focus(), 0), { once: true });
+        location.hash = Turinglike.forList({});
+      }
     },
     j: (view) => (view === "one" ? press("#one .next") : Turinglike.moveRow(1)),
     k: (view) => (view === "one" ? press("#one .before") : Turinglike.moveRow(-1)),

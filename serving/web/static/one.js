@@ -29,16 +29,11 @@
       return { record, line, name: record.sample > 0 ? `${agent} (sample ${record.sample})` : agent, agent };
     });
     const seen = picture(index.stimuli.picture[number]);
-    section.replaceChildren(
-      head(number, task),
-      el(
-        "div",
-        { class: seen === null ? "asked" : "asked pictured" },
-        about(row, index.stimuli.title[number]),
-        together(task, given, row, seen),
-      ),
-      sides(task, given, row, seen),
-    );
+    const shown = together(task, given, row, seen);
+    const others = [about(row, index.stimuli.title[number]), sides(task, given, row, seen)];
+    const wide = shown.querySelector("figcaption") !== null; // with controls
+    const parts = wide || seen === null ? [shown, ...others] : [shown, el("div", null, ...others)];
+    section.replaceChildren(head(number, task), el("div", { class: parts.length === 2 ? "asked pictured" : "asked" }, ...parts));
     mark(section);
   }
 
@@ -144,10 +139,9 @@
       const shown = answer(one.record, row, seen, { name: one.agent, calm: true, bare: true });
       shown.dataset.agent = one.agent;
       shown.dataset.sample = one.record.sample;
-      const extra = [];
-      if (task === "conversation" && one.record.answer) extra.push(keep(one));
-      extra.push(el("a", { class: "small", href: forOne(numberOf(state.of, state.stimulus), { agent: one.agent, sample: one.record.sample }) }, "Link to this answer"));
-      shown.append(el("div", { class: "line" }, ...extra), lazily("Record", () => recorded(one.record, one.line)));
+      if (task === "conversation" && one.record.answer) shown.lastChild.before(keep(one));
+      const href = forOne(numberOf(state.of, state.stimulus), { agent: one.agent, sample: one.record.sample });
+      shown.lastChild.append(el("a", { href }, "Link to this answer"), lazily("Record", () => recorded(one.record, one.line)));
       return shown;
     };
     const side = (title, some) => {

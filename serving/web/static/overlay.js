@@ -154,11 +154,11 @@
     if (!drawn.length || !picture?.width) return null;
     const frame = [picture.width, picture.height];
     const letters = Math.max(...frame) / 32;
-    for (const layer of drawn) {
+    for (const [nth, layer] of drawn.entries()) {
       layer.group = coloured(layer.colour);
       layer.answer.boxes.slice(0, 100).forEach(([x, y, width, height], at) => {
         const place = { x: coordinate(x), y: coordinate(y) };
-        const text = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters) };
+        const text = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters * (1 + (nth % 3))) };
         layer.group.append(
           svg("rect", {
             class: "box",

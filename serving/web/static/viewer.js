@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { byId, el, note } = Turinglike;
+  const { byId, el } = Turinglike;
   const VIEWS = ["statistics", "list", "one", "provenance"];
   const made = new Set();
 
@@ -72,7 +72,7 @@
     byId("made").textContent = how;
     byId("notices").replaceChildren(...notices.map((text) => el("div", { class: "box-notice" }, text)));
     byId("main").append(
-      note("Keys: ", el("kbd", null, "/"), " search, ", el("kbd", null, "j"), " and ", el("kbd", null, "k"), " next and previous, ", el("kbd", null, "←"), " and ", el("kbd", null, "→"), " turn the page, ", el("kbd", null, "Esc"), " back to the list."),
+      el("p", { class: "note keys" }, "Keys: ", el("kbd", null, "/"), " search, ", el("kbd", null, "j"), " and ", el("kbd", null, "k"), " next and previous, ", el("kbd", null, "←"), " and ", el("kbd", null, "→"), " turn the page, ", el("kbd", null, "Esc"), " back to the list."),
     );
     addEventListener("hashchange", show);
     await show();

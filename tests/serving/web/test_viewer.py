@@ -194,6 +194,7 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("() => document.querySelector('#one h2').textContent.includes('caption/1')")
     assert "2 of 30" in page.inner_text("#one")
+    page.click("article[data-agent='human:2'] summary")
     page.click("article[data-agent='human:2'] >> text=Link to this answer")
     page.wait_for_selector("article.wanted[data-agent='human:2']")
     address = page.url
@@ -201,6 +202,7 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
     page.wait_for_selector("#found .rows")
     page = seen.go(address.partition("#")[0], address.partition("#")[2])
     assert page.locator("article.wanted").get_attribute("data-agent") == "human:2"
+    page.click("article.wanted summary")
     page.click("article.wanted summary:has-text('Record')")
     shown = page.inner_text("article.wanted .record pre")
     assert json.loads(shown) in folder.records["humans"]

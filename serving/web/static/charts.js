@@ -96,9 +96,9 @@
 
   /** Means with intervals, one panel for each number and one row for each agent; people's mean is a line. */
   function panels({ rows, panels: some }) {
-    const across = Math.min(some.length, 3);
+    const across = Math.min(some.length, some.some(({ title }) => title.length > 20) ? 2 : 3);
     const left = Math.min(NAMED, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
-    const gap = 18;
+    const gap = 30;
     const hasDelta = some.some(({ delta }) => delta.some((one) => one !== null));
     const beside = hasDelta ? 42 : 0; // pixels for the deltas
     const width = (WIDTH - left - gap * across) / across - beside;
@@ -108,7 +108,7 @@
       const [x0, y0] = [left + (number % across) * (width + beside + gap) + gap / 2, Math.floor(number / across) * tall];
       const values = panel.values.filter((one) => one).flatMap((one) => one.slice(0, 3).filter((value) => value !== null));
       const scale = scaled(values, width, panel.log);
-      parts.push(text(x0, y0 + 14, panel.title, { "font-weight": 600 }));
+      parts.push(named(x0, y0 + 14, panel.title, width + beside, { "font-weight": 600 }));
       for (const tick of scale.ticks) {
         const x = x0 + scale.at(tick);
         parts.push(svg("line", { x1: x, x2: x, y1: y0 + 22, y2: y0 + tall - 32, stroke: INK, "stroke-opacity": 0.15 }));
@@ -194,12 +194,13 @@
       });
     });
     const used = columns.filter((_, column) => values.some((row) => row[column][0] > 0));
-    const y = rows.length * 28 + 18;
-    let x = left;
+    let [x, y] = [left, rows.length * 28 + 18];
     for (const name of used) {
+      const wide = 22 + name.length * 6.6;
+      if (x + wide > WIDTH) [x, y] = [left, y + 18];
       parts.push(svg("rect", { x, y, width: 11, height: 11, fill: fill(name), stroke: INK, "stroke-opacity": 0.4 }));
       parts.push(text(x + 14, y + 10, name, { "font-size": 11 }));
-      x += 14 + name.length * 6.4 + 8;
+      x += wide;
     }
     const table = [["", ...columns], ...rows.map((name, at) => [name, ...values[at].map((one) => interval(one, percent))])];
     return { parts, height: y + 20, table };
@@ -236,7 +237,7 @@
         const place = { x: left + column * side + 1, y: y + 1, width: side - 2, height: tall - 2 };
         part.append(svg("rect", { ...place, fill: "#0072b2", "fill-opacity": (0.06 + 0.94 * strength).toFixed(3) }));
         if (side > 30)
-          part.append(text(left + (column + 0.5) * side, y + 16, percent(cell[0]), { "text-anchor": "middle", "font-size": 11, fill: strength > 0.5 ? "#fff" : INK }));
+          part.append(text(left + (column + 0.5) * side, y + 16, percent(cell[0]), { "text-anchor": "middle", "font-size": 11, fill: strength > 0.75 ? "#fff" : INK }));
         parts.push(part);
       });
     });

@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { badge, byId, count, download, el, forList, forOne, note, PEOPLE, picture, said, selection, small, state, TASKS } =
+  const { badge, byId, count, download, el, forList, forOne, note, PEOPLE, picture, said, selection, small, state, swatch,
+    TASKS, WORDS } =
     Turinglike;
   const PAGE = 25;
   const ANSWERS = 8; // of one stimulus that stand in the list
@@ -125,12 +126,12 @@
     return el(
       "li",
       null,
-      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, el("img", { src: seen.url, alt: "", loading: "lazy" })) : null,
+      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, el("img", { src: seen.url, alt: "", loading: "lazy", error: (event) => event.target.remove() })) : null,
       el(
         "div",
         { class: "what" },
         el("a", { href, class: "open" }, said(seen || !stimuli.title[number] ? stimuli.id[number] : stimuli.title[number])),
-        el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement ${alike} %` : ""),
+        el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement\u00a0${alike}\u00a0%` : ""),
       ),
       el("ul", { class: "answers" }, ...answers(chosen, number)),
     );
@@ -152,7 +153,7 @@
         el("a", { href: forOne(number, { agent: name, sample }), class: "who" }, said(name), sample ? ` ${sample}` : ""),
         " ",
         status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "],
-        el("span", { class: "text" }, said(texts[records.text[at]])),
+        el("span", { class: "text" }, swatchOf(texts[records.text[at]], number), said(texts[records.text[at]])),
         flags[records.flags[at]].length ? [" ", small("⚑")] : null,
       );
     });
@@ -162,9 +163,15 @@
       for (const at of humans) tally.set(texts[records.text[at]], (tally.get(texts[records.text[at]]) ?? 0) + 1);
       const most = [...tally].sort((one, other) => other[1] - one[1]).slice(0, 3);
       const told = most.map(([text, times]) => (times > 1 ? `${text} × ${times}` : text)).join(" · ");
-      lines.push(el("li", null, el("span", { class: "who" }, count(humans.length, "person", "people")), " ", el("span", { class: "text" }, said(told), tally.size > 3 ? " · …" : "")));
+      lines.push(el("li", null, el("span", { class: "who" }, count(humans.length, "person", "people")), " ", el("span", { class: "text" }, swatchOf(most[0][0], number), said(told), tally.size > 3 ? " · …" : "")));
     }
     return lines;
+  }
+
+  /** The colour that an answer names, if it names one. */
+  function swatchOf(text, number) {
+    const { stimuli, tasks } = Turinglike.index;
+    return tasks[stimuli.task[number]] === "color_estimation" && WORDS.includes(text) ? swatch(text) : null;
   }
 
   /** Move to the row that is so many further than the one with the focus. */

@@ -88,11 +88,13 @@
       });
     const drawn = task === "attention_prediction" ? paths(layers, row, seen) : task === "object_detection" ? boxes(layers, row, seen) : null;
     if (drawn) parts.push(drawn);
-    else if (seen?.url) parts.push(el("figure", { class: "overlay" }, el("img", { src: seen.url, alt: `The picture ${seen.name}` })));
+    else if (seen?.url) parts.push(el("figure", { class: "overlay" }, el("img", { src: seen.url, alt: `The picture ${seen.name}`, error: unshown })));
     if (seen?.width) parts.push(note(`${seen.width} × ${seen.height} pixels`));
     parts.push(...tally(task, stands));
     return el("div", { class: "together" }, ...parts);
   }
+
+  const unshown = (event) => event.target.replaceWith(note("The picture cannot be shown."));
 
   const pairsOf = (value, size) => Array.isArray(value) && value.every((one) => Array.isArray(one) && one.length === size && one.every(Number.isFinite));
   function wellFormed(task, given) {

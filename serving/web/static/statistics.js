@@ -3,12 +3,13 @@
 
 {
   const { chart, code, count, el, folded, forList, json, note, percent, said, small, tabled, TASKS } = Turinglike;
+  const FAILURES = 5; // kinds of failures that are not folded away
   const name = (task) => TASKS[task] ?? task;
 
   function statistics() {
     const { figures, counts } = Turinglike.index;
     const tasks = [...new Set([...counts.map(([, task]) => task), ...figures.map(({ task }) => task)])];
-    const parts = [el("h2", null, "Counts"), countsTable(counts), ...failures(), ...alarms()];
+    const parts = [];
     if (tasks.length > 1) {
       const links = tasks.map((task, at) => {
         const go = (event) => {
@@ -19,6 +20,7 @@
       });
       parts.push(el("nav", { class: "jump", "aria-label": "Tasks" }, ...links));
     }
+    parts.push(el("h2", null, "Counts"), countsTable(counts), ...failures(), ...alarms());
     tasks.forEach((task, at) => {
       const own = figures.filter((figure) => figure.task === task);
       parts.push(
@@ -31,7 +33,7 @@
       );
     });
     if (figures.length) parts.push(note("Intervals are of 95 %, with stimuli as their units: several answers to one stimulus are one draw."));
-    return parts;
+    return parts.filter((part) => part !== null);
   }
 
   function countsTable(counts) {
@@ -70,7 +72,13 @@
         small("first: ", code(stimulus), ": ", said(message.slice(0, 400))),
       ),
     );
-    return [el("h2", null, "Failures"), el("ul", { class: "failures" }, ...rows)];
+    const list = (some) => el("ul", { class: "failures" }, ...some);
+    const rest = rows.slice(FAILURES);
+    return [
+      el("h2", null, "Failures"),
+      list(rows.slice(0, FAILURES)),
+      rest.length ? folded(`and ${rest.length} more kinds`, list(rest)) : null,
+    ];
   }
 
   function alarms() {

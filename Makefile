@@ -11,7 +11,7 @@ TEST := .venv/.test
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
-# Real answers of five agents, one picture broken on purpose; ends with the path of a page to look at.
+# Real answers of five agents, one picture broken on purpose, and who passes as a person; ends with the paths of two pages.
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
@@ -40,7 +40,7 @@ $(DEMO): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
-	$(INSTALL) '.[vision,attention,words]'
+	$(INSTALL) '.[vision,attention,words,judging]'
 	@touch $@
 
 $(TEST): $(DEMO)

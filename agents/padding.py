@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from agents.device_copies import to_device
+from agents.transfer import uploaded
 
 MAKES_ONES = ("opt",)  # models that make a mask of ones, and ask it, where they are given none
 
@@ -29,7 +29,8 @@ def padded(
     rows = [torch.tensor(text, dtype=torch.long) for text in texts]
     shown = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
     tokens = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side=side)
-    return to_device(tokens, device), to_device(shown, device), len({len(row) for row in rows}) > 1
+    tokens, shown = uploaded([tokens, shown], device)
+    return tokens, shown, len({len(row) for row in rows}) > 1
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:

@@ -1,4 +1,4 @@
-"""Agents with a published checkpoint: where it is, what is missing, how it is fetched, and how its model is loaded.
+"""Agents with a published checkpoint: where it is, what is missing, and how it is fetched.
 
 :class:`PretrainedAgent` has a folder of transformers' form, :class:`WeightsFileAgent` one file of weights.
 """
@@ -9,18 +9,17 @@ import json
 import os
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from agents import checkpoints, hub, random_weights
-from agents.checkpoints import short_text
 from agents.contract import GIB, Agent
 from agents.contract import Settings as BaseSettings
 from agents.errors import UnavailableError
+from agents.loading import load_weights
 from agents.model_memory import Generation, item_bytes
 
 if TYPE_CHECKING:
@@ -304,102 +303,3 @@ def download(url: str, path: Path, sha256: str | None = None) -> None:
         torch.hub.download_url_to_file(url, str(path), hash_prefix=sha256)
     except (OSError, RuntimeError) as error:
         raise UnavailableError(f"{url} could not be downloaded: {error}") from None
-
-
-# loading: whole, from this machine, executing nothing that a file holds
-
-
-def dtype_for(precision: str, device: torch.device) -> torch.dtype:
-    """The type in which a model computes: that of the setting ``precision``, "auto", "fp32", "bf16" or "fp16"."""
-    import torch
-
-    if precision == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-
-
-def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.dtype, devices: int = 1) -> Any:
-    """A model of transformers from a local folder, in evaluation mode on ``device``; with several ``devices`` its
-    layers are spread over all GPUs that this process sees, and inputs go to the first.
-
-    Raises UnavailableError if the folder cannot be read, would have to execute code to be read, or lacks weights of the
-    architecture, which transformers itself would draw at random. They are drawn only for a folder that was made for
-    that (see :mod:`agents.random_weights`).
-    """
-    import pickle
-
-    from safetensors import SafetensorError
-
-    places: Any = {"": str(device)} if device.type == "cuda" else None
-    room: dict[int, int] | None = None
-    if devices > 1:
-        from accelerate.utils import get_max_memory
-
-        if random_weights.is_made(folder):
-            raise UnavailableError(f"random weights are made on one GPU, and {devices} are needed: choose engine=vllm")
-        # The host and its disk are no place for layers: each pass would carry them to a GPU again.
-        places, room = "balanced", {gpu: size for gpu, size in get_max_memory().items() if isinstance(gpu, int)}
-    if random_weights.is_made(folder):
-        with _silence():
-            return random_weights.load(cls, folder, device, dtype)
-    try:
-        with _silence():
-            model, about = cls.from_pretrained(
-                folder,
-                dtype=dtype,
-                device_map=places,
-                max_memory=room,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # to be named below, with what else is wrong
-                attn_implementation=None,  # transformers' own choice: a config.json may name code to be downloaded
-                trust_remote_code=False,
-                local_files_only=True,
-                weights_only=True,
-            )
-    except pickle.UnpicklingError as error:
-        raise checkpoints.not_executed(folder, error) from None
-    except (OSError, EOFError, ValueError, RuntimeError, LookupError, TypeError, SafetensorError) as error:
-        raise UnavailableError(f"{folder} cannot be loaded as {cls.__name__}: {short_text(error)}") from None
-    wrong = [f"{name} {list(found)} for {list(wanted)}" for name, found, wanted in about["mismatched_keys"]]
-    checkpoints.check_names(folder, list(about["missing_keys"]), reshaped=wrong)
-    return model.eval().requires_grad_(False)
-
-
-def load_part(cls: Any, folder: Path, what: str, **options: Any) -> Any:
-    """A tokenizer or processor of transformers (``what`` says which) from a local folder. Raises UnavailableError."""
-    try:
-        with _silence():
-            return cls.from_pretrained(folder, trust_remote_code=False, local_files_only=True, **options)
-    except Exception as error:  # damaged JSON, unknown classes and bad values raise a dozen types
-        raise UnavailableError(f"the {what} in {folder} cannot be loaded: {short_text(error)}") from None
-
-
-def load_weights(
-    model: torch.nn.Module, weights: Mapping[str, torch.Tensor], path: Path, unused: Sequence[str] = ()
-) -> None:
-    """Give ``model`` its weights, every one of them. ``unused`` are beginnings of names that the file may have beyond.
-
-    Raises UnavailableError, naming some, if weights are missing, superfluous, or of another shape.
-    """
-    kept = {name: value for name, value in weights.items() if not name.startswith(tuple(unused))}
-    try:
-        wrong = model.load_state_dict(kept, strict=False)
-    except RuntimeError as error:  # shapes
-        raise UnavailableError(f"{path} is not a checkpoint of this architecture: {short_text(error)}") from None
-    checkpoints.check_names(path, wrong.missing_keys, wrong.unexpected_keys)
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Without transformers' progress bars and reports: what matters of them becomes an error here."""
-    from transformers.utils import logging
-
-    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

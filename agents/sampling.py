@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessor
 
-from agents.device_copies import to_device
+from agents.transfer import uploaded
 
 
 def _signed(value: int) -> int:
@@ -106,11 +106,10 @@ class Sampler(LogitsProcessor):
 
     def _to(self, device: torch.device) -> None:
         warps = self._warps
-        self._seeds = to_device(self._seeds, device)
         numbers = [(one.temperature, one.top_p, one.frequency, one.presence) for one in warps]
-        columns = to_device(numbers, device, torch.float32).unsqueeze(2).unbind(1)
-        temperature, self._top_p, self._frequency, self._presence = columns
-        self._top_k = to_device([one.top_k for one in warps], device)
+        of_rows = self._seeds, torch.tensor(numbers, dtype=torch.float32), torch.tensor([one.top_k for one in warps])
+        self._seeds, columns, self._top_k = uploaded(of_rows, device)
+        temperature, self._top_p, self._frequency, self._presence = columns.unsqueeze(2).unbind(1)
         self._drawn = (temperature[:, 0] > 0).float()
         self._temperature = torch.where(temperature > 0, temperature, 1.0)
         self._penalises = any(one.frequency or one.presence for one in warps)

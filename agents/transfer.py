@@ -1,48 +1,64 @@
-"""Tensors on their way to a GPU and back: many of them in one copy."""
+"""Tensors on their way to a GPU and back: many in one copy, at which the host does not stand still.
+
+A host that waits for a GPU leaves it without work afterwards.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import torch
-
-ALIGNMENT = 64  # bytes: any type's values may begin there, and kernels read fastest
+import torch
+from torch import Tensor
 
 
-def uploaded(tensors: Sequence[torch.Tensor], device: torch.device) -> list[torch.Tensor]:
+def uploaded(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """The CPU's ``tensors`` on ``device``: on a GPU by one copy of pinned memory, for which the host does not wait."""
-    import torch
-
-    if device.type == "cpu":
+    if not tensors or device.type == "cpu":
         return list(tensors)
-    starts, size = [], 0
-    for one in tensors:
-        starts.append(size)
-        size += -(-one.nbytes // ALIGNMENT) * ALIGNMENT
-    pinned = torch.empty(size, dtype=torch.uint8, pin_memory=True)
-    for one, part in zip(tensors, _parts(pinned, tensors, starts), strict=True):
-        part.copy_(one)
-    return _parts(pinned.to(device, non_blocking=True), tensors, starts)
+    size = sum(one.nbytes for one in tensors)
+    pinned = torch.empty(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    return _apart(torch.cat(_bytes(tensors), out=pinned).to(device, non_blocking=True), tensors)
 
 
-def downloaded(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+class Download:
+    """The ``tensors`` of one device on their way to the CPU, which may do other things before it needs them."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._found, self._done = list(tensors), None
+        if tensors and tensors[0].device.type != "cpu":
+            is_cuda = tensors[0].is_cuda
+            self._found = _apart(torch.cat(_bytes(tensors)).to("cpu", non_blocking=is_cuda), tensors)
+            if is_cuda:
+                self._done = torch.cuda.Event()
+                self._done.record()
+
+    def arrived(self) -> list[Tensor]:
+        """The tensors, once they are there."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._found
+
+
+def downloaded(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The ``tensors`` of one device on the CPU: of a GPU by one copy, for which the host waits."""
-    import torch
-
-    if not tensors or tensors[0].device.type == "cpu":
-        return list(tensors)
-    order = sorted(range(len(tensors)), key=lambda index: -tensors[index].itemsize)  # so each begins where it may
-    starts, size = [0] * len(tensors), 0
-    for index in order:
-        starts[index] = size
-        size += tensors[index].nbytes
-    whole = torch.cat([tensors[index].contiguous().flatten().view(torch.uint8) for index in order])
-    return _parts(whole.cpu(), tensors, starts)
+    return Download(tensors).arrived()
 
 
-def _parts(whole: torch.Tensor, like: Sequence[torch.Tensor], starts: Sequence[int]) -> list[torch.Tensor]:
-    """Bytes as the tensors that they are."""
-    placed = zip(like, starts, strict=True)
-    return [whole[start : start + one.nbytes].view(one.dtype).view(one.shape) for one, start in placed]
+def _order(tensors: Sequence[Tensor]) -> list[int]:
+    """By the size of their values, the largest first, so that each begins where values of its type may."""
+    return sorted(range(len(tensors)), key=lambda index: -tensors[index].itemsize)
+
+
+def _bytes(tensors: Sequence[Tensor]) -> list[Tensor]:
+    placed = (tensors[index].contiguous() for index in _order(tensors))
+    return [one.as_strided((one.numel(),), (1,)).view(torch.uint8) for one in placed]  # a side of 1 has any stride
+
+
+def _apart(whole: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Bytes in that order as the tensors that they are."""
+    order = _order(like)
+    parts = whole.split([like[index].nbytes for index in order])
+    found = {
+        index: part.view(like[index].dtype).view(like[index].shape) for index, part in zip(order, parts, strict=True)
+    }
+    return [found[index] for index in range(len(like))]

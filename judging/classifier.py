@@ -59,6 +59,7 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
     Settings = ClassifierSettings
     packages = ("sklearn", "torch", "transformers")
     memory = 3 * GIB
+    batch_size = 1 << 16  # all verdicts are found at once, by one worker
     settings: ClassifierSettings
     _embedder: embeddings.Embedder | None = None
 

@@ -41,7 +41,7 @@ def register(commands: Commands) -> None:
     judge.add_argument("--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
     judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
     judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
-    judge.add_argument("--replicas", type=replicas, default=1, metavar="N|auto", help="workers per judge (default 1)")
+    judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
     judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
 
     score = commands.add("score", _score, "who passes as a person: tables, intervals, tests, plots, one page")

@@ -59,6 +59,7 @@ class CueJudge(TrainedJudge[CueSettings]):
     Settings = CueSettings
     packages = ("sklearn", "wordfreq")
     memory = GIB
+    batch_size = 1 << 16  # all verdicts are found at once, by one worker
     settings: CueSettings
 
     def __init__(self, settings: CueSettings, name: str) -> None:

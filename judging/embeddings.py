@@ -16,7 +16,7 @@ import numpy as np
 from agents import checkpoints
 from agents.language.minilm import PACKAGE, is_normalised, packaged_folder
 from agents.language.words import embedding_cache
-from agents.pretrained import load_part, load_pretrained
+from agents.loading import load_part, load_pretrained
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

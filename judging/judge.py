@@ -17,9 +17,10 @@ from agents.errors import InputError, Problem
 from agents.selection import read_names, resolve
 from judging.cues import OF_TASKS
 from judging.trial_set import MARKER, key_path
-from judging.verdicts import read_key
+from judging.verdicts import check_trials, read_key
 from serving.command_line import chosen
 from serving.generate import GenerateOptions, generate
+from serving.runs.stimulus_set import read_rows
 
 
 def _with_cues(given: str, trials: Path) -> str:
@@ -52,6 +53,10 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         settings[name] = {field: path for field, path in given.items() if field in fields} | settings.get(name, {})
     if problems:
         raise InputError("the judges cannot be used as asked", problems)
+    if key.is_file():
+        rows = ((row.line, row.id, row.canonical) for row in read_rows(source))
+        trials = ((line, name, trial) for line, name, trial in rows if name is not None and trial is not None)
+        check_trials(source, trials, read_key(key), key)
     auto = options.batch_size == "auto"
     size = None if auto else options.batch_size
     asked = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}

@@ -12,7 +12,8 @@ import numpy as np
 
 from agents import checkpoints
 from agents.images import Image
-from agents.pretrained import load_weights, torch_hub_path
+from agents.loading import load_weights
+from agents.pretrained import torch_hub_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

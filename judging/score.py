@@ -16,6 +16,7 @@ from agents.stimuli import TASKS
 from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures
+from judging.figures import figures
 from judging.ledger import ledger
 from judging.measures import ALL, MISSING, REPETITIONS, summarize
 from judging.published import beside_published, print_published
@@ -133,7 +134,7 @@ def measure(
                 ]
             ),
             "between_agents": [
-                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents, seed)
+                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents)
             ],
         }
     for (asked, judge), part in table[table["catch"]].groupby(["asked", "judge"]):
@@ -190,7 +191,11 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     (folder / MARKER).write_bytes(
         orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
     )
-    (folder / "index.html").write_text(page(found), encoding="utf-8")
+    drawn = figures(found["scores"], [row["judge"] for row in found["ledger"] if row["is_cue"]])
+    (folder / "figures").mkdir()
+    for name, svg in drawn.items():
+        (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
+    (folder / "index.html").write_text(page(found, drawn), encoding="utf-8")
 
 
 def _print(scores: Sequence[dict[str, Any]]) -> None:
@@ -199,9 +204,11 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
         missing = sum(row[why] for why in MISSING)
         agent = "all agents" if row["agent"] == ALL else row["agent"]
         interval = f"{row['detectability_low']:.2f} to {row['detectability_high']:.2f}"
-        rates = [f"{row[name]:.2f}" for name in ("p_human", "p_machine", "detectability")]
-        shown.add_row(
-            row["asked"], row["judge"], agent, *rates, interval, f"{row['dprime']:.2f}", f"{row['criterion']:.2f}",
-            str(missing),
-        )  # fmt: skip
+        rates = [_figure(row[name]) for name in ("p_human", "p_machine", "detectability")]
+        others = [_figure(row[name]) for name in ("dprime", "criterion")]
+        shown.add_row(row["asked"], row["judge"], agent, *rates, interval, *others, str(missing))
     print_table(shown)
+
+
+def _figure(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"  # no -0.00

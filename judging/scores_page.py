@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from judging.answers_page import captions_section, published_section, statistics_section
 from judging.measures import ALL, MISSING
+from judging.verdicts import SAID
 from serving.runs.display_text import count, details, esc, table
 from serving.web.document import head
 from serving.web.viewer_provenance import TASK_NAMES
 
 Row = Mapping[str, Any]
 FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read
-HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, told apart by the colour-blind
 
 
-def page(found: Mapping[str, Any]) -> str:
-    """The page as HTML, whole: nothing is loaded from anywhere."""
-    parts = [
-        head("Scores"),
-        "<header><h1>Who passes as a person</h1>",
-        f"<p>{esc(found['methods'], 5000)}</p></header><main id='answers'>",
-    ]
+def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
+    """The page as HTML, whole: nothing is loaded from anywhere. ``drawn`` are :func:`judging.figures.figures`."""
+    parts = [head("Scores"), "<header><h1>Who passes as a person</h1></header><main id='answers'>"]
+    if "overview" in drawn:
+        said = "What was said of people's and of machines' answers, all agents together: shares of each row."
+        parts.append(f"<section><p>{said}</p>{_shown(drawn['overview'], said)}</section>")
     for asked, rows in groupby(found["scores"], key=lambda row: row["asked"]):
         parts.append(f"<section><h2>{esc(TASK_NAMES[asked])}</h2>")
         of_task = list(rows)
@@ -34,9 +32,9 @@ def page(found: Mapping[str, Any]) -> str:
         of_cues: list[str] = []
         for judge, some in groupby(of_task, key=lambda row: row["judge"]):
             if judge in cues:
-                of_cues += _judge(str(judge), list(some))
+                of_cues += _judge(str(judge), list(some), drawn)
             else:
-                parts += _judge(str(judge), list(some))
+                parts += _judge(str(judge), list(some), drawn)
         parts += _judges_by_agents(of_task)
         if of_cues:
             parts.append(details("Judges that go by one cue", "".join(of_cues)))
@@ -49,11 +47,12 @@ def page(found: Mapping[str, Any]) -> str:
     parts += published_section(found["published"])
     parts += _by(found["by"])
     parts += _others(found)
+    parts.append(f"<section><h2>How it was scored</h2><p>{esc(found['methods'], 5000)}</p></section>")
     parts.append("</main></body></html>\n")
     return "\n".join(parts)
 
 
-def _judge(judge: str, rows: Sequence[Row]) -> list[str]:
+def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[str]:
     said = f"{judge}: {rows[0]['human_human'] + rows[0]['human_machine']:,} verdicts on people's answers, "
     said += f"{rows[0]['machine_human'] + rows[0]['machine_machine']:,} on machines'"
     head_row = ("agent", "p(H|H)", "p(M|M)", "detectability", "d'", "criterion", "said H, of H", "said M, of H",
@@ -67,9 +66,11 @@ def _judge(judge: str, rows: Sequence[Row]) -> list[str]:
         )
         for row in rows
     ]
+    of_each = [rows[0][f"human_{one}"] + rows[0][f"machine_{one}"] for one in SAID]
+    note = ", which was said of every answer: d' is the correction's alone" if 0 in of_each else ""
     return [
-        f"<h3 style='margin-top:2rem'>{esc(said)}</h3>",
-        figure(rows, judge),
+        f"<h3 style='margin-top:2rem'>{esc(said + note)}</h3>",
+        _shown(drawn[f"{rows[0]['asked']}-{judge}"], f"Scores by {judge}: the table below has the figures"),
         table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
     ]
 
@@ -78,59 +79,16 @@ def _interval(row: Row, name: str) -> str:
     if row[name] != row[name]:
         return "–"
     value, low, high = (f"{round(row[one], 2) + 0.0:.2f}" for one in (name, f"{name}_low", f"{name}_high"))  # no -0.00
-    return f"{value} <small>{low} to {high}</small>"
+    return f"{value} <small>({low} to {high})</small>"
 
 
 def _missing(row: Row) -> str:
     return ", ".join(f"{row[why]:,} {why}" for why in MISSING if row[why]) or "none"
 
 
-def figure(rows: Sequence[Row], judge: str) -> str:
-    """An SVG: the shares of what was said of people's and of machines' answers, and each agent's detectability."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    shown = [row for row in rows if row["detectability"] == row["detectability"]]
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "turinglike", "font.size": 9}):
-        drawn = Figure(figsize=(9, 1.6 + 0.32 * max(len(shown), 3)), layout="constrained")
-        FigureCanvasSVG(drawn)
-        matrix, dots = drawn.subplots(1, 2, width_ratios=(1, 2.6))
-        _matrix(matrix, rows[0])
-        for at, row in enumerate(reversed(shown)):
-            for name, colour, marker, shift in (
-                ("detectability", INK, "o", 0.0), ("p_machine", MACHINE, "s", 0.22),
-            ):  # fmt: skip
-                ends = [[max(0, row[name] - row[f"{name}_low"])], [max(0, row[f"{name}_high"] - row[name])]]
-                style = {"color": colour, "marker": marker, "markersize": 5, "linestyle": "none", "elinewidth": 1.2}
-                label = {"detectability": "detectability", "p_machine": "p(M|M)"}[name] if at == 0 else None
-                dots.errorbar([row[name]], [at - shift], xerr=ends, label=label, **style)
-        names = ["all agents" if row["agent"] == ALL else row["agent"] for row in reversed(shown)]
-        dots.set_yticks(range(len(shown)), names)
-        dots.axvline(0.5, color="#888888", linestyle=":", linewidth=1)
-        dots.set(xlim=(0, 1), xlabel="share (dotted: chance; bars: 95 % intervals)")
-        dots.spines[["top", "right"]].set_visible(False)
-        if shown:
-            dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-        buffer = io.StringIO()
-        drawn.savefig(buffer, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    svg = buffer.getvalue()
-    label = esc(f"Scores by {judge}: the table below has the figures")
-    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{label}" style="{FITS}"', 1)
+def _shown(svg: str, label: str) -> str:
+    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{esc(label)}" style="{FITS}"', 1)
     return f'<div style="background:white;border-radius:.4rem;overflow-x:auto">{svg}</div>'
-
-
-def _matrix(axes: Any, row: Row) -> None:
-    counts = ("human_human", "human_machine"), ("machine_human", "machine_machine")
-    shares = [[row[name] / max(1, sum(row[one] for one in names)) for name in names] for names in counts]
-    axes.imshow(shares, vmin=0, vmax=1, cmap="Blues")
-    for across in range(2):
-        for down in range(2):
-            value = shares[down][across]
-            axes.text(across, down, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
-    axes.set_xticks((0, 1), ("human", "machine"))
-    axes.set_yticks((0, 1), ("human", "machine"), rotation=90, va="center")
-    axes.set(xlabel="said", ylabel="truth")
 
 
 def _ledger(rows: Sequence[Row]) -> list[str]:
@@ -158,7 +116,7 @@ def _ledger(rows: Sequence[Row]) -> list[str]:
 def _points(row: Row, name: str) -> str:
     if row[name] is None:
         return "–"
-    return f"{row[name]:+.1f} <small>{row[f'{name}_low']:+.1f} to {row[f'{name}_high']:+.1f}</small>"
+    return f"{row[name]:+.1f} <small>({row[f'{name}_low']:+.1f} to {row[f'{name}_high']:+.1f})</small>"
 
 
 def _judges_by_agents(rows: Sequence[Row]) -> list[str]:
@@ -177,7 +135,7 @@ def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
     corrected = ("p", "holm", "bonferroni")
     two = ("first", "second")
     titles = {
-        "against_chance": ("Against chance", ("judge", "of", "rate", "direction", "test", *corrected)),
+        "against_chance": ("Against chance", ("judge", "of", "measure", "rate", "direction", "test", *corrected)),
         "by_equations": (
             "What was said, by truth (generalized estimating equations)",
             ("judge", "unit", "clusters", "odds_ratio", "low", "high", *corrected),

@@ -1,7 +1,8 @@
 """Tests of verdicts: the papers' (over judges) and better ones beside them, each with its effect and its direction.
 
-- against chance: the exact binomial test of each rate against 0.5 where there is one judge; Wilcoxon's signed-rank test
-  of the judges' own rates against 0.5 where there are at least six (2025 paper, Results).
+- against chance: the exact binomial test of each rate against 0.5 where there is one judge, and for detectability
+  Fisher's of what was said by truth; Wilcoxon's signed-rank test of the judges' own rates, or detectability, against
+  0.5 where there are at least six (2025 paper, Results).
 - two judges on the same trials: McNemar's exact test of which was right where they differ.
 - all agents before the same judges: Friedman's test over the judges' p(M|M), with Kendall's W (2025 paper, Results).
 - verdicts at the values of a column: of the mean correctness of its units (the judges, where a judge has one value
@@ -10,19 +11,21 @@
 - truth and what was said, as a logistic regression by generalized estimating equations (Liang and Zeger 1986) with
   working independence and robust errors, clusters being judges, or stimuli where there is one judge: the odds of
   "machine" for a machine's answer beside a person's.
-- two agents before the same judges: a permutation test of the difference of their p(M|M), labels being exchanged within
-  each judge.
+- two agents before the same judges: the exact permutation test of the difference of their p(M|M), labels being
+  exchanged within each judge.
 
 Several p values together are corrected by Holm and by Bonferroni.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from judging.agreement import said_by
 from judging.verdicts import SAID
@@ -33,34 +36,53 @@ if TYPE_CHECKING:
 LEAST_JUDGES = 6  # below that Wilcoxon's test cannot reach 0.05
 ALPHA = 0.05
 LEAST_CLUSTERS = 10  # of fewer the equations' standard errors are too small
-PERMUTATIONS = 2000
+
+Counts = NDArray[np.int64]
 
 
 def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
-    """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M)."""
-    from scipy.stats import binomtest, wilcoxon
+    """Each rate against 0.5: of people's answers p(H|H), of each agent's p(M|M), and its detectability, which a judge
+    who leans to one verdict does not shift."""
+    from scipy.stats import binomtest, fisher_exact
 
     given = verdicts[verdicts["verdict"].isin(SAID)]
+    right = (given["verdict"] == given["truth"]).astype(float)
+    whose = given["agent"].where(given["truth"] == "machine", "people")
     found = []
-    for agent in ["", *agents]:
-        some = given[given["truth"] == "human"] if not agent else given[given["agent"] == agent]
+    for agent in ["people", *agents]:
+        some = right[whose == agent]
         if some.empty:
             continue
-        right = some["verdict"] == some["truth"]
-        by_judge = right.groupby(some["judge"]).mean()
-        told: dict[str, Any] = {"of": agent or "people", "rate": float(right.mean()), "verdicts": len(some)}
+        by_judge = some.groupby(given["judge"]).mean()
+        told: dict[str, Any] = {"of": agent, "measure": "p(H|H)" if agent == "people" else "p(M|M)"}
+        told |= {"rate": float(some.mean()), "verdicts": len(some)}
         if len(by_judge) == 1:
-            told |= {"test": "exact binomial", "p": float(binomtest(int(right.sum()), len(some)).pvalue)}
-        elif len(by_judge) >= LEAST_JUDGES and (by_judge != 0.5).any():
-            told |= {"test": "Wilcoxon, judges", "p": float(wilcoxon(by_judge - 0.5).pvalue)}
+            found.append(told | {"test": "exact binomial", "p": float(binomtest(int(some.sum()), len(some)).pvalue)})
         else:
-            told |= {"test": None, "p": None}
-        found.append(told)
+            found.append(told | _over_judges(by_judge))
+        of_people = right[whose == "people"]
+        if agent == "people" or of_people.empty:
+            continue
+        told = {"of": agent, "measure": "detectability", "rate": float(some.mean() + of_people.mean()) / 2}
+        told["verdicts"] = len(some) + len(of_people)
+        if len(by_judge) == 1:
+            cells = [[(one == 1).sum(), (one == 0).sum()] for one in (some, 1 - of_people)]
+            found.append(told | {"test": "Fisher's exact", "p": float(fisher_exact(cells).pvalue)})
+        else:
+            found.append(told | _over_judges(((by_judge + of_people.groupby(given["judge"]).mean()) / 2).dropna()))
     for told in corrected(found):
         is_told = told["p"] is not None and told["holm"] < ALPHA
         side = ("at", "above", "below")[(told["rate"] > 0.5) - (told["rate"] < 0.5)]
         told["direction"] = f"{side} chance" if is_told else "not told from chance"
     return found
+
+
+def _over_judges(rates: pd.Series[float]) -> dict[str, Any]:
+    from scipy.stats import wilcoxon
+
+    if len(rates) < LEAST_JUDGES or (rates == 0.5).all():
+        return {"test": None, "p": None}
+    return {"test": "Wilcoxon, judges", "p": float(wilcoxon(rates - 0.5).pvalue)}
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
@@ -159,31 +181,43 @@ def between_judges(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     return corrected(found)
 
 
-def between_agents(verdicts: pd.DataFrame, agents: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Every two agents before the same judges: the difference of their p(M|M)."""
-    given = verdicts[verdicts["verdict"].isin(SAID)]
-    chance = np.random.default_rng(seed)
+def between_agents(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """Every two agents before the same judges: the difference of their p(M|M).
+
+    Where labels are exchanged within a judge, the number of "machine" that falls to one agent is hypergeometric; over
+    judges it is the sum of those, whose distribution is found whole, so that p is exact.
+    """
+    given = verdicts[verdicts["verdict"].isin(SAID) & verdicts["agent"].isin(agents)]
+    said = (given["verdict"] == "machine").groupby([given["judge"], given["agent"]])
+    number, machine = (found.unstack(fill_value=0) for found in (said.size(), said.sum()))
     found = []
-    for one, other in combinations(agents, 2):
-        some = given[given["agent"].isin([one, other])]
-        is_one = (some["agent"] == one).to_numpy()
-        right = (some["verdict"] == "machine").to_numpy(dtype=float)
-        if not is_one.any() or is_one.all():
-            continue
-        observed = right[is_one].mean() - right[~is_one].mean()
-        judge = some["judge"].to_numpy()
-        order = np.argsort(judge, kind="stable")
-        is_one, right, judge = is_one[order], right[order], judge[order]
-        groups = np.unique(judge, return_inverse=True)[1]
-        more = 0
-        for _ in range(PERMUTATIONS):
-            mixed = is_one[np.lexsort((chance.random(len(is_one)), groups))]
-            more += abs(right[mixed].mean() - right[~mixed].mean()) >= abs(observed) - 1e-12
-        p = (more + 1) / (PERMUTATIONS + 1)
+    for one, other in combinations([agent for agent in agents if agent in number.columns], 2):
+        of_one, of_both = number[one].to_numpy(), (number[one] + number[other]).to_numpy()
+        machine_of_both = (machine[one] + machine[other]).to_numpy()
+        chances = _sum_of_hypergeometrics(of_both, machine_of_both, of_one)
+        counts, trials, others = np.arange(len(chances)), of_one.sum(), (of_both - of_one).sum()
+        difference = counts / trials - (machine_of_both.sum() - counts) / others
+        observed = float(difference[machine[one].sum()])
+        p = float(chances[np.abs(difference) >= abs(observed) - 1e-12].sum())
         found.append(
-            {"first": one, "second": other, "difference": float(observed), "test": "permutation within judges", "p": p}
-        )
+            {"first": one, "second": other, "difference": observed, "test": "permutation within judges, exact",
+             "p": min(p, 1.0)}
+        )  # fmt: skip
     return corrected(found)
+
+
+def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDArray[np.float64]:
+    """The probabilities of 0, 1, … marked ones where from each urn of ``total``, ``marked`` of them, some are drawn."""
+    from scipy.stats import hypergeom
+
+    chances = np.ones(1)
+    for (size, some, draws), times in Counter(zip(total, marked, drawn, strict=True)).items():
+        if not size:
+            continue
+        of_one = hypergeom.pmf(np.arange(min(some, draws) + 1), size, some, draws)
+        for _ in range(times):
+            chances = np.convolve(chances, of_one)
+    return chances
 
 
 def corrected(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,7 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
     found: dict[tuple[Path, str], dict[str, Any]] = {}
     for folder in map(RunFolder, folders):
         path = _key_of(folder, key)
-        keys = read_key(path)
-        _check_same_trials(folder, keys, path)
+        keys = _read_checked(folder, path)
         with (folder.path / "stimuli.jsonl").open("rb") as file:
             for line in file:
                 trial = orjson.loads(line)
@@ -112,6 +112,8 @@ def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _key_of(folder: RunFolder, given: Path | None) -> Path:
+    if any(row["task"] != TASK for _, row in islice(folder.stimuli(), 1)):
+        raise InputError(f"{folder.path} holds no verdicts: `turinglike judge` writes them")
     source = folder.meta["set"].get("source")
     path = given or (key_path(_folder_of(folder, source)) if source else None)
     if path is None:
@@ -121,8 +123,7 @@ def _key_of(folder: RunFolder, given: Path | None) -> Path:
 
 def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     path = _key_of(folder, given)
-    keys = read_key(path)
-    _check_same_trials(folder, keys, path)
+    keys = _read_checked(folder, path)
     for name in [*folder.agents(), *folder.imports()]:
         left = _asked(folder, name, keys)
         for record in folder.latest(name):
@@ -193,20 +194,27 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _check_same_trials(folder: RunFolder, keys: dict[str, dict[str, Any]], path: Path) -> None:
-    """Raise InputError unless the trials of the run are those of the key."""
-    problems = []
+def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
+    """The rows of the key at ``path``. Raises InputError unless the trials of the run are those of the key."""
+    keys = read_key(path)
     stimuli = folder.path / "stimuli.jsonl"
     if not stimuli.is_file():
         raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
     with stimuli.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            name = orjson.loads(line)["id"]
-            row = keys.get(name)
-            if row is None or row["sha256"] != hashlib.sha256(line.rstrip(b"\n")).hexdigest():
-                problems.append(Problem(str(stimuli), number, name, f"is no trial of {path}"))
+        lines = ((number, line.rstrip(b"\n")) for number, line in enumerate(file, start=1))
+        check_trials(stimuli, ((number, orjson.loads(line)["id"], line) for number, line in lines), keys, path)
+    return {trial: {name: row[name] for name in row if name != "sha256"} for trial, row in keys.items()}
+
+
+def check_trials(
+    source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Mapping[str, Mapping[str, Any]], path: Path
+) -> None:
+    """Raise InputError unless all ``trials`` (line, id, canonical JSON) of ``source`` are in the key at ``path``."""
+    problems = [
+        Problem(str(source), number, name, f"is no trial of {path}")
+        for number, name, trial in trials
+        if name not in keys or keys[name]["sha256"] != hashlib.sha256(trial).hexdigest()
+    ]
     if problems:
         more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
         raise InputError(f"{path} is the key of other trials{more}", problems[:MOST_NAMED])
-    for row in keys.values():
-        del row["sha256"]

@@ -51,7 +51,7 @@ class NoOp:
         return Response(json.dumps(await self.answer(asked["stimulus"]["cue"])), media_type="application/json")
 
 serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])}, logging_config={"enable_access_log": False})
-serve.run(NoOp.bind(), route_prefix="/v1/responses")
+serve.run(NoOp.bind(), route_prefix="/answers")
 print("ready", flush=True)
 import time
 time.sleep(100000)
@@ -90,7 +90,7 @@ async def load(port: int, connections: int, seconds: float, pause: float = 0.0) 
     """What ``connections`` see in that time, each asking again ``pause`` seconds after an answer; status 0 is a
     connection that broke."""
     body = json.dumps(BODY).encode()
-    head = f"POST /v1/responses HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
+    head = f"POST /answers HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     latencies: list[float] = []
     statuses: Counter[int] = Counter()
@@ -131,9 +131,7 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     """Until the server answers."""
     body = json.dumps(BODY).encode()
     for _ in range(600):
-        asked = urllib.request.Request(
-            f"http://127.0.0.1:{port}/v1/responses", body, {"content-type": "application/json"}
-        )
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}/answers", body, {"content-type": "application/json"})
         try:
             with urllib.request.urlopen(asked, timeout=5):
                 return

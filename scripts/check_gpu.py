@@ -3,9 +3,10 @@
     python scripts/check_gpu.py [--agents A,B] [--pretend]
 
 With tiny random weights of the real architecture: whether answers in fp32 are those of the CPU, how many differ in
-bf16, how many change when asked one by one, and how often the host waits for the device, for a token or fixation and
-for a batch, of which how often the project itself asks for it. Then, for agents whose real architecture can be drawn at
-random and is not too large: memory taken beside what is declared, and answers a second at batch sizes 1 and 8.
+bf16, how many change when asked one by one, how often the host waits for the device, for a token or fixation and for a
+batch, how often something is copied there and back for a batch, and how much of each the project itself asks for. Then,
+for agents whose real architecture can be drawn at random and is not too large: memory taken beside what is declared,
+and answers a second at batch sizes 1 and 8, each after a batch that warms up.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
 count waits; times and memory are left out. (``turinglike bench`` measures speed at length, and beside other programs.)
@@ -44,37 +45,49 @@ ALIKE = 8  # stimuli
 Row = dict[str, Any]
 
 
-class Waits:
-    """Counts the host's waits for a real GPU, by torch's own warnings."""
+@contextlib.contextmanager
+def counted() -> Iterator[Any]:
+    """Counts what a real GPU is asked: the host's waits by torch's own warnings, and copies; launches are not."""
+    import torch
+    from pretended_cuda import place
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-    def __init__(self) -> None:
-        self.waits: Counter[tuple[str, str]] = Counter()
-        self.copies: Counter[tuple[str, str]] = Counter()
-        self.launches: Counter[str] = Counter()
+    class Counts(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()
+            self.waits: Counter[tuple[str, str]] = Counter()
+            self.copies: Counter[tuple[str, str]] = Counter()
+            self.launches: Counter[str] = Counter()
 
-    def clear(self) -> None:
-        self.waits.clear()
+        def clear(self) -> None:
+            self.waits.clear()
+            self.copies.clear()
 
-    @classmethod
-    @contextlib.contextmanager
-    def counted(cls) -> Iterator[Waits]:
-        import torch
-        from pretended_cuda import place
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func._schema.name == "aten::to" and func._can_decompose():  # so it arrives in inference mode
+                with self:
+                    return func.decompose(*args, **(kwargs or {}))
+            found = func(*args, **(kwargs or {}))
+            if func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
+                source = args[func is torch.ops.aten.copy_.default].device.type
+                if source != found.device.type:
+                    self.copies[f"to {found.device.type}", place()] += 1
+            return found
 
-        counts = cls()
+    counts = Counts()
 
-        def note(message: Warning | str, *_: Any, **__: Any) -> None:
-            if "called a synchronizing CUDA operation" in str(message):
-                counts.waits["a synchronizing operation", place()] += 1
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        if "called a synchronizing CUDA operation" in str(message):
+            counts.waits["a synchronizing operation", place()] += 1
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.showwarning = note
-            torch.cuda.set_sync_debug_mode("warn")
-            try:
-                yield counts
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
+    with warnings.catch_warnings(), counts:
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield counts
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
 
 def main() -> int:
@@ -136,10 +149,13 @@ def checked(entry: Any, folder: Path, stack: ExitStack, *, pretend: bool) -> Row
     row["other_in_bf16"] = None if half is None else differing(there, half)
     if row["other_than_cpu"]:
         row["broken"].append(f"{row['other_than_cpu']} of {len(asked)} answers in fp32 are not the CPU's")
-    counts = device_counts.count(entry, chosen, folder, ALIKE, device=pretended_cuda if pretend else Waits.counted)
+    counts = device_counts.count(entry, chosen, folder, ALIKE, device=pretended_cuda if pretend else counted)
     for of, found in (("step", counts.per_step), ("batch", counts.per_batch)):
         row[f"waits_{of}"] = round(device_counts.total(found, "wait"), 2)
         row[f"waits_{of}_ours"] = round(device_counts.total(found, "wait", ours=True), 2)
+    for way, what in (("in", "to cuda"), ("out", "to cpu")):
+        row[f"copies_{way}"] = round(device_counts.total(counts.per_batch, "copy", what), 2)
+        row[f"copies_{way}_ours"] = round(device_counts.total(counts.per_batch, "copy", what, ours=True), 2)
     if row["waits_step_ours"] > 0.01:
         row["broken"].append(f"{row['waits_step_ours']} waits of ours in every step")
     if not pretend:
@@ -221,6 +237,7 @@ def examples(entry: Any, count: int) -> list[Any]:
 COLUMNS = {
     "not the CPU's": "other_than_cpu", "other alone": "other_alone", "other in bf16": "other_in_bf16",
     "waits a step": "waits_step", "ours": "waits_step_ours", "a batch": "waits_batch", "ours ": "waits_batch_ours",
+    "copies in": "copies_in", "ours  ": "copies_in_ours", "out": "copies_out", "ours   ": "copies_out_ours",
     "MiB": "memory_mib", "declared": "declared_mib", "1/s": "per_second_1", "8: 1/s": "per_second_8",
 }  # fmt: skip
 

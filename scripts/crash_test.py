@@ -61,7 +61,7 @@ def command(source: Path, form: str, out: Path) -> list[str]:
         "conversations": ["--batch-size", "16", "--set", "null.delay_s=0.05"],
     }
     base = [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", FORMS[form], "--out", str(out)]
-    return base + settings[form]
+    return [*base, *settings[form], "--replicas", "2"]
 
 
 def answers(out: Path, form: str) -> tuple[dict[tuple[str, int], Any], int]:

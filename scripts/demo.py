@@ -1,8 +1,8 @@
-"""The demo: five agents answer the example photographs, some words and each other; then a page shows it.
+"""The demo: five agents answer the example photographs, words and each other; judges then look for people among them.
 
-``python scripts/demo.py [DIR]`` runs two commands on examples/demo.jsonl, ``turinglike generate`` and ``turinglike
-report``, and prints the page's path last. One picture of the set is broken on purpose, so ``generate`` must end with
-exit code 1: exactly that picture has failed, once per agent that looks at it. Anything else is an error here.
+``python scripts/demo.py [DIR]`` runs six commands, and prints the paths of two pages last: every answer, and who passes
+as a person. One picture of examples/demo.jsonl is broken on purpose, so ``generate`` must end with exit code 1: exactly
+that picture has failed, once per agent that looks at it. Anything else is an error here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pathlib import Path
 
 from serving.cli import main as turinglike
 from serving.runs.reader import RunFolder
+from serving.scheduling.guardian import watched
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "demo.jsonl"
+PEOPLE = ROOT / "examples" / "people_words.json"
 AGENTS = ("mmcq", "mmcq-lab", "gbvs", "minilm", "eliza~eliza")
 EXPECTED = {
     ("mmcq", "color/broken", "bad_image"),
@@ -27,27 +29,37 @@ EXPECTED = {
 
 def main() -> int:
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(os.path.relpath(ROOT / "demo-run"))
-    code = run("generate", os.path.relpath(EXAMPLES), "--agents", ",".join(AGENTS), "--out", out)
-    if code == 2 and out.exists():
+    answers, trials, verdicts, scores = (out / name for name in ("answers", "trials", "verdicts", "scores"))
+    code = run("generate", os.path.relpath(EXAMPLES), "--agents", ",".join(AGENTS), "--out", answers)
+    if code == 2 and answers.exists():
         print(f"\nThe demo could not go on in {out}. To start over, remove that folder.", file=sys.stderr)
     if code not in (0, 1):
         return code
-    problems = unexpected(out, code)
+    problems = unexpected(answers, code)
     if problems:
         print("\nThe demo did not go as it should:", *problems, sep="\n  ", file=sys.stderr)
         return 1
     print("\nexamples/images/broken.jpg failed, as it should; everything else has its answers.\n")
-    code = run("report", out)
-    if code == 0:
-        print(f"\nOpen this page in a browser:\n{(out / 'report' / 'index.html').resolve()}")
-    return code
+    for words in (
+        ("import", os.path.relpath(PEOPLE), "--task", "word_association", "--out", answers),
+        ("report", answers),
+        ("trials", answers, "--task", "word_association", "--out", trials, "--force"),
+        ("judge", trials, "--judges", "svm,cues", "--out", verdicts),
+        ("score", verdicts, "--out", scores, "--force"),
+    ):
+        code = run(*words)
+        if code:
+            return code
+    pages = [str(path.resolve()) for path in (answers / "report" / "index.html", scores / "index.html")]
+    print("\nOpen these pages in a browser:", *pages, sep="\n")
+    return 0
 
 
 def run(*arguments: object) -> int:
     """One command of ours, shown as a person would type it."""
     words = [str(argument) for argument in arguments]
     print("$ turinglike", shlex.join(words), flush=True)
-    return turinglike(words)
+    return watched(lambda: turinglike(words))
 
 
 def unexpected(out: Path, code: int) -> list[str]:

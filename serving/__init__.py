@@ -1,1 +1,24 @@
-"""What runs the agents: stimulus sets, scheduler, Ray workers, record store, reports, the command line."""
+"""What runs the agents: stimulus sets, scheduler, workers, record store, reports, the command line.
+
+For programs and notebooks: ``answer`` asks agents at once, ``load`` keeps them, ``open_run`` reads a run's records.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from serving.asking import answer, load
+    from serving.typed_records import open_run
+
+__all__ = ["answer", "load", "open_run"]
+
+_HOME = {"answer": "serving.asking", "load": "serving.asking", "open_run": "serving.typed_records"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is used: the command line needs none of it."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -57,6 +57,13 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
+    making = command("set", _set, "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's")
+    making.add_argument("source", type=path)
+    making.add_argument("--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder")
+    making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
+    making.add_argument("--task", choices=TASKS, help="what is asked (default: what was annotated)")
+    making.add_argument("--force", action="store_true", help="replace what is at --out")
+
     summary = "answer a whole stimulus set; the same command again resumes"
     generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
@@ -67,6 +74,16 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
+
+    ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
+    ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
+    ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
+    ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
+    ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
+    ask.add_argument("--task", choices=TASKS, help="what is asked about pictures, where agents answer several tasks")
+    ask.add_argument("--samples", type=positive, default=1, metavar="N", help="answers to each (default 1)")
+    ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
+    ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
     summary = "the agents behind HTTP, for programs and a web page"
     serve = command("serve", _serve, summary, settings, workers, uses_ray=True)
@@ -139,7 +156,12 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 def _source() -> Parser:
     """What every command that reads a stimulus set takes."""
     shared = Parser(add_help=False)
-    shared.add_argument("source", type=path, metavar="set", help="a .jsonl or .csv file, or a folder with --task")
+    shared.add_argument(
+        "source",
+        type=path,
+        metavar="set",
+        help="a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task",
+    )
     shared.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
     return shared
 
@@ -175,6 +197,12 @@ def _check(options: argparse.Namespace) -> int:
     return print_report(check_set(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
+def _set(options: argparse.Namespace) -> int:
+    from serving.runs.set_making import make_set
+
+    return make_set(options.source, options.out, images=options.images, task=options.task, force=options.force)
+
+
 def _serve(options: argparse.Namespace) -> int:
     from serving.serve import serve
 
@@ -194,6 +222,12 @@ def _generate(options: argparse.Namespace) -> int:
     size = None if auto else options.batch_size
     more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
     return generate(chosen(GenerateOptions, options, **more), _print)
+
+
+def _ask(options: argparse.Namespace) -> int:
+    from serving.ask import ask
+
+    return ask(options)
 
 
 def _bench(options: argparse.Namespace) -> int:

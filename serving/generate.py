@@ -5,66 +5,36 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from agents import catalogue
-from agents.contract import Agent
-from agents.errors import InputError, Problem, StorageError, UnavailableError, printable
+from agents.errors import InputError, StorageError, printable
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
-from serving.conversations import policies
+from serving.chosen_agents import check_usage, describe
 from serving.generation import Generation
 from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
-from serving.runs.run import digest, is_ours, open_run
+from serving.runs.run import is_ours, open_run
 from serving.runs.run_json import check_files
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
+from serving.scheduling.guardian import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
-
-
-def check_usage(options: GenerateOptions, made: Mapping[str, Agent[Any]]) -> None:
-    """Raises InputError for pairs of which one cannot converse, and for agents that have fewer answers to one stimulus
-    than are asked for."""
-    problems = [
-        Problem(
-            "--agents", None, name, f"{member} does not converse: it answers {', '.join(options.entries[member].tasks)}"
-        )
-        for name in options.agents
-        if len(members := catalogue.pair(name)) == 2
-        for member in dict.fromkeys(members)
-        if "conversation" not in options.entries[member].tasks
-    ]
-    problems += [
-        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
-        for name, agent in made.items()
-        if agent.max_samples is not None and agent.max_samples < options.samples
-    ]
-    if problems:
-        raise InputError("the agents cannot be used as asked", problems)
 
 
 def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
     made = checked_agents(options.entries, options.settings)
-    check_usage(options, made)
-    for name, agent in made.items():
-        if (missing := agent.missing()) is not None:
-            raise UnavailableError(f"agent {name}: {missing}")
-    check_installed()
+    check_usage(options.agents, options.entries, made, options.samples)
+    may_be_here = not (options.out / "run.json").exists() and options.address is None and options.replicas is None
+    if not may_be_here:
+        check_installed()
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=_warn)
-    described = {}
-    for name in options.agents:
-        members = [(options.entries[member], made[member]) for member in catalogue.pair(name)]
-        pair = None
-        if len(members) == 2:
-            pair = policies.pair_settings(name, options.settings.get(name)).model_dump(mode="json")
-        described[name] = digest(members, pair)
+    described = describe(options.agents, options.entries, made, options.settings)
     with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
         _warn(f"checking {options.source}")
         run = open_run(
@@ -78,6 +48,10 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
         )
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
+            # What ended a process before is answered in workers, whose death ends nothing else.
+            generation.here = may_be_here and generation.is_small() and answers_here()
+            if not generation.here:
+                check_installed()
             interrupts.run(generation.execute)
         else:
             say("nothing is left to answer")

@@ -14,44 +14,48 @@ import orjson
 
 from agents import catalogue
 from agents.contract import Agent
-from agents.errors import AgentStoppedError, InputError, Problem
+from agents.errors import AgentStoppedError, InputError
 from agents.tasks import ConversationType
 from serving.assignments import Assignment, GenerateOptions
+from serving.chosen_agents import nothing_to_answer, tasks_asked
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
 from serving.runs.checksum import checksum, is_changed
-from serving.runs.eligibility import Kind, named, task_of
+from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
 from serving.runs.run import Run
 from serving.runs.store import Store
-from serving.scheduling import worker_process
+from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
 
 CONVERSATIONS = 1024  # of one pair that advance together
 
 
 @dataclass(slots=True)
 class Generation:
-    """One call of ``generate``, from the checked run folder to its exit code."""
+    """One call of ``generate``, from the checked run folder to its exit code. ``here``: agents answer in this process,
+    without Ray."""
 
     options: GenerateOptions
     run: Run
     agents: Mapping[str, Agent[Any]]
     store: Store
+    here: bool = False
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
     scheduler: Scheduler = field(init=False)
-    cluster: Cluster = field(init=False)
+    cluster: Cluster | ThisProcess = field(init=False)
     pool: ReplicaPool = field(init=False)
     progress: Progress = field(init=False)
 
@@ -64,8 +68,7 @@ class Generation:
         for name in options.agents:
             members = catalogue.pair(name)
             about = run.meta["agents"][name]
-            if len(members) == 1:  # a conversation has two
-                about = {**about, "task": [task for task in about["task"] if task != "conversation"]}
+            about = {**about, "task": tasks_asked(about)}
             header = RecordHeader(
                 run.meta["run"], about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
@@ -84,20 +87,28 @@ class Generation:
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
             )
             if not assignment.total:
-                there = named(counts) or "nothing"
-                hint = "; a conversation needs a pair: a~b" if set(counts) == {("conversation", None)} else ""
-                wants = ", ".join(sorted(about["task"])) or "conversation"
-                if "modes" in about:
-                    wants += f" ({', '.join(about['modes'])})"
-                problems.append(
-                    Problem(str(options.source), None, name, f"answers {wants}, but the set has {there}{hint}")
-                )
+                problems.append(nothing_to_answer(str(options.source), name, about, counts))
             if options.retry_failed:
                 assignment.retried = int((resume.state[: options.limit] >= FAILED).sum())
             self.assignments.append(assignment)
         if problems:
             raise InputError("these agents have nothing to answer", problems)
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
+
+    def is_small(self) -> bool:
+        """Whether a process for each agent would take longer to start than it saves: none has more to answer than two
+        batches, or than it takes at once, and none has use for a GPU that is here."""
+        limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
+
+        def most(agent: Agent[Any]) -> int:
+            if agent.device_memory and (not on_cpu or agent.continuous()):
+                return 0  # an engine that batches a model by itself has processes of its own
+            return agent.max_in_flight if agent.continuous() else 2 * (self.options.batch_size or agent.batch_size)
+
+        return all(
+            sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
+            for name, agent in self.agents.items()
+        )
 
     async def execute(self, take_signals: Callable[[], None]) -> None:
         """Start everything, answer everything, end everything; raises StorageError and ClusterError.
@@ -109,13 +120,14 @@ class Generation:
             if assignment.is_pair:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
-        self.cluster = Cluster(self.options.address)
+        self.cluster = ThisProcess(has_use_for_gpu=False) if self.here else Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         self.progress = Progress(self.counts, {assignment.name: assignment.total for assignment in self.assignments})
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
-                self.progress.say("starting Ray")
+                if not self.here:
+                    self.progress.say("starting Ray")
                 start = asyncio.create_task(self.cluster.start())
                 while not start.done():  # Ray takes the signals at some moment of its start
                     await asyncio.wait({start}, timeout=0.05)

@@ -32,7 +32,7 @@ class EngineSettings(PretrainedSettings):
     """How a model is run."""
 
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """fp32 gives the same answers for any batch; auto: fp32 on CPU, bf16 on CUDA."""
+    """fp32 gives the same answers for any batch; auto: fp32 on CPU, on CUDA bf16, or fp16 as weights are stored."""
 
 
 class EngineChoice(BaseSettings):

@@ -10,7 +10,8 @@ from agents.contract import GIB
 from agents.errors import AnswerError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.words.vectors import Case, forms
-from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
+from agents.loading import load_part, load_pretrained
+from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,8 @@ from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.language.embedding_agent import EmbeddingAgent, EmbeddingSettings
 from agents.language.words import embedding_cache
-from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
+from agents.loading import load_part, load_pretrained
+from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,6 +132,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
         import torch
 
         from agents.padding import key_mask, padded
+        from agents.transfer import downloaded
 
         with torch.inference_mode():
             tokens, shown, is_padded = padded(ids, 0, self._device, side="right")
@@ -138,7 +140,7 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
             states = self._model(input_ids=tokens, attention_mask=mask).last_hidden_state
             mean = (states * shown[..., None]).sum(dim=1) / shown.sum(dim=1, keepdim=True)
             vectors = torch.nn.functional.normalize(mean, dim=1) if self._normalised else mean
-        found: NDArray[np.floating] = vectors.cpu().numpy()
+        found: NDArray[np.floating] = downloaded([vectors])[0].numpy()
         return found
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.vision.captioner import SEARCHED, CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,8 +70,8 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
         decoder = self._model.text_decoder
         start = [decoder.generation_config.bos_token_id]
-        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
-        patches = features[self._moved([row.image for row in rows])]
+        prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
+        patches = features[images]
         across = [layer.crossattention.self for layer in decoder.bert.encoder.layer]
         with shared_sources.shared_sources(across, "encoder_hidden_states", config.num_beams or 1):
             generated = decoder.generate(

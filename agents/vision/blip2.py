@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.contract import GIB
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,9 +70,9 @@ class Blip2Agent(CaptionAgent["Blip2Agent.Settings"]):
         image = model.config.image_token_index
         queries = model.config.num_query_tokens
         start = [image] * queries + [model.config.text_config.bos_token_id]
-        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
+        prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
         embedded = model.get_input_embeddings()(prompts)
-        embedded[:, :queries] = features[self._moved([row.image for row in rows])].to(embedded.dtype)
+        embedded[:, :queries] = features[images].to(embedded.dtype)
         # The prompt's tokens too, as transformers does: rules such as that on repeated n-grams look at them.
         with ready_masks(model.language_model, padded=False):
             generated = model.language_model.generate(

@@ -10,19 +10,19 @@ rank k, and its seed has no part in it. In float32 a text is the same whatever e
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
-
-from pydantic import Field, model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Condition, Draw, Reply, Verdict
+from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.pretrained import PretrainedAgent, PretrainedSettings, dtype_for, load_part, load_pretrained
+from agents.loading import dtype_for, load_part, load_pretrained
+from agents.pretrained import PretrainedAgent
 from agents.stimuli import CaptionStimulus, ColorStimulus, ObjectStimulus, Stimulus, Task
 from agents.vision.caption_rules import Flag, flags
+from agents.vision.caption_settings import C
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,77 +34,6 @@ if TYPE_CHECKING:
 
 THINNEST = 64  # long side over short: a thinner image would need gigabytes when its short side is enlarged
 Prepared = dict[str, Any]  # the image processor's tensors for one image, without the batch dimension
-
-
-SEARCHED: Condition = ("decoding=beam and beams above 1", lambda chosen: chosen.decoding == "beam" and chosen.beams > 1)
-DRAWN: Condition = (
-    "decoding=sample and a temperature above 0",
-    lambda chosen: chosen.decoding == "sample" and chosen.temperature > 0,
-)
-REJECTING: Condition = ("a flag in reject", lambda chosen: bool(chosen.reject))
-
-
-class CaptionSettings(PretrainedSettings):
-    """How a caption is generated."""
-
-    prompt: str = ""
-    """Text that the caption continues, or the question that it answers; it is not part of the answer."""
-    decoding: Literal["beam", "sample"] = "beam"
-    """beam: beam search, greedy with 1 beam, sample k is the beam of rank k. sample: drawn by the seed."""
-    beams: int = Field(1, ge=1, le=64)
-    """Width of the beam search."""
-    length_penalty: float = Field(1.0, ge=-10, le=10)
-    """Beam scores are divided by the length to this power; below 0 favours short captions."""
-    early_stopping: bool = False
-    """Whether beam search ends as soon as there are as many finished beams as its width."""
-    no_repeat_ngram: int = Field(0, ge=0, le=20)
-    """No sequence of so many tokens occurs twice; 0: no such rule."""
-    min_tokens: int = Field(0, ge=0, le=4096)
-    """The least number of tokens before the text may end."""
-    max_tokens: int = Field(50, ge=1, le=4096)
-    """The largest number of tokens."""
-    count_prompt: bool = False
-    """Whether the two limits count the prompt's tokens and the start token too, as transformers' max_length does."""
-    temperature: float = Field(1.0, ge=0, le=10)
-    """For drawn captions: divides the logits; 0 takes the likeliest token."""
-    top_k: int = Field(0, ge=0, le=1_000_000)
-    """For drawn captions: only the so many likeliest tokens; 0: all."""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """For drawn captions: only the likeliest tokens that have this mass together."""
-    image_processor: Literal["pil", "torchvision"] = "pil"
-    """What resizes: Pillow, as for the published answers, or torchvision, which gives slightly other pixels."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """fp32 gives the same answers for any batch; auto: fp32 on CPU, bf16 on CUDA."""
-    reject: tuple[Flag, ...] = ()
-    """Flags that make an attempt be rejected; all flags are in the record anyway."""
-    attempts: int = Field(1, ge=1, le=100)
-    """How often a caption is asked for while it is rejected."""
-    keep_last: bool = False
-    """Whether the last attempt is kept whatever its flags."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        "beams": ("decoding=beam", lambda chosen: chosen.decoding == "beam"),
-        "length_penalty": SEARCHED,
-        "early_stopping": SEARCHED,
-        "temperature": ("decoding=sample", lambda chosen: chosen.decoding == "sample"),
-        "top_k": DRAWN,
-        "top_p": DRAWN,
-        "attempts": REJECTING,
-        "keep_last": REJECTING,
-    }
-
-    @model_validator(mode="after")
-    def _attempts_differ(self) -> CaptionSettings:
-        if self.attempts > 1 and self.decoding == "beam":
-            raise ValueError("attempts above 1 need decoding 'sample': beam search says the same each time")
-        if self.min_tokens > self.max_tokens:
-            raise ValueError(f"min_tokens {self.min_tokens} is more than max_tokens {self.max_tokens}")
-        if 0 < self.temperature < 0.01:
-            raise ValueError("temperature is 0, which takes the likeliest token, or at least 0.01")
-        return self
-
-
-C = TypeVar("C", bound=CaptionSettings)
 
 
 class LengthNorm(float):
@@ -180,10 +109,12 @@ class CaptionAgent(PretrainedAgent[C]):
         import torch
 
         self._device = torch.device(device)
-        self._dtype = dtype_for(self.settings.precision, self._device)
+        self._dtype = dtype_for(self.settings.precision, self._device, self.folder())
         if self._device.type == "cuda" and self._dtype == torch.float32:
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self._model = self._load_model(self.folder())
+        if self._device.type == "cuda" and self._dtype != torch.float32:
+            self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         self._special = frozenset(self._tokenizer.all_special_ids)
         self._check_room()
         self.drop_folder()
@@ -292,8 +223,8 @@ class CaptionAgent(PretrainedAgent[C]):
         """Replies to ``items``, each of them one of the ``distinct`` images, whose features these are."""
         from transformers import LogitsProcessorList, SuppressTokensLogitsProcessor
 
-        from agents.device_copies import to_host
         from agents.sampling import Finite, Sampler, Warp
+        from agents.transfer import downloaded
 
         chosen = self.settings
         index_of = {id(item): index for index, item in enumerate(distinct)}
@@ -317,8 +248,8 @@ class CaptionAgent(PretrainedAgent[C]):
         config = self._config(width, returned)
         generated = self._generate(features, rows, config, LogitsProcessorList(chain))
 
-        brought = to_host(generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores]))
-        tokens, bad, *rest = (one.tolist() for one in brought)
+        said = [generated.tokens, finite.bad, *([] if generated.scores is None else [generated.scores])]
+        tokens, bad, *rest = (one.tolist() for one in downloaded(said))
         scores = rest[0] if rest else None
         replies: list[Reply | Exception] = []
         for row, at, rank in zip(wanted, row_index, ranks, strict=True):
@@ -391,13 +322,15 @@ class CaptionAgent(PretrainedAgent[C]):
         """The pixels of all images on the device, in the model's type."""
         import torch
 
-        return self._moved(torch.stack([image["pixel_values"] for image in images])).to(self._dtype)
+        return torch.stack(self._moved(*(image["pixel_values"] for image in images))).to(self._dtype)
 
-    def _moved(self, values: Any) -> Tensor:
-        """A tensor of the CPU, or whole numbers in lists, on the device."""
-        from agents.device_copies import to_device
+    def _moved(self, *values: Any) -> list[Tensor]:
+        """Tensors of the CPU, or whole numbers in lists, on the device."""
+        import torch
 
-        return to_device(values, self._device)
+        from agents.transfer import uploaded
+
+        return uploaded([torch.as_tensor(one) for one in values], self._device)
 
     def _use_tokens(self, model: Any, *, start: int | None, end: int | Sequence[int] | None, pad: int | None) -> None:
         """Fix the model's own tokens. What else a checkpoint's generation_config.json says is dropped: every choice

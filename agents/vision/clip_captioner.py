@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from agents import checkpoints, hub
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import C, CaptionAgent, Prepared, check_shape
+from agents.vision.caption_settings import C
+from agents.vision.captioner import CaptionAgent, Prepared, check_shape
 
 
 class ClipCaptioner(CaptionAgent[C]):

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.pretrained import load_part
+from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.captioner import SEARCHED, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionRow, Generated, Prepared
 from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:
@@ -142,9 +143,9 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         from agents.vision.models.clipcap import AllStopped
 
         gpt = self._model.gpt
-        prompts = self._moved(torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long))
-        prefix = features[self._moved([row.image for row in rows])]
-        embedded = torch.cat((prefix, gpt.get_input_embeddings()(prompts)), dim=1)
+        asked = torch.tensor([self._ids(row.prompt) for row in rows], dtype=torch.long)
+        prompts, images = self._moved(asked, [row.image for row in rows])
+        embedded = torch.cat((features[images], gpt.get_input_embeddings()(prompts)), dim=1)
         stops = [AllStopped(self._stop, config.num_beams or 1)] if self._averaged() else []
         with ready_masks(gpt, padded=False):
             generated = gpt.generate(

@@ -22,7 +22,6 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings
 from agents.stimuli import ObjectStimulus, Stimulus, Task
-from agents.transfer import downloaded, uploaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,9 +96,11 @@ class Detector(Agent[D]):
         import torch
 
         self.device = torch.device(device)
-        if self.device.type == "cuda" and self.settings.precision in ("auto", "fp32"):
+        if self.device.type == "cuda" and self._reduced() is None:
             torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
         self.model = model.eval().to(self.device)
+        if self.device.type == "cuda" and self._reduced() is not None:
+            self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions
         for head in heads:
             head.register_forward_hook(lambda head, given, output: self._finite.extend(_finite(output)))
 
@@ -122,6 +123,8 @@ class Detector(Agent[D]):
         Detectors drop such boxes in silence, and an image without any is a valid answer.
         """
         import torch
+
+        from agents.transfer import downloaded, uploaded
 
         alike: dict[tuple[int, ...], list[int]] = {}
         for index, item in enumerate(batch):
@@ -153,8 +156,14 @@ class Detector(Agent[D]):
     def _arithmetic(self) -> AbstractContextManager[Any]:
         import torch
 
-        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
+        kind = self._reduced()
         return nullcontext() if kind is None else torch.autocast(self.device.type, kind)
+
+    def _reduced(self) -> torch.dtype | None:
+        """What is computed in, if it is not fp32."""
+        import torch
+
+        return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.settings.precision)
 
     def close(self) -> None:
         self.model = None

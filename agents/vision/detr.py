@@ -12,7 +12,8 @@ from pydantic import ConfigDict, Field
 
 from agents.contract import GIB
 from agents.errors import UnavailableError
-from agents.pretrained import PretrainedAgent, PretrainedSettings, load_part, load_pretrained
+from agents.loading import load_part, load_pretrained
+from agents.pretrained import PretrainedAgent, PretrainedSettings
 from agents.stimuli import Stimulus
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, decode
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.vision.captioner import SEARCHED, CaptionAgent, CaptionRow, CaptionSettings, Generated, LengthNorm, Prepared
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,11 +78,10 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
         git = self._model.git
         cache = DynamicCache(config=self._model.config)
         git.encoder(git.visual_projection(features), attention_mask=None, past_key_values=cache, use_cache=True)
-        images = self._moved([row.image for row in rows])
+        start = [self._model.generation_config.bos_token_id]
+        prompts, images = self._moved([start + self._ids(row.prompt) for row in rows], [row.image for row in rows])
         cache.batch_select_indices(images.repeat_interleave(config.num_beams or 1))
         self._patches = features.shape[1]
-        start = [self._model.generation_config.bos_token_id]
-        prompts = self._moved([start + self._ids(row.prompt) for row in rows])
         generated = self._model.generate(
             input_ids=prompts,
             attention_mask=prompts.new_ones(len(rows), self._patches + prompts.shape[1]),

@@ -22,11 +22,12 @@ from agents import checkpoints
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
 from agents.contract import GIB, Condition, Draw, Reply
 from agents.errors import AnswerError
-from agents.pretrained import load_part
+from agents.loading import load_part
 from agents.stimuli import Stimulus, Task
 from agents.universal.prompts import COLOR, OBJECTS, unparsable
 from agents.vision import colors
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path

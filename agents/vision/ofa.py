@@ -18,7 +18,8 @@ from agents.answers import CaptionAnswer
 from agents.contract import GIB, Condition, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, LogitsProcessorList
@@ -154,7 +155,7 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
 
     def _encode(self, images: Sequence[Prepared]) -> OFAEncoderOutput:
         question = self._tokenizer(self.settings.prompt)["input_ids"]
-        tokens = self._moved([question] * len(images))
+        [tokens] = self._moved([question] * len(images))
         encoded: OFAEncoderOutput = self._model.encode(tokens, self._stack(images))
         return encoded
 
@@ -165,8 +166,10 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         config: GenerationConfig,
         processors: LogitsProcessorList,
     ) -> Generated:
-        encoded = features.rows(self._moved([row.image for row in rows]))
-        generated = self._model.generate(encoder_outputs=encoded, generation_config=config, logits_processor=processors)
+        [images] = self._moved([row.image for row in rows])
+        generated = self._model.generate(
+            encoder_outputs=features.rows(images), generation_config=config, logits_processor=processors
+        )
         return Generated(generated.sequences[:, 1:], generated.get("sequences_scores"))
 
     def _config(self, width: int, returned: int) -> GenerationConfig:

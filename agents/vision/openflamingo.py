@@ -13,8 +13,9 @@ from pydantic import Field
 
 from agents import checkpoints
 from agents.contract import GIB, Condition
-from agents.pretrained import load_part
-from agents.vision.captioner import SEARCHED, CaptionRow, CaptionSettings, Generated, LengthNorm
+from agents.loading import load_part
+from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.captioner import CaptionRow, Generated, LengthNorm
 from agents.vision.clip_captioner import ClipCaptioner
 
 if TYPE_CHECKING:
@@ -109,15 +110,19 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        prompts = self._moved([[self._image, *self._ids(row.prompt)] for row in rows])
-        generated = self._model.generate(
-            features[self._moved([row.image for row in rows])],
-            beams=config.num_beams or 1,
-            input_ids=prompts,
-            attention_mask=torch.ones_like(prompts),
-            generation_config=config,
-            logits_processor=processors,
-        )
+        from agents.padding import ready_masks
+
+        asked = [[self._image, *self._ids(row.prompt)] for row in rows]
+        prompts, images = self._moved(asked, [row.image for row in rows])
+        with ready_masks(self._model.language, padded=False):
+            generated = self._model.generate(
+                features[images],
+                beams=config.num_beams or 1,
+                input_ids=prompts,
+                attention_mask=torch.ones_like(prompts),
+                generation_config=config,
+                logits_processor=processors,
+            )
         return Generated(generated.sequences[:, prompts.shape[1] :], generated.get("sequences_scores"))
 
     def _clean(self, text: str) -> str:

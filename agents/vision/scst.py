@@ -14,7 +14,8 @@ from agents import checkpoints, hub, random_weights
 from agents.contract import GIB
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
-from agents.vision.captioner import CaptionAgent, CaptionRow, CaptionSettings, Generated, Prepared
+from agents.vision.caption_settings import CaptionSettings
+from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +127,8 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
         import torch
 
-        return torch.cat([self._model.features(self._stack([image])) for image in images])
+        pixels = self._moved(*(image["pixel_values"] for image in images))
+        return torch.cat([self._model.features(one[None]) for one in pixels])
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         from agents.vision.models.scst import UNKNOWN
@@ -143,12 +145,12 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
     ) -> Generated:
         import torch
 
-        images = self._moved([row.image for row in rows]).repeat_interleave(config.num_beams or 1)
+        [images] = self._moved([row.image for row in rows])
         starts = torch.zeros((len(rows), 1), dtype=torch.long, device=self._device)
         generated = self._model.generate(
             input_ids=starts,
             attention_mask=torch.ones_like(starts),
-            past_key_values=self._model.decoder.begin(features[images]),
+            past_key_values=self._model.decoder.begin(features[images.repeat_interleave(config.num_beams or 1)]),
             generation_config=config,
             logits_processor=processors,
         )

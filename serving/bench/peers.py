@@ -25,7 +25,7 @@ import orjson
 
 from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from agents.pretrained import dtype_for, load_pretrained
+from agents.loading import dtype_for, load_pretrained
 from agents.stimuli import ConversationStimulus, Stimulus, parse_row
 from serving.bench import child_process
 from serving.bench.bare import ROUNDS, WARM_UP_ROUNDS, Setup, Window, draw_for, measure_once
@@ -107,7 +107,10 @@ def transformers(send: child_process.Send, setup: Setup, one: Measured, size: in
     if type(config) not in known:
         return
     device = torch.device(setup.device)
-    dtype = dtype_for(getattr(agent.settings, "precision", "fp32"), device)
+    precision = getattr(agent.settings, "precision", "fp32")
+    if kind == "ObjectDetection" and precision == "auto":  # fp32 for detectors
+        precision = "fp32"
+    dtype = dtype_for(precision, device, folder)
     model = load_pretrained(getattr(library, f"AutoModelFor{kind}"), folder, device, dtype)
     answer, source = plain_loop(agent, folder, model, one), itertools.cycle(setup.shown())
     window = Window(setup.seconds, time.perf_counter())
@@ -165,17 +168,18 @@ def vllm(send: child_process.Send, setup: Setup, one: Measured, size: int) -> No
     """Sends texts per second of vLLM's offline engine. The list is so long that its end matters little."""
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    import torch
     from transformers import AutoConfig
     from vllm import LLM, SamplingParams
 
     agent: Any = setup.agent()
-    chosen, precision = agent.settings.vllm, agent.settings.precision
+    chosen = agent.settings.vllm
     about = AutoConfig.from_pretrained(agent.folder(), local_files_only=True)
-    dtypes: dict[str, Any] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-    dtypes["auto"] = "float32" if setup.device == "cpu" else "bfloat16"
+    computed = dtype_for(agent.settings.precision, torch.device(setup.device), agent.folder())
+    dtype: Any = str(computed).removeprefix("torch.")
     model = LLM(
         model=str(agent.folder()),
-        dtype=dtypes[precision],
+        dtype=dtype,
         max_num_seqs=size,
         max_model_len=min(chosen.positions, getattr(about, "max_position_embeddings", chosen.positions)),
         tensor_parallel_size=chosen.tensor_parallel,

@@ -146,8 +146,9 @@ def _measure(setup: Setup, bare: BareAgent, size: int, one: Measured, limits: Ma
     if not tally.answered:
         return stop("error", f": no stimulus is answered: {tally.failure}")
     seconds, p50, host = tally.seconds, tally.percentile(0.5), machine.peak()
-    chosen = str(getattr(bare.agent.settings, "precision", "fp32"))
-    precision = TYPES.get(chosen, "float32" if cuda is None else "bfloat16")
+    # An agent that chooses by itself tells what it chose; the others compute in fp32 unless they are told.
+    chosen = TYPES.get(str(getattr(bare.agent.settings, "precision", "fp32")), "float32")
+    precision = str(bare.agent.provenance().get("dtype", chosen))
     device = None if cuda is None else int(cuda.max_memory_reserved())
     flops = _flops(bare, size) if p50 <= COUNTED * setup.seconds else None
     limit = limits.get(precision)

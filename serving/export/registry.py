@@ -37,7 +37,7 @@ GROUP = "turinglike.exports"
 FORMATS = {
     "jsonl": "serving.export.tables:JSONL",
     "csv": "serving.export.tables:CSV",
-    "parquet": "serving.export.tables:PARQUET",
+    "parquet": "serving.export.parquet:PARQUET",
     "turingtest": "serving.export.benchmark:TURINGTEST",
     "coco-search18": "serving.export.coco_search18:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",

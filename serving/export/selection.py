@@ -30,6 +30,10 @@ class Selection:
         self.taken: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
 
+    def uncounted(self) -> Selection:
+        """The same selection, to look through what this one will give."""
+        return Selection(self.folder, self.sample, self.include_rejected, self.include_control)
+
     def machines(self) -> list[str]:
         """The agents to export: those that have begun, controls only if asked for."""
         entries = self.folder.meta["agents"]

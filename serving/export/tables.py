@@ -1,9 +1,9 @@
-"""Tables: JSONL, the records as they are, in one file; CSV and Parquet, one row per record, flattened.
+"""Tables: JSONL, the records as they are, in one file; CSV, one row per record, flattened.
 
 Columns, in this order: the record's own (``schema`` to ``status``), ``answer.*`` for every task in the export, the rest
 of the record (``raw``, ``attempts``, ``rejected_attempts``, ``error.*``, ``provenance.*``, ``timing.*``, ``worker.*``,
 ``created``), the stimulus's own fields as ``stimulus.*``, and its ``meta`` as ``meta.*``. Nested values are JSON text;
-``raw`` is text as it stands, and JSON text if it is anything else. Null is an empty cell in CSV and null in Parquet.
+``raw`` is text as it stands, and JSON text if it is anything else. Null is an empty cell.
 An imported answer finds its stimulus by ``benchmark_id`` where no stimulus has its name for an id.
 """
 
@@ -13,23 +13,21 @@ import csv
 import io
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, Union, get_args, get_origin
 
 import orjson
 
 from agents.answers import BY_TASK
-from agents.errors import UnavailableError
 from agents.stimuli import ALL_TASKS
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
+from serving.runs.records import Attempt
 
+Pair = tuple[Record, Row]
 Type = Literal["text", "int", "float", "bool", "time", "json"]
-CHUNK = 10_000
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _FIRST = ("benchmark_id", "source", "source_id", "image")
 _OWN: dict[str, Type] = {
@@ -65,11 +63,12 @@ _REST: dict[str, Type] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type, and its value in a record and that record's stimulus."""
+    """A column: its name, its type in a table of plain cells, and its value in a record and that record's stimulus."""
 
     name: str
     type: Type
     value: Callable[[Record, Row], Any]
+    shape: Any = None  # of nested values that have one: a type annotation
 
 
 def write_jsonl(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
@@ -81,73 +80,43 @@ def write_jsonl(chosen: Selection, files: list[BinaryIO], options: FormatOptions
 
 def write_csv(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
     """Write the selected records as CSV (RFC 4180, UTF-8). Returns notes for the side-car: the columns."""
-    columns = _columns(chosen)
+    columns = export_columns(chosen)
     text = io.TextIOWrapper(files[0], encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
     writer.writerow([column.name for column in columns])
     truth = {True: "true", False: "false"}
-    for row in _rows(chosen, columns):
+    for row in rows(selected(chosen), columns):
         writer.writerow([truth[value] if isinstance(value, bool) else value for value in row])
     text.detach()
-    return _told(columns)
+    return columns_told(columns)
 
 
-def write_parquet(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
-    """Write the selected records as Parquet, :data:`CHUNK` rows at a time. Returns notes for the side-car: the
-    columns."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
-
-    arrow = {
-        "text": pa.string(),
-        "json": pa.string(),
-        "int": pa.int64(),
-        "float": pa.float64(),
-        "bool": pa.bool_(),
-        "time": pa.timestamp("ms", tz="UTC"),
-    }
-    columns = _columns(chosen)
-    schema = pa.schema([(column.name, arrow[column.type]) for column in columns])
-    rows = _rows(chosen, columns)
-    with pq.ParquetWriter(files[0], schema, compression="zstd") as writer:
-        while chunk := list(islice(rows, CHUNK)):
-            values = zip(*chunk, strict=True)
-            arrays = [
-                pa.array(_parsed(column, cells), type=arrow[column.type])
-                for column, cells in zip(columns, values, strict=True)
-            ]
-            writer.write_table(pa.table(arrays, schema=schema))
-    return _told(columns)
-
-
-def _parsed(column: Column, cells: tuple[Any, ...]) -> Sequence[Any]:
-    if column.type != "time":
-        return cells
-    return [None if cell is None else datetime.fromisoformat(cell) for cell in cells]
-
-
-def _told(columns: list[Column]) -> dict[str, Any]:
+def columns_told(columns: list[Column]) -> dict[str, Any]:
     return {"columns": {column.name: column.type for column in columns}}
 
 
-def _columns(chosen: Selection) -> list[Column]:
+def export_columns(chosen: Selection) -> list[Column]:
+    """The columns for what is selected."""
     tasks = {task for name in chosen.folder.agents() for task in chosen.tasks(name)}
     for name in chosen.folder.imports():
         tasks |= {record["task"] for record in chosen.folder.records(name)}
+    return columns_of(tasks, (row for _, row in chosen.folder.stimuli()))
+
+
+def columns_of(tasks: Collection[str], stimuli: Iterable[Row]) -> list[Column]:
+    """The columns for answers to these tasks, of which these are the stimuli."""
     columns = [Column(name, kind, _part(name)) for name, kind in _OWN.items()]
     for task in ALL_TASKS:
         if task in tasks:
-            columns += [
-                Column(f"answer.{name}", _type_of(field.annotation), _answer(name, task))
-                for name, field in BY_TASK[task].model_fields.items()
-            ]
-    columns += [Column(name, kind, _part(*name.split("."))) for name, kind in _REST.items()]
-    fields, meta = _stimulus_fields(chosen)
-    columns += [Column(f"stimulus.{name}", kind, _of_stimulus(name)) for name, kind in fields.items()]
-    columns += [Column(f"meta.{name}", kind, _of_meta(name)) for name, kind in meta.items()]
+            for name, field in BY_TASK[task].model_fields.items():
+                kind = _type_of(field.annotation)
+                shape = field.annotation if kind == "json" else None
+                columns.append(Column(f"answer.{name}", kind, _answer(name, task), shape))
+    for name, kind in _REST.items():
+        columns.append(Column(name, kind, _part(*name.split(".")), list[Attempt] if name == "attempts" else None))
+    fields, meta = _stimulus_fields(stimuli)
+    columns += [Column(f"stimulus.{name}", kind, _of_stimulus(name), shape) for name, (kind, shape) in fields.items()]
+    columns += [Column(f"meta.{name}", kind, _of_meta(name)) for name, (kind, _) in meta.items()]
     return columns
 
 
@@ -191,15 +160,19 @@ def _type_of(annotation: Any) -> Type:
     return plain.get(annotation, "json")
 
 
-def _stimulus_fields(chosen: Selection) -> tuple[dict[str, Type], dict[str, Type]]:
-    """The fields of the run's stimuli, and of their ``meta``, with types that hold all their values."""
-    fields: dict[str, Type] = {}
-    meta: dict[str, Type] = {}
-    for _, row in chosen.folder.stimuli():
+Known = tuple[Type, Any]  # a column's type and shape
+
+
+def _stimulus_fields(stimuli: Iterable[Row]) -> tuple[dict[str, Known], dict[str, Known]]:
+    """The fields of stimuli, and of their ``meta``, with types that hold all their values."""
+    fields: dict[str, Known] = {}
+    meta: dict[str, Known] = {}
+    for row in stimuli:
         for found, values in ((fields, row), (meta, _meta(row))):
             for name, value in values.items():
                 if value is not None and (found is meta or name not in ("id", "task", "meta")):
-                    found[name] = _common(found.get(name), value)
+                    now = _kind(value), _shape(value)
+                    found[name] = _common(found[name], now) if name in found else now
     order = {name: number for number, name in enumerate(_FIRST)}
     return (
         dict(sorted(fields.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))),
@@ -207,40 +180,56 @@ def _stimulus_fields(chosen: Selection) -> tuple[dict[str, Type], dict[str, Type
     )
 
 
-def _common(known: Type | None, value: Any) -> Type:
-    """The type of a column that holds ``value`` beside values of the type ``known``. Mixed values become JSON."""
-    now: Type = "json"
+def _kind(value: Any) -> Type:
     if isinstance(value, bool):
-        now = "bool"
-    elif isinstance(value, int):
-        now = "int" if abs(value) < 2**53 else "json"
-    elif isinstance(value, float):
-        now = "float"
-    elif isinstance(value, str):
-        now = "text"
-    if known is None or known == now:
-        return now
-    return "float" if {known, now} == {"int", "float"} else "json"
+        return "bool"
+    if isinstance(value, int):
+        return "int" if abs(value) < 2**53 else "json"
+    return "float" if isinstance(value, float) else "text" if isinstance(value, str) else "json"
 
 
-def _rows(chosen: Selection, columns: list[Column]) -> Iterator[list[Any]]:
-    known = {task: set(model.model_fields) for task, model in BY_TASK.items()}
-    names = {column.name for column in columns}
+def _shape(value: Any) -> Any:
+    """``list[str]``, ``list[float]`` or lists of these for a value of that form; None for any other."""
+    if not isinstance(value, list) or not value:
+        return None
+    shapes = {str if isinstance(one, str) else float if type(one) in (int, float) else _shape(one) for one in value}
+    inner = shapes.pop()
+    return None if shapes or inner is None else list[inner]  # type: ignore[valid-type]
+
+
+def _common(known: Known, now: Known) -> Known:
+    """The type of a column that holds values of both types. Mixed values become JSON."""
+    if known[0] == now[0]:
+        return known if known[1] == now[1] else (known[0], None)
+    return ("float" if {known[0], now[0]} == {"int", "float"} else "json"), None
+
+
+def selected(chosen: Selection) -> Iterator[Pair]:
+    """The selected records, each with its stimulus; of one that is not in the set it has nothing."""
     with StimulusLookup(chosen.folder) as stimuli:
         for record in chosen.everything():
-            task, answer = record["task"], record["answer"]
-            unknown = set(answer or ()) - known.get(task, set())
-            if unknown or (answer and f"answer.{next(iter(answer))}" not in names):
-                raise misfit(record, "answer", f"an answer to {task} with {', '.join(sorted(answer))} was not expected")
-            stimulus = stimuli.get(record) or {}
-            try:
-                row = [_cell(column, record, stimulus) for column in columns]
-            except (AttributeError, KeyError, TypeError) as error:
-                raise misfit(record, "record", f"a part of it has a wrong type: {error}") from None
-            yield row
+            yield record, stimuli.get(record) or {}
 
 
-def _cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> Any:
+def rows(
+    pairs: Iterator[Pair], columns: list[Column], cell: Callable[[Column, Record, Row], Any] | None = None
+) -> Iterator[list[Any]]:
+    """The cells of each record, by default plain ones. Raises InputError for a record that does not fit."""
+    make = cell or plain_cell
+    known = {task: set(model.model_fields) for task, model in BY_TASK.items()}
+    names = {column.name for column in columns}
+    for record, stimulus in pairs:
+        task, answer = record["task"], record["answer"]
+        unknown = set(answer or ()) - known.get(task, set())
+        if unknown or (answer and f"answer.{next(iter(answer))}" not in names):
+            raise misfit(record, "answer", f"an answer to {task} with {', '.join(sorted(answer))} was not expected")
+        try:
+            yield [make(column, record, stimulus) for column in columns]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise misfit(record, "record", f"a part of it has a wrong type: {error}") from None
+
+
+def plain_cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> Any:
     """The value of a column, of the column's type. Raises InputError if it cannot be."""
     value = column.value(record, stimulus)
     if value is None:
@@ -265,4 +254,3 @@ def _cell(column: Column, record: dict[str, Any], stimulus: dict[str, Any]) -> A
 
 JSONL = FileFormat(write_jsonl, with_stimuli=True)
 CSV = FileFormat(write_csv)
-PARQUET = FileFormat(write_parquet)

@@ -112,7 +112,7 @@ class ResponseRequest(StimulusRequest):
     """Ask an agent for one answer."""
 
     agent: str = Field(max_length=200, examples=["null"])
-    """One of GET /v1/agents."""
+    """One of GET /agents."""
     seed: Seed | None = None
     """The run's seed; the server's own, if none is given."""
 

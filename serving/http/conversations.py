@@ -45,7 +45,7 @@ class OpenRequest(Body):
     """Open a conversation. What is left open is drawn from the seed."""
 
     agent: str = Field(max_length=200, examples=["eliza"])
-    """One of GET /v1/agents that answers conversation."""
+    """One of GET /agents that answers conversation."""
     id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     """Of the stimulus; a random one, if none is given. With the same id and seed the same is drawn."""
     topic: Word | None = None
@@ -154,7 +154,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
     routes = APIRouter(tags=["conversations"])
 
     @routes.post(
-        "/v1/conversations",
+        "/conversations",
         status_code=201,
         summary="Open a conversation with an agent",
         response_model_exclude_unset=True,
@@ -179,7 +179,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         return _shown(key, dialogue, kept.idle)
 
     @routes.post(
-        "/v1/conversations/{id}/messages",
+        "/conversations/{id}/messages",
         summary="Say something, and hear the agent's answer",
         responses=POSTED | documented(409, 410, 502),
         openapi_extra=documented_body(MessageRequest),
@@ -197,7 +197,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
             return Messages(messages=[_flagged(one) for one in fresh], ended=dialogue.ended)
 
     @routes.get(
-        "/v1/conversations/{id}",
+        "/conversations/{id}",
         summary="What has been said, and the record of it",
         response_model=Conversation,
         responses=documented(410),
@@ -208,9 +208,7 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         content = {**_shown(key, dialogue, kept.idle).model_dump(exclude_unset=True), "record": orjson.Fragment(record)}
         return Response(orjson.dumps(content), media_type="application/json")
 
-    @routes.delete(
-        "/v1/conversations/{id}", summary="Forget a conversation", status_code=204, responses=documented(410)
-    )
+    @routes.delete("/conversations/{id}", summary="Forget a conversation", status_code=204, responses=documented(410))
     async def forget(key: ConversationId) -> None:
         kept.remove(key)
 

@@ -62,12 +62,12 @@ def router(service: Service) -> APIRouter:
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(service.metrics.text(), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    @routes.get("/v1/agents", summary="The agents that are served", tags=["answers"])
+    @routes.get("/agents", summary="The agents that are served", tags=["answers"])
     async def agents() -> dict[str, Any]:
         return {"agents": [_about(service, name) for name in service.agents]}
 
     @routes.post(
-        "/v1/responses",
+        "/answers",
         summary="One answer, as a record",
         tags=["answers"],
         response_model=Record,
@@ -90,7 +90,7 @@ def router(service: Service) -> APIRouter:
         return Response(service.record(item), media_type=JSON)
 
     @routes.post(
-        "/v1/responses/stream",
+        "/answers/stream",
         summary=f"Up to {MOST_ITEMS} answers, one record a line, as they are ready",
         tags=["answers"],
         response_class=StreamingResponse,

@@ -1,8 +1,8 @@
 """What clients of OpenAI's interface send, with what of it means something to agents that have settings of their own.
 
-Three kinds of options: those that are honoured, which the models have; those that tune how text is drawn or billed
-(``IGNORED``), which have no effect; and those whose answer a client would read in another way (``HARMLESS``: tools,
-formats, log-probabilities, stops), which are refused unless they say what holds anyway.
+Three kinds of options: those that are honoured, which the models have; those that tune how text is drawn, written or
+billed (``IGNORED``), and instructions, which have no effect; and those whose answer a client would read in another way
+(``HARMLESS``: tools, log-probabilities, sounds), which are refused unless they say what holds anyway.
 """
 
 from __future__ import annotations
@@ -75,14 +75,6 @@ class OptionalBody(Body):
         return self._ignored
 
 
-def _no_instructions(role: object) -> object:
-    if role in ("system", "developer"):
-        raise PydanticCustomError(
-            "unsupported", "agents have instructions of their own and take none; a topic goes into `stimulus`"
-        )
-    return role
-
-
 class TextPart(Body):
     """Text of a message."""
 
@@ -123,12 +115,13 @@ def _as_parts(content: object) -> object:
 
 
 class ChatMessage(OptionalBody):
-    """One message. What the assistant's have beside their content is taken where it is empty."""
+    """One message. Those of the system and the developer have no effect: agents have instructions of their own, and a
+    topic goes into `stimulus`. What the assistant's have beside their content is taken where it is empty."""
 
     IGNORED = frozenset({"name"})
     HARMLESS: ClassVar = {"refusal": (), "annotations": ([],), "audio": (), "function_call": (), "tool_calls": ([],)}
 
-    role: Annotated[Literal["user", "assistant"], BeforeValidator(_no_instructions)]
+    role: Literal["user", "assistant", "system", "developer"]
     content: Annotated[Parts, BeforeValidator(_as_parts, json_schema_input_type=LimitedText | Parts)]
 
     def text(self) -> str:
@@ -170,11 +163,21 @@ class StimulusFields(Body):
         return self.model_dump(exclude_none=True, exclude={"task"})
 
 
+Stop = LimitedText | Annotated[list[LimitedText], Field(max_length=16)] | None
+
+
+def _as_list(given: object) -> object:
+    return [] if given is None else [given] if isinstance(given, str) else given
+
+
 class AnswerRequest(OptionalBody):
     """What both routes take."""
 
-    IGNORED = frozenset({"temperature", "top_p", "frequency_penalty", "presence_penalty", "max_tokens", "user"})
-    HARMLESS: ClassVar = {"stop": ([],), "logit_bias": ({},)}
+    IGNORED = frozenset({
+        "temperature", "top_p", "frequency_penalty", "presence_penalty", "max_tokens", "user",
+        "ignore_eos", "min_p", "min_tokens", "repetition_penalty", "skip_special_tokens", "top_k",  # vLLM's
+    })  # fmt: skip
+    HARMLESS: ClassVar = {"logit_bias": ({},)}
 
     model: str = Field(max_length=200, examples=["eliza"])
     """One of GET /v1/models."""
@@ -182,6 +185,10 @@ class AnswerRequest(OptionalBody):
     """So many answers: samples 0 to n-1."""
     seed: Seed | None = None
     """The run's seed; the server's own, if none is given, so that the same request always has the same answer."""
+    stop: Annotated[list[LimitedText], BeforeValidator(_as_list, json_schema_input_type=Stop)] = Field(
+        default_factory=list, max_length=16
+    )
+    """The answer ends before the first of these texts; the record has all of it."""
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     stimulus: StimulusFields = StimulusFields()
@@ -193,12 +200,12 @@ class ChatRequest(AnswerRequest):
 
     IGNORED = AnswerRequest.IGNORED | {
         "max_completion_tokens", "metadata", "moderation", "parallel_tool_calls", "prompt_cache_key",
-        "prompt_cache_options", "prompt_cache_retention", "reasoning_effort", "safety_identifier", "service_tier",
-        "store", "verbosity",
+        "prompt_cache_options", "prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier",
+        "service_tier", "store", "verbosity",
     }  # fmt: skip
     HARMLESS: ClassVar = {
         **AnswerRequest.HARMLESS, "audio": (), "function_call": ("none", "auto"), "functions": ([],),
-        "logprobs": (False,), "modalities": (["text"],), "prediction": (), "response_format": ({"type": "text"},),
+        "logprobs": (False,), "modalities": (["text"],), "prediction": (),
         "tool_choice": ("none", "auto"), "tools": ([],), "top_logprobs": (0,), "web_search_options": (),
     }  # fmt: skip
 
@@ -206,6 +213,11 @@ class ChatRequest(AnswerRequest):
         min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "I like books."}]]
     )
     """The last one is the user's. Only it may show an image, and no more than one."""
+
+    @property
+    def said(self) -> list[ChatMessage]:
+        """The user's messages and the assistant's."""
+        return [one for one in self.messages if one.role in ("user", "assistant")]
 
     @field_validator("messages")
     @classmethod

@@ -36,6 +36,7 @@ IMAGE_TASKS: tuple[Task, ...] = (
 )  # fmt: skip
 TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
 EVENTS = "text/event-stream"
+IGNORED = "turinglike-ignored"  # the header that names what has no effect
 WORD = re.compile(r"\s*\S+|\s+$")  # the pieces of a stream; together they are the text
 Finish = Literal["stop", "length", "content_filter"]
 FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
@@ -102,9 +103,9 @@ def router(service: Service) -> APIRouter:
         openapi_extra=documented_body(ChatRequest),
     )
     async def chat(asking: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
-        """Options that only tune how text is drawn have no effect and are named under `turinglike.ignored`; what
-        agents do not have (instructions, tools, formats, stops, log-probabilities) is refused. With `stream` the
-        accepted answer is sent in pieces."""
+        """Instructions and options that tune how text is drawn have no effect and are named under
+        `turinglike.ignored` and in the header `Turinglike-Ignored`; what agents do not have (tools, log-probabilities)
+        is refused. With `stream` the accepted answer is sent in pieces."""
         question = await aside(request, _of_chat, service, asking)
         return await _respond(service, request, asking, question, CHAT)
 
@@ -127,18 +128,20 @@ def router(service: Service) -> APIRouter:
 
 def _of_chat(service: Service, asking: ChatRequest) -> Question:
     """The stimulus of a chat. Raises ApiError."""
-    extra, last = asking.stimulus, asking.messages[-1]
+    extra, said, last = asking.stimulus, asking.said, asking.messages[-1]
     ignored = list(asking.ignored)
-    if any(one.ignored for one in asking.messages):
+    if len(said) < len(asking.messages):
+        ignored.append("messages.system")
+    if any(one.ignored for one in said):
         ignored.append("messages.name")
     images = last.images()
     task = extra.task or _first_task(service, asking.model, IMAGE_TASKS if images else TEXT_TASKS)
     if images and task in TEXT_TASKS:
         raise invalid([("messages", f"an image cannot be shown in {task}")])
     if task == "conversation":
-        history = [("AB"[one.role == "assistant"], one.text()) for one in asking.messages]
+        history = [("AB"[one.role == "assistant"], one.text()) for one in said]
         return Question(_conversation(service, asking, history), None, ignored)
-    if len(asking.messages) > 1:
+    if len(said) > 1:
         ignored.append("messages")
     if task == "word_association":
         return Question(_cue(extra, last.text(), "messages"), None, ignored)
@@ -225,7 +228,7 @@ async def _respond(
         "model": name,
         "system_fingerprint": f"fp_{service.headers[name].digest[:10]}",
     }
-    answers = [_text(question.stimulus.task, item.answer or b"") for item in items]
+    answers = [_cut(*_text(question.stimulus.task, item.answer or b""), asking.stop) for item in items]
     records = [orjson.Fragment(service.record(item).rstrip()) for item in items]
     usage = _usage(items)
 
@@ -245,15 +248,16 @@ async def _respond(
             yield _event({**envelope, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
 
+    headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
     if asking.stream:
-        return StreamingResponse(events(), media_type=EVENTS, headers={"cache-control": "no-store"})
+        return StreamingResponse(events(), media_type=EVENTS, headers={"cache-control": "no-store", **headers})
     whole = {
         **envelope,
         "choices": [choice(index, form.whole(text), finish) for index, (text, finish) in enumerate(answers)],
         "usage": usage,
         "turinglike": {"records": records, "ignored": question.ignored},
     }
-    return Response(orjson.dumps(whole), media_type="application/json")
+    return Response(orjson.dumps(whole), media_type="application/json", headers=headers)
 
 
 async def _answers(service: Service, name: str, question: Question, count: int, seed: int | None) -> list[AgentRequest]:
@@ -285,6 +289,12 @@ def _text(task: Task, answer: bytes) -> tuple[str, Finish]:
         case _:
             text = found["text"]
     return text, FINISH.get((found.get("finish") or "").partition(";")[0], "stop")
+
+
+def _cut(text: str, finish: Finish, stops: Sequence[str]) -> tuple[str, Finish]:
+    """The text before the first of the ``stops``."""
+    ends = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(ends)], "stop") if ends else (text, finish)
 
 
 def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:

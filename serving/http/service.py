@@ -242,7 +242,7 @@ class Service:
         """The agent of that name. Raises ApiError."""
         found = self.agents.get(name)
         if found is None:
-            raise ApiError(404, "unknown_agent", "no such agent is served here; GET /v1/agents lists them")
+            raise ApiError(404, "unknown_agent", "no such agent is served here; GET /agents lists them")
         return found
 
     def check(self, name: str, stimulus: Stimulus) -> None:

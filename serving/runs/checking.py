@@ -77,10 +77,24 @@ def check_set(
 
     Raises InputError where there is no set to read.
     """
+    rows = read_rows(path, task, root=root)
+    return check_rows(rows, str(path), deep=deep, hash_images=hash_images, on_row=on_row, known=known)
+
+
+def check_rows(
+    rows: Iterator[Row],
+    where: str,
+    *,
+    deep: bool = False,
+    hash_images: bool = False,
+    on_row: OnRow | None = None,
+    known: Known | None = None,
+) -> CheckResult:
+    """As :func:`check_set`, of rows that are read already; ``where`` they stand, for a person."""
     began = time.monotonic()
     result = CheckResult()
     keys, lines, bad = array("Q"), array("I"), bytearray()  # of the rows that have an id
-    with closing(_inspected(read_rows(path, task, root=root), _Inspector(deep, hash_images, known))) as inspected:
+    with closing(_inspected(rows, _Inspector(deep, hash_images, known))) as inspected:
         for row, content, signature in inspected:
             if row.problems:
                 result.invalid += 1
@@ -96,7 +110,7 @@ def check_set(
             result.count += 1
             if on_row is not None:
                 on_row(row, content, signature)
-    _find_duplicates(result, str(path), keys, lines, bad)
+    _find_duplicates(result, where, keys, lines, bad)
     result.seconds = time.monotonic() - began
     return result
 

@@ -4,6 +4,8 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
   does not say who A and B were.
+- COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
+  nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
   the side-car of our own export names.
 """
@@ -17,14 +19,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, StrictStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import ConversationAnswer, Message, ScanpathAnswer, plain
+from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, plain
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
 from serving.runs.display_text import count
-from serving.runs.published_benchmark import Answered, Form, Source, benchmark_source, read_whole, without_surrogates
+from serving.runs.published_benchmark import (
+    UNKNOWN,
+    Answered,
+    Form,
+    Source,
+    benchmark_source,
+    read_whole,
+    without_surrogates,
+)
 from serving.runs.records import KEYS, problems
 from serving.runs.row_problems import as_problems, strict_json
 from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
@@ -40,6 +50,27 @@ class _Said(BaseModel):
 
     agent: StrictStr
     message: StrictStr
+
+
+class _Picture(BaseModel):
+    """One picture of COCO."""
+
+    id: StrictInt
+    file_name: StrictStr
+
+
+class _Caption(BaseModel):
+    """One caption of COCO."""
+
+    image_id: StrictInt
+    caption: StrictStr
+
+
+class _Captions(BaseModel):
+    """COCO's captions."""
+
+    images: list[_Picture]
+    annotations: list[_Caption] = Field(min_length=1)
 
 
 class _Talk(BaseModel):
@@ -77,6 +108,9 @@ def read_file(path: Path, task: str | None = None, name: str | None = None, fram
         elif isinstance(content, dict) and any(isinstance(one, dict) and "content" in one for one in content.values()):
             _of_task(source, "topical-chat", "conversation", task)
             _add_talks(source, content)
+        elif isinstance(content, dict) and {"images", "annotations"} <= content.keys():
+            _of_task(source, "coco-captions", "image_captioning", task)
+            _add_captions(source, content)
         else:
             return benchmark_source(path, data, content, task, name)
     if not source.answers:
@@ -197,6 +231,26 @@ def _add_page(source: Source, data: bytes, name: str | None) -> None:
         agents = dict(zip("AB", name.split("~"), strict=True))
         source.answers.append(
             _conversation(source.path.stem, said, agents, [text for text in page.found if text.strip()])
+        )
+
+
+# captions
+
+
+def _add_captions(source: Source, content: dict[str, Any]) -> None:
+    try:
+        captions = _Captions.model_validate(content)
+    except ValidationError as error:
+        _refuse(as_problems(error, str(source.path)))
+        raise
+    names = {one.id: one.file_name for one in captions.images}
+    for one in captions.annotations:
+        if one.image_id not in names:
+            source.noticed["captions_of_pictures_that_are_not_listed"] += 1
+            continue
+        answer = plain(CaptionAnswer(text=one.caption))
+        source.answers.append(
+            Answered(names[one.image_id], "human", f"{PERSON}:{UNKNOWN}", one.caption, {"answer": answer})
         )
 
 

@@ -43,7 +43,7 @@ _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth"
 _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-Form = Literal["ground truth", "submission", "records", "topical-chat", "page", "coco-search18"]
+Form = Literal["ground truth", "submission", "records", "topical-chat", "page", "coco-captions", "coco-search18"]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]
 

@@ -1,16 +1,19 @@
-"""Reading a stimulus set, row by row: a JSONL file, a CSV file, or a folder of images with a task.
+"""Reading a stimulus set, row by row: a JSONL file, a table (CSV, Parquet, a folder of Hugging Face's ``datasets``), a
+list of words (.txt) or a folder of images with a task.
 
 A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it. In
 CSV text is taken as it is, numbers, true and false by the field's type, lists and objects as JSON; an empty cell is an
-absent field. Text is UTF-8, with or without a byte-order mark; blank lines and CRLF are fine.
+absent field. A table's column ``meta.NAME`` is an entry of ``meta``. Text is UTF-8, with or without a byte-order mark;
+blank lines and CRLF are fine. Where a table has no column ``id``, a row's content is its id (:func:`content_id`).
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,13 +22,20 @@ import orjson
 from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
-from agents.stimuli import ADAPTER, ALL_TASKS, Stimulus, canonical
+from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, as_dict, canonical
 from serving.runs.image_folder import image_names
 from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
+from serving.runs.table_sets import column_names, is_table, table_rows
 
 MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
-KINDS = f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a CSV file (.csv), or a folder of images with --task"
+KINDS = (
+    f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
+    "datasets), a list of words (.txt), or a folder of images with --task"
+)
+ID_DIGITS = 16
+META = "meta."  # of the names of columns
+WHOLE = ("image", "cue", "topic")  # fields that are the id of a row which has nothing else
 
 
 @dataclass(slots=True)
@@ -82,7 +92,11 @@ def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | N
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             raise InputError(f"{where}: not a regular file; {KINDS}")
         folder = path.parent if root is None else Path(root)
-        for row in _folder_rows(path, where, task) if stat.S_ISDIR(mode) else _file_rows(path, where, folder, task):
+        if is_table(path):
+            rows = _table_rows(path, RowReader(where, path if path.is_dir() else folder, task))
+        else:
+            rows = _folder_rows(path, where, task) if stat.S_ISDIR(mode) else _file_rows(path, where, folder, task)
+        for row in rows:
             empty = False
             yield row
     except OSError as error:
@@ -98,20 +112,43 @@ def _folder_rows(path: Path, where: str, task: str | None) -> Iterator[Row]:
         raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        yield _RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
+        yield RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator[Row]:
     suffix = path.suffix.lower()
-    if suffix not in (*JSONL_SUFFIXES, ".csv"):
+    if suffix not in (*JSONL_SUFFIXES, ".csv", ".txt"):
         raise InputError(f"{where}: an unknown kind of set; {KINDS}")
-    reader = _RowReader(where, root, task)
+    reader = RowReader(where, root, task)
     with path.open("rb") as file:
         start = file.read(3)
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InputError(f"{where}: UTF-16 text; save it as UTF-8")
         file.seek(3 if start == b"\xef\xbb\xbf" else 0)
-        yield from _csv_rows(file, reader) if suffix == ".csv" else _jsonl_rows(file, reader)
+        read = {".csv": _csv_rows, ".txt": _word_rows}.get(suffix, _jsonl_rows)
+        yield from read(file, reader)
+
+
+def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
+    names = column_names(path)
+    for number, row in enumerate(table_rows(path), start=1):
+        if any(isinstance(row.get(name), dict) for name in IMAGES):
+            make = f"`turinglike set {reader.where} --out FOLDER` makes files of them, and a set"
+            raise InputError(f"{reader.where}: has its pictures in itself; {make}")
+        if number == 1:
+            _check_columns(reader, None, names)
+        yield reader.from_values(row, number, unnamed="id" not in names)
+
+
+def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
+    """A cue, or with the task conversation a topic, on each line."""
+    reader.task = reader.task or "word_association"
+    field = "topic" if reader.task == "conversation" else "cue"
+    for number, line in enumerate(_lines(file), start=1):
+        if line is None:
+            yield reader.bad(number, None, [(None, f"longer than {MAX_LINE:,} bytes; left out unread")])
+        elif word := line.strip():
+            yield reader.from_cells({field: word.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | None]:
@@ -125,7 +162,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes | None]:
         yield None
 
 
-def _jsonl_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
+def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     first = True
     for number, line in enumerate(_lines(file), start=1):
         if line is None:
@@ -140,7 +177,7 @@ def _jsonl_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
             yield reader.from_json(text, number)
 
 
-def _csv_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
+def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
     # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
     table = csv.reader(_csv_lines(file, reader.where), strict=True)
@@ -161,7 +198,8 @@ def _csv_rows(file: BinaryIO, reader: _RowReader) -> Iterator[Row]:
         elif len(cells) != len(names):
             yield reader.bad(start, None, [(None, f"{len(cells)} cells, but the header has {len(names)}")])
         else:
-            yield reader.from_cells({name: cell for name, cell in zip(names, cells, strict=True) if cell}, start)
+            filled = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+            yield reader.from_cells(filled, start, unnamed="id" not in names)
 
 
 def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
@@ -172,35 +210,42 @@ def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
         yield line.decode("utf-8", "surrogateescape")
 
 
-def _header(reader: _RowReader, line: int, cells: Sequence[str]) -> list[str]:
+def _header(reader: RowReader, line: int, cells: Sequence[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
-    found: list[Found] = []
-    first: dict[str, int] = {}
-    for at, name in enumerate(names, start=1):
-        if name not in FIELDS:
-            found.append((shown(name) or None, "no field of a stimulus; free ones go into meta"))
-        elif first.setdefault(name, at) < at:
-            found.append((name, f"two columns of this name, {first[name]} and {at}"))
-    needed = ("id", "task") if reader.task is None else ("id",)
-    found += [(name, "missing: there is no such column") for name in needed if name not in names]
-    if found:
-        raise InputError(
-            f"{reader.where}: the header (the first line, names with commas between them) cannot be used",
-            [Problem(reader.where, line, name, message) for name, message in found],
-        )
+    _check_columns(reader, line, names)
     return names
 
 
-class _RowReader:
-    """Makes rows of what stands in one file. ``where`` names it in problems, ``task`` is for rows that have none, and
-    no row may have another."""
+def _check_columns(reader: RowReader, line: int | None, names: Sequence[str]) -> None:
+    """Raises InputError for columns that no set can have, or that have to be there."""
+    found: list[Found] = []
+    first: dict[str, int] = {}
+    for at, name in enumerate(names, start=1):
+        if name not in FIELDS and not name.startswith(META):
+            found.append((shown(name) or None, f"no field of a stimulus; a free one is called {META}NAME"))
+        elif first.setdefault(name, at) < at:
+            found.append((name, f"two columns of this name, {first[name]} and {at}"))
+    if reader.task is None and "task" not in names:
+        found.append(("task", "missing: there is no such column"))
+    if found:
+        header = "the columns" if line is None else "the header (the first line, names with commas between them)"
+        raise InputError(
+            f"{reader.where}: {header} cannot be used",
+            [Problem(reader.where, line, name, message) for name, message in found],
+        )
 
-    def __init__(self, where: str, root: Path, task: str | None) -> None:
+
+class RowReader:
+    """Makes rows of what stands in one file. ``where`` names it in problems, ``task`` is for rows that have none, and
+    no row may have another. ``files`` are the bytes of images that are not read from ``root``. The content of an
+    ``unnamed`` row becomes its id."""
+
+    def __init__(self, where: str, root: Path, task: str | None, files: Mapping[str, bytes] | None = None) -> None:
         self.where = where
         self.task = task
-        self._context = {"root": root, "files": None}
+        self._context = {"root": root, "files": files}
 
-    def from_json(self, text: bytes, line: int) -> Row:
+    def from_json(self, text: bytes, line: int | None, *, unnamed: bool = False) -> Row:
         """One row from its JSON."""
         filled = text
         if self.task is not None and (fields := _object(text)) is not None and "task" not in fields:
@@ -208,31 +253,47 @@ class _RowReader:
         try:
             stimulus = ADAPTER.validate_json(filled, context=self._context)
         except ValidationError as error:
-            return self.bad(line, _object(filled), [*_repeated(text), *field_problems(error)])
+            return self.bad(line, _object(filled), [*_repeated(text), *field_problems(error)], unnamed=unnamed)
         # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
         if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated(text)):
             return self.bad(line, _object(filled), repeated)
-        return self._good(stimulus, line)
+        return self._good(stimulus, line, unnamed)
 
-    def from_cells(self, cells: dict[str, Any], line: int | None) -> Row:
+    def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Row:
+        """One row from its fields' values."""
+        fields = _with_meta({**values, "id": "?"} if unnamed else values)
+        if type(fields.get("id")) is int:
+            fields["id"] = str(fields["id"])
+        try:
+            return self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
+        except TypeError as error:
+            return self.bad(line, None, [(None, f"not JSON: {error}")])
+
+    def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""
-        fields = {"task": self.task, **cells} if self.task is not None else cells
+        values: dict[str, Any] = {**cells, "id": "?"} if unnamed else {**cells}
         problems: list[Found] = []
-        for name in _NESTED.intersection(fields):
-            try:
-                fields[name] = strict_json(fields[name])
-            except ValueError as error:
-                problems.append((name, shown(f"not JSON: {error}")))
+        for name, text in cells.items():
+            if name in _NESTED:
+                try:
+                    values[name] = strict_json(text)
+                except ValueError as error:
+                    problems.append((name, shown(f"not JSON: {error}")))
+            elif name.startswith(META):
+                values[name] = _scalar(text)
+        fields = _with_meta(values if self.task is None else {"task": self.task, **values})
         try:
             stimulus = ADAPTER.validate_python(fields, strict=False, context=self._context)
         except ValidationError as error:
             said = {name for name, _ in problems}
             problems += [found for found in field_problems(error) if found[0] not in said]
         if problems:
-            return self.bad(line, fields, problems)
-        return self._good(stimulus, line)
+            return self.bad(line, fields, problems, unnamed=unnamed)
+        return self._good(stimulus, line, unnamed)
 
-    def _good(self, stimulus: Stimulus, line: int | None) -> Row:
+    def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
+        if unnamed:
+            stimulus.id = content_id(stimulus)
         kept = canonical(stimulus)
         row = Row(line, self.where, stimulus, kept, stimulus.id, stimulus.task, kept)
         if self.task not in (None, stimulus.task):
@@ -240,8 +301,12 @@ class _RowReader:
             row.problems, row.stimulus, row.canonical = (Problem(self.where, line, "task", message),), None, None
         return row
 
-    def bad(self, line: int | None, fields: dict[str, Any] | None, problems: Iterable[Found]) -> Row:
+    def bad(
+        self, line: int | None, fields: dict[str, Any] | None, problems: Iterable[Found], *, unnamed: bool = False
+    ) -> Row:
         """A row with problems. What stands in it is kept if JSON can hold it."""
+        if fields is not None and unnamed:
+            fields = {name: value for name, value in fields.items() if name != "id"}
         found = [Problem(self.where, line, name, message) for name, message in problems]
         row = Row(line, self.where, None, None, None, None, b"", tuple(found))
         try:
@@ -254,6 +319,37 @@ class _RowReader:
             row.id = id if isinstance(id, str) and "id" not in wrong else None
             row.task = task if isinstance(task, str) and task in ALL_TASKS else None
         return row
+
+
+def content_id(stimulus: Stimulus) -> str:
+    """An id for a stimulus without one: the image's name, the cue or the topic where it has nothing else, and 16 hex
+    digits of a SHA-256 of all that it has otherwise."""
+    fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
+    if len(fields) == 1 and (name := next(iter(fields))) in WHOLE:
+        try:
+            return type(stimulus).model_validate({"id": fields[name], "task": stimulus.task, name: fields[name]}).id
+        except ValidationError:  # what no id may be: a path that begins with "/", say
+            pass
+    row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
+
+
+def _with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields with the columns ``meta.NAME`` in ``meta``."""
+    fields = {name: value for name, value in values.items() if not name.startswith(META)}
+    free = {name.removeprefix(META): value for name, value in values.items() if name.startswith(META)}
+    if free:
+        fields["meta"] = {**(fields["meta"] if isinstance(fields.get("meta"), dict) else {}), **free}
+    return fields
+
+
+def _scalar(text: str) -> Any:
+    """A cell as the number, true or false that it reads as, or the text that it is."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return value if isinstance(value, bool | int | float) else text
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +17,11 @@ from typing import Any
 from agents.contract import is_installed
 from agents.errors import ClusterError, UnavailableError
 from serving.scheduling import local_ray
+from serving.scheduling.dispatch import ReplicaWorker
 from serving.scheduling.guardian import RAY_DIED
 from serving.scheduling.placement import Node
+from serving.scheduling.ray_workers import Probe, RemoteWorker
+from serving.scheduling.worker import WorkerSpec
 
 OBJECT_STORE = 256 * 1024 * 1024
 
@@ -41,6 +45,7 @@ class Cluster:
     _owned: bool = field(init=False, default=False)
     _folder: local_ray.PrivateFolder | None = field(init=False, default=None)
     _processes: list[Any] = field(init=False, default_factory=list)
+    _load_locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
     # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
     _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
 
@@ -101,6 +106,17 @@ class Cluster:
             folder = str(self._folder.ray)
             init(include_dashboard=False, object_store_memory=self.object_store, _temp_dir=folder)
         self._processes = _node_processes(ray)
+
+    def worker(
+        self,
+        spec: WorkerSpec,
+        resources: Mapping[str, float],
+        continuous: bool,
+        strategy: Callable[[], Any],
+        probe: Probe | None,
+    ) -> ReplicaWorker:
+        """A worker that is still to be started, as :class:`serving.scheduling.ray_workers.RemoteWorker` has it."""
+        return RemoteWorker(spec, resources, continuous, self._load_locks, strategy, probe)
 
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray has died under us."""

@@ -83,9 +83,14 @@ def device(choice: str) -> Device:
     return cpu()
 
 
+def may_have_gpu() -> bool:
+    """Whether there is a driver of a GPU."""
+    return any(Path(path).exists() for path in DRIVERS) or shutil.which("nvidia-smi") is not None
+
+
 def gpu() -> Device | None:
     """The first GPU, as :func:`device` has it, asked in another process: this one takes no memory of the GPU."""
-    if not any(Path(path).exists() for path in DRIVERS) and shutil.which("nvidia-smi") is None:
+    if not may_have_gpu():
         return None
     done = subprocess.run([sys.executable, "-c", ASK_GPU], capture_output=True, text=True, check=False)
     memory, _, name = done.stdout.strip().partition(" ")

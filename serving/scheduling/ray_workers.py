@@ -20,7 +20,7 @@ from agents.images import Image
 from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.recovery import Cause, WorkerLost
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
 
 Probe = tuple[str, int, int]  # a file's path, size and time of change, to recognise it on another machine
 
@@ -42,7 +42,9 @@ class WorkerActor:
         return {"host": socket.gethostname(), "gpus": gpus, "shares_disk": shares_disk}
 
     async def load(self) -> dict[str, Any]:
-        return await asyncio.to_thread(self.worker.load)
+        about = await asyncio.to_thread(self.worker.load)
+        worker_process.freeze()
+        return about
 
     async def wait(self) -> None:
         """Return never: the call ends with the process."""
@@ -80,7 +82,7 @@ class RemoteWorker:
         except TimeoutError:
             why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
         except Exception as error:
-            why = f"could not be loaded: {_one_line(error)}"
+            why = f"could not be loaded: {one_line(error)}"
         except asyncio.CancelledError:
             self.kill()
             raise
@@ -153,10 +155,10 @@ class RemoteWorker:
             cause = getattr(error, "cause", None)
             if isinstance(cause, FatalDeviceError):
                 code: Cause = "out_of_memory" if cause.of_memory else "device_error"
-                raise WorkerLost(code, _one_line(cause)) from None
+                raise WorkerLost(code, one_line(cause)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except exceptions.OutOfMemoryError as error:
-            raise WorkerLost("out_of_memory", _one_line(error)) from None
+            raise WorkerLost("out_of_memory", one_line(error)) from None
         except exceptions.RayActorError as error:
             if "low on memory" in str(error):
                 raise WorkerLost(
@@ -164,7 +166,7 @@ class RemoteWorker:
                 ) from None
             raise WorkerLost("worker_died", "the worker process died") from None
         except exceptions.RayError as error:
-            raise WorkerLost("worker_died", _one_line(error)) from None
+            raise WorkerLost("worker_died", one_line(error)) from None
 
     def kill(self) -> None:
         """End the process at once; harmless if it is gone."""
@@ -208,7 +210,3 @@ def _file_signature(path: str) -> Probe | None:
     except OSError:
         return None
     return path, found.st_size, found.st_mtime_ns
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__

@@ -13,23 +13,25 @@ from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
-from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.gpu_groups import GpuGroups
 from serving.scheduling.placement import CONTEXT, Admission, Device, Need, fewer_replicas, fits, gpu_share, replicas_for
-from serving.scheduling.ray_workers import Probe, RemoteWorker
+from serving.scheduling.ray_workers import Probe
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import WorkerSpec
 
 
 @dataclass(slots=True)
 class ReplicaPool:
-    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of ``cluster``, which has started.
+    """Loads agents, each with a dispatcher of ``scheduler``, on the workers of ``cluster``, or of this process, which
+    has started.
 
     ``root`` is the folder that image paths are relative to, ``probe`` a file by which a worker on another machine is
     seen to share it. ``replicas`` None: as :func:`serving.scheduling.placement.replicas_for` says.
     """
 
-    cluster: Cluster
+    cluster: Cluster | ThisProcess
     scheduler: Scheduler
     agents: Mapping[str, Agent[Any]]
     entries: Mapping[str, Entry]
@@ -45,7 +47,6 @@ class ReplicaPool:
     admission: Admission = field(init=False)
     _groups: GpuGroups = field(init=False)
     _loads: dict[str, asyncio.Task[None]] = field(init=False, default_factory=dict)
-    _locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
 
     def admit(self, groups: Iterable[Sequence[str]], batches: Callable[[str], int]) -> None:
         """Find out what each agent needs. ``groups`` are the agents that have to be loaded together; ``batches`` says
@@ -140,7 +141,7 @@ class ReplicaPool:
             environment=self._environment(agent),
         )
 
-        def make_worker(number: int) -> RemoteWorker:
+        def make_worker(number: int) -> ReplicaWorker:
             """A replica, in its own place also when it replaces a lost one."""
             place = places[number]
             node = nodes[place.node]
@@ -152,7 +153,7 @@ class ReplicaPool:
                 here = replace(here, device="cuda:0", memory_fraction=fraction, devices=need.devices)
                 resources = {"num_gpus": gpu_share(need, node.gpu_memory)}
             strategy = partial(self._groups.strategy, place)
-            return RemoteWorker(here, resources, agent.continuous(), self._locks, strategy, self.probe)
+            return self.cluster.worker(here, resources, agent.continuous(), strategy, self.probe)
 
         dispatcher = Dispatcher(
             agent,

@@ -129,7 +129,6 @@ class Worker:
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()
-        worker_process.freeze()
         about = self.agent.provenance()
         if on_gpu:
             about = {**about, "device": gpu_arithmetic.provenance()}
@@ -140,6 +139,13 @@ class Worker:
         self.agent.load(device)
         if device == "cpu" and (torch := sys.modules.get("torch")) is not None:
             torch.set_num_threads(self.spec.threads if self.agent.parallel else 1)
+
+    def close(self) -> None:
+        """Let go of the agent as soon as it has answered what it has in hand; nothing may be asked any more."""
+        self._preparers.shutdown(wait=False)
+        with contextlib.suppress(RuntimeError):  # it is closed already
+            self._device.submit(self.agent.close)
+        self._device.shutdown(wait=False)
 
     async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
         """Answer a batch: one reply per request, in order. Raises FatalDeviceError.
@@ -360,6 +366,11 @@ def describe(error: BaseException) -> str:
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())[:500]
     return str(clean(f"{type(error).__name__}: {text}{place}"))
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, in one line; its type if it says nothing."""
+    return " ".join(str(error).split())[:500] or type(error).__name__
 
 
 def versions() -> dict[str, str]:

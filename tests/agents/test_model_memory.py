@@ -19,7 +19,8 @@ from PIL import Image
 from agents import catalogue, checkpoints, stimuli
 from agents.contract import GIB, Draw
 from agents.errors import UnavailableError
-from agents.pretrained import BESIDE_GPU, LIBRARIES, load_pretrained
+from agents.loading import load_pretrained
+from agents.pretrained import BESIDE_GPU, LIBRARIES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -16,6 +16,7 @@ MIXED = [
     torch.zeros(0, 4, dtype=torch.float64),
     torch.tensor([[1.5, -2.0]], dtype=torch.float64),
     torch.arange(5).half(),
+    torch.arange(12).view(3, 4)[:1, 1::9],
 ]
 
 
@@ -28,7 +29,7 @@ def test_what_is_moved_there_and_back_is_the_same(given: list[torch.Tensor]) -> 
         assert sum(cuda.waits.values()) == (len(given) > 0)
         moved = {what: sum(n for key, n in cuda.copies.items() if key[0] == what) for what, _ in cuda.copies}
     assert all(one.device.type == "cuda" for one in there)
-    assert moved == ({"to cuda, asynchronous": 1, "to cpu": 1} if given else {})
+    assert moved == ({"to cuda, asynchronous": 1, "to cpu, asynchronous": 1} if given else {})
     for one, other in zip(back, given, strict=True):
         assert one.dtype == other.dtype
         assert torch.equal(one, other)

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.pretrained import load_pretrained
+from agents.loading import dtype_for, load_pretrained
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b.c": torch.tensor([1, 2]), "half": torch.ones(2, dtype=torch.half)}
 
@@ -153,3 +153,23 @@ def test_a_configuration_does_not_choose_what_computes_attention(
 
 
 EVIL = "kernels-community/evil"
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "stored", "computed"),
+    [
+        ("auto", "cpu", torch.float16, torch.float32),
+        ("auto", "cuda", torch.float16, torch.float16),
+        ("auto", "cuda", torch.bfloat16, torch.bfloat16),
+        ("auto", "cuda", torch.float32, torch.bfloat16),
+        ("auto", "cuda", None, torch.bfloat16),
+        ("fp32", "cuda", torch.float16, torch.float32),
+        ("bf16", "cuda", torch.float16, torch.bfloat16),
+    ],
+)
+def test_what_is_computed_in_follows_the_setting_then_the_checkpoint(
+    precision: str, device: str, stored: torch.dtype | None, computed: torch.dtype, tmp_path: Path
+) -> None:
+    if stored is not None:
+        transformers.GPT2Config(dtype=stored).save_pretrained(tmp_path)
+    assert dtype_for(precision, torch.device(device), tmp_path) == computed

@@ -134,6 +134,11 @@ def takes_precision(entry: Entry) -> bool:
     return "precision" in entry.load_class().Settings.model_fields
 
 
+def says(entry: Entry) -> bool:
+    """Whether the answer is a text, said token by token."""
+    return "max_tokens" in entry.load_class().Settings.model_fields
+
+
 def stimuli(entry: Entry, folder: Path, count: int, *, alike: bool = False) -> list[Stimulus]:
     """Stimuli of the agent's first task. Pictures are of several sizes and prompts of several lengths, or ``alike``."""
     task = entry.tasks[0]

@@ -56,9 +56,10 @@ def asked_of(cuda: Any) -> Counter[Asked]:
     return found
 
 
-def total(counts: dict[Asked, float], kind: str, *, ours: bool = False) -> float:
-    """The sum over one kind, or over what of it the project asked itself."""
-    return sum(n for asked, n in counts.items() if asked.kind == kind and (is_ours(asked.where) or not ours))
+def total(counts: dict[Asked, float], kind: str, what: str = "", *, ours: bool = False) -> float:
+    """The sum over one kind, of it those that begin with ``what``, or over what of them the project asked itself."""
+    chosen = ((asked, n) for asked, n in counts.items() if asked.kind == kind and asked.what.startswith(what))
+    return sum(n for asked, n in chosen if is_ours(asked.where) or not ours)
 
 
 def count(
@@ -105,15 +106,18 @@ def _batch(agent: Any, stimuli: Sequence[Stimulus], seed: int, cuda: Any) -> tup
     return asked_of(cuda), passes[0] or max(fixations - 1, 0)  # the first is not chosen
 
 
-COLUMNS = ("batch", "steps", "waits", "ours", "launches", "waits", "ours", "copies", "launches")
+COLUMNS = ("batch", "steps", "waits", "ours", "launches", "waits", "ours", "in", "ours", "out", "ours", "launches")
 
 
 def row(counts: Counts, size: int) -> list[str]:
-    """The numbers below COLUMNS: of a batch, of a step (three), of the batch beside its steps (four)."""
+    """The numbers below COLUMNS: of a batch, of a step (three), of the batch beside its steps (seven, of which four are
+    copies to the device and back)."""
     step, batch = counts.per_step, counts.per_batch
     numbers = [
         *(total(step, "wait"), total(step, "wait", ours=True), total(step, "launch")),
-        *(total(batch, "wait"), total(batch, "wait", ours=True), total(batch, "copy"), total(batch, "launch")),
+        *(total(batch, "wait", ours=ours) for ours in (False, True)),
+        *(total(batch, "copy", way, ours=ours) for way in ("to cuda", "to cpu") for ours in (False, True)),
+        total(batch, "launch"),
     ]
     return [f"{size}", f"{counts.steps}", *(f"{number:.4g}" for number in numbers)]
 

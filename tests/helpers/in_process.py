@@ -4,73 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
 import pytest
 
 from agents import catalogue
-from agents.errors import AgentStoppedError
-from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import LocalWorker, ThisProcess
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
 RUN_SEED = 7
-_loading = threading.Lock()  # libraries change what is global to a process while they load a model
+HERE = (Node("here", "here", 2, 64 * GIB),)  # room for whatever a test names, whether or not it is there
 
 
-@dataclass
-class InProcess:
-    """The worker that an actor hosts, without the actor."""
+class InProcess(LocalWorker):
+    """A worker in this process around a :class:`Worker` that is there already, and that others may go on with."""
 
-    worker: Worker
-    host: str = "here"
-    device: str = "cpu"
-
-    async def start(self, timeout: float) -> dict[str, Any]:
-        try:
-            return await asyncio.to_thread(self._load)
-        except Exception as error:
-            name = self.worker.agent.name
-            raise AgentStoppedError(f"agent {name} could not be loaded: {error}") from None
-
-    def _load(self) -> dict[str, Any]:
-        with _loading:
-            return self.worker.load()
-
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
-        try:
-            async with asyncio.timeout(timeout):
-                if self.worker.agent.continuous():
-                    return await self.worker.answer_one(batch[0])
-                return await self.worker.answer(batch)
-        except FatalDeviceError as error:
-            raise WorkerLost("device_error", str(error)) from None
-        except TimeoutError:
-            raise WorkerLost("timeout", "no answer in time") from None
-
-    async def died(self) -> WorkerLost:
-        await asyncio.Event().wait()
-        raise AssertionError
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.host, self.device = worker, "here", "cpu"
+        self._process, self._loader = ThisProcess(HERE), ThreadPoolExecutor(1)
 
     def kill(self) -> None:
-        """There is no process to end."""
+        """There is nothing to end."""
 
 
-@dataclass
 class Mortal(InProcess):
-    """Dies, as a process would, of batches that have a stimulus whose row ``poison`` finds."""
+    """Dies, as a process would, of batches that have a stimulus whose row ``poison`` finds. ``calls`` are the sizes of
+    its batches."""
 
-    poison: str = "$^"
-    cause: Cause = "worker_died"
-    calls: list[int] = field(default_factory=list)  # the size of each batch
+    def __init__(self, worker: Worker, poison: str = "$^", cause: Cause = "worker_died") -> None:
+        super().__init__(worker)
+        self.poison, self.cause = poison, cause
+        self.calls: list[int] = []
 
     async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
         self.calls.append(len(batch))
@@ -80,34 +52,9 @@ class Mortal(InProcess):
         return await super().call(batch, timeout)
 
 
-class LocalWorker(InProcess):
-    """Made as :class:`serving.scheduling.ray_workers.RemoteWorker` is."""
-
-    def __init__(self, spec: WorkerSpec, *options: Any) -> None:
-        super().__init__(Worker(spec))
-
-
-@dataclass
-class LocalCluster:
-    """This machine in place of Ray."""
-
-    address: str | None = None
-    nodes: Sequence[Node] = (Node("here", "here", 2, 64 * GIB),)
-
-    async def start(self) -> None:
-        """There is nothing to start."""
-
-    async def watch(self) -> None:
-        await asyncio.Event().wait()
-
-    async def stop(self) -> None:
-        """There is nothing to end."""
-
-
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``turinglike generate`` answer in this process."""
-    monkeypatch.setattr("serving.generation.Cluster", LocalCluster)
-    monkeypatch.setattr("serving.scheduling.replicas.RemoteWorker", LocalWorker)
+    monkeypatch.setattr("serving.generation.Cluster", lambda address=None: ThisProcess(HERE, address))
 
 
 def row(number: int) -> bytes:

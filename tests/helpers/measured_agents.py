@@ -100,21 +100,25 @@ class Missing(_Words):
 
 
 class Layered(_Words):
-    """Two linear layers and attention over four tokens of each text, without gradients as agents compute."""
+    """Two linear layers and attention over four tokens of each text, without gradients as agents compute; in float64,
+    as it tells."""
 
     def load(self, device: str) -> None:
         import torch
 
         self.layers = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
-        self.layers.requires_grad_(False)
+        self.layers.double().requires_grad_(False)
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         import torch
 
         with torch.inference_mode():
-            rows = self.layers(torch.ones(len(batch), 4, 16)).view(len(batch), 4, 2, 8).transpose(1, 2)
+            rows = self.layers(torch.ones(len(batch), 4, 16).double()).view(len(batch), 4, 2, 8).transpose(1, 2)
             torch.nn.functional.scaled_dot_product_attention(rows, rows, rows)
         return super().respond(batch, draws)
+
+    def provenance(self) -> dict[str, Any]:
+        return {"dtype": "float64"}
 
 
 def look(send: Callable[[object], None], choice: str, seconds: float) -> None:

@@ -14,6 +14,7 @@ import in_process
 import numpy as np
 import pandas as pd
 import pytest
+from run_folders import write_run
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
@@ -185,7 +186,12 @@ def test_scores_are_those_of_the_verdicts(verdicts: Path, tmp_path: Path) -> Non
     }  # fmt: skip
     assert (out / "statistics.csv").read_text().count("letters") == 3
     page = (out / "index.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
+    names = {"overview", "word_association-svm", "word_association-svm-paper-code"}
+    assert {path.stem for path in (out / "figures").iterdir()} == names
+    drawn = (out / "figures" / "word_association-svm.svg").read_text()
+    row = rows["svm", "published:beta"]
+    assert all(f"{share:.2f}<" in drawn for share in (float(row["p_machine"]), 1 - float(row["p_machine"])))
     assert "published:alpha" in page
     assert "The answers themselves" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
@@ -197,6 +203,27 @@ def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pyt
     assert code == 2
     assert "is the key of other trials" in capsys.readouterr().err
     assert not (tmp_path / "S").exists()
+
+
+def test_a_run_of_answers_has_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_run(tmp_path / "R", [{"id": "a", "task": "word_association", "cue": "sun"}], {}, {})
+    assert main(["score", str(folder), "--out", str(tmp_path / "S")]) == 2
+    assert "R holds no verdicts: `turinglike judge` writes them" in capsys.readouterr().err
+
+
+def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shutil.copytree(verdicts / "T", tmp_path / "T")
+    shutil.copy(key_path(verdicts / "T"), key_path(folder))
+    lines = (folder / "trials.jsonl").read_text().splitlines()
+    trial = json.loads(lines[6])
+    trial["answer"]["word"] += "s"
+    lines[6] = json.dumps(trial)
+    (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
+    assert main(["judge", str(folder), "--judges", "cue-length", "--out", str(tmp_path / "V")]) == 2
+    told = capsys.readouterr().err
+    assert "T.key.csv is the key of other trials" in told
+    assert f"trials.jsonl:7: {trial['id']}: is no trial of" in told
+    assert not (tmp_path / "V").exists()
 
 
 def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from judging.significance import among_agents, between_values, by_equations, corrected
+from judging.significance import against_chance, among_agents, between_agents, between_values, by_equations, corrected
 
 
 def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
@@ -24,6 +25,24 @@ def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -
                 rows.append((f"j{judge}", agent, truth, verdict, f"s{at}", f"{judge} {agent} {at}"))
     table = pd.DataFrame(rows, columns=["judge", "agent", "truth", "verdict", "stimulus", "trial"])
     return table.assign(judge_kind="human", **columns)
+
+
+def test_who_says_machine_of_everything_detects_nobody() -> None:
+    leaning = _verdicts({"a": [1.0]}).assign(verdict="machine")
+    told = {(row["of"], row["measure"]): row for row in against_chance(leaning, ["a"])}
+    assert told["a", "p(M|M)"]["direction"] == "above chance"
+    assert told["people", "p(H|H)"]["direction"] == "below chance"
+    assert (
+        told["a", "detectability"] | {"rate": 0.5, "p": 1.0, "direction": "not told from chance"}
+        == told["a", "detectability"]
+    )
+    sure = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": [1.0]}), ["a"])}
+    assert sure["a", "detectability"]["rate"] == 0.75
+    assert sure["a", "detectability"]["p"] == pytest.approx(stats.fisher_exact([[10, 0], [5, 5]]).pvalue)
+    shares = [0.6, 0.8, 0.7, 0.9, 0.4, 0.9, 1.0]
+    of_judges = {(row["of"], row["measure"]): row for row in against_chance(_verdicts({"a": shares}), ["a"])}
+    wanted = stats.wilcoxon([(0.5 + share) / 2 - 0.5 for share in shares]).pvalue
+    assert of_judges["a", "detectability"]["p"] == pytest.approx(wanted)
 
 
 def test_friedmans_test_is_scipys() -> None:
@@ -80,6 +99,30 @@ def test_equations_have_the_odds_of_the_table_and_an_interval_that_knows_of_clus
     assert again["high"] / again["low"] == pytest.approx(found["high"] / found["low"], rel=1e-3)
     assert by_equations(table[table["judge"].isin(["j0", "j1"])]) == []
     assert by_equations(table.assign(verdict="human")) == []
+
+
+def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() -> None:
+    said = {"j0": ("110", "0010"), "j1": ("11", "010"), "j2": ("1", "00")}  # of "a", of "b"; 1 is "machine"
+    rows = [
+        (judge, agent, "machine", "machine" if one == "1" else "human")
+        for judge, texts in said.items()
+        for agent, text in zip("ab", texts, strict=True)
+        for one in text
+    ]
+    table = pd.DataFrame([*rows, ("j3", "c", "machine", "human")], columns=["judge", "agent", "truth", "verdict"])
+    [found] = [one for one in between_agents(table, ["a", "b", "c"]) if one["second"] == "b"]
+
+    ways = [
+        [sum(int((one + other)[at]) for at in chosen) for chosen in combinations(range(len(one + other)), len(one))]
+        for one, other in said.values()
+    ]
+    whole = sum(text.count("1") for texts in said.values() for text in texts)
+    differences = [sum(way) / 6 - (whole - sum(way)) / 9 for way in product(*ways)]
+    observed = 5 / 6 - 2 / 9
+    assert found["difference"] == pytest.approx(observed)
+    wanted = sum(abs(one) > observed - 1e-9 for one in differences) / len(differences)
+    assert found["p"] == pytest.approx(wanted)
+    assert 0.01 < wanted < 0.2
 
 
 def test_p_values_together_are_corrected_by_holm_and_bonferroni() -> None:

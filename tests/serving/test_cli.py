@@ -16,6 +16,7 @@ from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
 from serving.cli import main
+from serving.scheduling.guardian import AGENT_DIED
 
 CALL = [sys.executable, "-m", "serving.cli"]
 
@@ -146,19 +147,25 @@ def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: py
     assert all(one in said for one in ("null.delay_s", "null.unknown", "null.fail"))
 
 
-WITHOUT_RAY = """
+HERE = """
 import sys, in_process, pytest
-from serving.cli import main
+from serving.cli import command, main
 in_process.without_ray(pytest.MonkeyPatch())
-sys.exit(main(sys.argv[1:]))
+sys.exit({call})
 """
+WITHOUT_RAY = [sys.executable, "-c", HERE.format(call="main(sys.argv[1:])")]
 
 
 @pytest.mark.parametrize(
     ("when", "call", "settings", "number"),
     [
         ("loading", CALL, ["null.load_s=120"], signal.SIGINT),
-        ("answering", [sys.executable, "-c", WITHOUT_RAY], ["null.delay_s=0.3"], signal.SIGTERM),
+        (
+            "answering",
+            WITHOUT_RAY,
+            ["null.delay_s=0.3"],
+            signal.SIGTERM,
+        ),
     ],
 )
 def test_a_signal_ends_a_run_in_order(
@@ -185,3 +192,20 @@ def test_a_signal_ends_a_run_in_order(
     lines = records.read_bytes()
     assert not lines or lines.endswith(b"\n")
     assert (lines.count(b"\n") > 0) is (when == "answering")
+
+
+def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Path) -> None:
+    source, out, crashed = tmp_path / "set.jsonl", tmp_path / "run", tmp_path / "crashed"
+    rows = [{"id": f"w{i}", "task": "word_association", "cue": "sun"} for i in range(9)]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["generate", str(source), "--agents", "null", "--out", str(out)]
+    asked += ["--set", "null.crash=w5", "--set", f"null.crash_unless={crashed}"]
+    call = [sys.executable, "-c", HERE.format(call="command()")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()
+    assert [said.index(f"turinglike: {AGENT_DIED}"), said.index("starting Ray")] == [2, 4]  # each checks the set before
+    records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
+    assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
+    assert crashed.exists()

@@ -35,6 +35,7 @@ WORKS = {
     "agents": "mmcq",
     "agents git-base-coco": "no: the package torch is not installed: pip install 'turinglike[vision]'",
     "check set.jsonl": "1 stimulus (color_estimation 1): no problems.",
+    "ask eliza~eliza --topic tea": "tea",
     "status run": "mmcq",
     "report run": "index.html",
     "export run --format csv --out answers.csv": "",
@@ -42,7 +43,7 @@ WORKS = {
 }
 NEEDS = {
     "generate set.jsonl --agents mmcq --out other": "vision",
-    "generate set.jsonl --agents eliza --out other": "run",
+    "generate set.jsonl --agents eliza --replicas 1 --out other": "run",
     "serve --agents eliza": "serve",
     "export run --format parquet --out answers.parquet": "parquet",
 }

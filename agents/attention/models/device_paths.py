@@ -10,6 +10,7 @@ from torch import Tensor
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Paths, Plan
 from agents.errors import AnswerError
+from agents.transfer import downloaded
 
 EXHAUSTED, NOT_FINITE = -1, -2  # in the place of a fixation: none is left, or the map is no map
 
@@ -69,8 +70,8 @@ def hear(paths: Iterable[DevicePaths]) -> None:
     waiting = [one for one in paths if one.unheard]
     if not waiting:
         return
-    heard = iter(torch.cat([fixations for one in waiting for fixations in one.unheard]).tolist())
+    heard = iter(downloaded([fixations for one in waiting for fixations in one.unheard]))
     for one in waiting:
         for _ in one.unheard:
-            one.note([next(heard) for _ in one.plans])
+            one.note(next(heard).tolist())
         one.unheard.clear()

@@ -103,6 +103,8 @@ def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[to
     import numpy as np
     import torch
 
+    from agents.transfer import uploaded
+
     windows = pooling.windows(side)
     before = np.maximum((len(windows) - 1) * STRIDE + windows - side, 0) // 2
     first = np.arange(len(windows)) * STRIDE
@@ -111,4 +113,5 @@ def _corners(pooling: Pooling, side: int, device: torch.device) -> tuple[list[to
     top, left = np.maximum(top, 0), np.maximum(left, 0)
     corners = [torch.from_numpy(row * (side + 1) + column) for row in (top, bottom) for column in (left, right)]
     counts = torch.from_numpy((bottom - top) * (right - left))[..., None]
-    return [corner.to(device) for corner in corners], counts.to(device)
+    *corners, counts = uploaded([*corners, counts], device)
+    return corners, counts

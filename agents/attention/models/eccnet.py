@@ -30,6 +30,7 @@ from agents.attention.models.eccentric_pooling import Pooling, pooled
 from agents.attention.models.fixations import Pixel, Plan, cell_centre
 from agents.attention.models.inhibition import TAKEN, InhibitedPaths, Inhibition
 from agents.attention.models.vgg import Preprocessing, memory_format, normalise
+from agents.transfer import uploaded
 
 STRIDE = 16  # pixels of a view to a cell of its map, along either side
 CELL = 4  # pixels of a view to a cell of relu3_3
@@ -154,7 +155,7 @@ def _sharper(device: torch.device) -> Tensor:
     wide = torch.exp(-(torch.arange(-2, 3, dtype=torch.float64) ** 2) / 2)
     wide /= wide.sum()
     narrow = torch.tensor([0, 0.25, 0.5, 0.25, 0], dtype=torch.float64)
-    return (torch.outer(narrow, narrow) - torch.outer(wide, wide))[None, None].to(device)
+    return uploaded([(torch.outer(narrow, narrow) - torch.outer(wide, wide))[None, None]], device)[0]
 
 
 class Gaze(InhibitedPaths):

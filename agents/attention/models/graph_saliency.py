@@ -43,6 +43,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from agents.attention.models.resizing import area_weights, cubic_weights
+from agents.transfer import uploaded
 
 Normalisation = Literal["power", "graph"]
 Program = Literal["ours", "harel"]
@@ -131,7 +132,7 @@ def _opponent(device: torch.device) -> Tensor:
     rows = torch.stack(
         [luminance, long / grey[0] - middle / grey[1], short * (grey[0] + grey[1]) / grey[2] - luminance]
     )
-    return (rows / rows.abs().sum(1, keepdim=True)).to(device)
+    return uploaded([rows / rows.abs().sum(1, keepdim=True)], device)[0]
 
 
 def _pyramid(images: Tensor, program: Program) -> list[Tensor]:
@@ -215,7 +216,7 @@ def _gabors(device: torch.device) -> Tensor:
             kernel = wave * envelope
             kernel = kernel - kernel.mean()
             pairs.append(kernel / kernel.square().sum().sqrt())
-    return torch.stack(pairs).view(4, 2, *kernel.shape).to(device)
+    return uploaded([torch.stack(pairs).view(4, 2, *kernel.shape)], device)[0]
 
 
 # --- the two walks ----------------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ def _nearness(rows: int, columns: int, sigma: float, device: torch.device) -> Te
     y = torch.arange(rows, dtype=torch.float64).repeat_interleave(columns)
     x = torch.arange(columns, dtype=torch.float64).repeat(rows)
     squared = (y[:, None] - y) ** 2 + (x[:, None] - x) ** 2
-    return torch.exp(-squared / (2 * spread**2)).to(device)
+    return uploaded([torch.exp(-squared / (2 * spread**2))], device)[0]
 
 
 # --- from the sum to the frame ----------------------------------------------------------------------------------------
@@ -303,7 +304,8 @@ def _ramp(side: int, border: int, device: torch.device) -> Tensor:
     """1, falling linearly to 1 / (border + 1) at both ends; the border is at most half the side."""
     border = min(border, side // 2)
     place = torch.arange(side, dtype=torch.float64)
-    return ((torch.minimum(place, side - 1 - place) + 1) / (border + 1)).clamp(max=1.0).to(device)
+    falling = ((torch.minimum(place, side - 1 - place) + 1) / (border + 1)).clamp(max=1.0)
+    return uploaded([falling], device)[0]
 
 
 @lru_cache(maxsize=64)
@@ -313,4 +315,4 @@ def _blur_weights(side: int, spread: float, reach: int, device: torch.device) ->
     weight = torch.exp(-(offset.double() ** 2) / (2 * spread**2))
     index = (torch.arange(side)[:, None] + offset).clamp(0, side - 1)
     weights = torch.zeros((side, side), dtype=torch.float64)
-    return weights.scatter_add_(1, index, (weight / weight.sum()).expand(side, -1)).to(device)
+    return uploaded([weights.scatter_add_(1, index, (weight / weight.sum()).expand(side, -1))], device)[0]

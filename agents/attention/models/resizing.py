@@ -12,6 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from agents.transfer import uploaded
+
 CPU = torch.device("cpu")
 
 
@@ -21,7 +23,7 @@ def area_weights(source: int, length: int, device: torch.device = CPU) -> Tensor
     ends = torch.arange(length + 1, dtype=torch.float64)[:, None] * (source / length)
     start = torch.arange(source, dtype=torch.float64)
     shares = (torch.minimum(start + 1, ends[1:]) - torch.maximum(start, ends[:-1])).clamp(min=0)
-    return (shares / shares.sum(1, keepdim=True)).to(device)
+    return uploaded([shares / shares.sum(1, keepdim=True)], device)[0]
 
 
 @lru_cache(maxsize=64)
@@ -50,4 +52,4 @@ def cubic_weights(
         index = torch.minimum(index, 2 * source - 1 - index)
     weights = torch.zeros((length, source), dtype=torch.float64)
     weights.scatter_add_(1, index, weight / weight.sum(1, keepdim=True))
-    return weights.to(device)
+    return uploaded([weights], device)[0]

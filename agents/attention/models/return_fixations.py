@@ -216,7 +216,7 @@ def at_cells(saliency: Tensor) -> Tensor:
 @lru_cache(maxsize=64)
 def _centres(side: int, device: torch.device) -> Tensor:
     """The pixels along a side that hold the centres of cells."""
-    return torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)], device=device)
+    return uploaded([torch.tensor([cell_centre(cell, GRID, side) for cell in range(GRID)])], device)[0]
 
 
 def _min_max(plane: Tensor) -> Tensor:

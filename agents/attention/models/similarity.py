@@ -218,4 +218,4 @@ def _pasting(side: int, cells: int, device: torch.device) -> Tensor:
     """Weights [side, tiles * cells] that bring the maps of a row of tiles to the pixels of a side, block by block."""
     blocks = [cubic_weights(cells, min(TILE, side - start), "mirrored") for start in range(0, side, TILE)]
     weights: Tensor = torch.block_diag(*blocks)
-    return weights.float().to(device)
+    return uploaded([weights.float()], device)[0]

@@ -63,5 +63,7 @@ def _statistics(way: Preprocessing, device: torch.device) -> torch.Tensor:
     """Means and deviations of the channels, [2, 3, 1, 1]."""
     import torch
 
+    from agents.transfer import uploaded
+
     values = (CAFFE_MEAN, (1.0, 1.0, 1.0)) if way == "caffe" else (IMAGENET_MEAN, IMAGENET_DEVIATION)
-    return torch.tensor(values, device=device)[:, :, None, None]
+    return uploaded([torch.tensor(values)[:, :, None, None]], device)[0]

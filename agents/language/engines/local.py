@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.request import Sampling, TextRequest
-from agents.pretrained import load_part
+from agents.loading import load_part
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers import LogitsProcessor, StoppingCriteria
 
-from agents.device_copies import ToHost, to_device
 from agents.language.engines.request import Sampling
+from agents.transfer import Download, uploaded
 
 CPU = torch.device("cpu")
 Decode = Callable[[Sequence[int]], str]
@@ -37,9 +37,8 @@ class MinTokens(LogitsProcessor):
         self, samplings: Sequence[Sampling], ends: Sequence[int], start: int, device: torch.device = CPU
     ) -> None:
         least = [sampling.min_tokens for sampling in samplings]
-        self._least, self._most = to_device(least, device)[:, None], max(least)
-        self._ends = to_device(ends, device)
-        self._start = start
+        self._most, self._start = max(least), start
+        self._least, self._ends = uploaded([torch.tensor(least)[:, None], torch.tensor(ends)], device)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         step = input_ids.shape[1] - self._start
@@ -86,14 +85,14 @@ class RowEnds(StoppingCriteria):
         device: torch.device = CPU,
     ) -> None:
         self._samplings = samplings
-        self._ends = to_device(ends, device)
-        self._most = to_device([sampling.max_tokens for sampling in samplings], device)
+        most = [sampling.max_tokens for sampling in samplings]
+        self._ends, self._most = uploaded([torch.tensor(ends), torch.tensor(most)], device)
         self._start = start
         self._decode = decode
         self._known_ends = frozenset(ends)
         self._read: dict[int, list[int]] = {row: [] for row, one in enumerate(samplings) if one.stops}
         self._lengths: dict[int, int] = {}  # of those that are at their end
-        self._newest: ToHost | None = None
+        self._newest: Download | None = None
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         newest = input_ids[:, -1]
@@ -101,11 +100,11 @@ class RowEnds(StoppingCriteria):
         if not self._read:
             return done
         self._read_newest()
-        self._newest = ToHost(newest)
+        self._newest = Download([newest])
         if not newest.is_cuda:
             self._read_newest()
-        stopped = [row in self._lengths for row in range(len(self._samplings))]
-        return done | to_device(stopped, done.device)
+        stopped = torch.tensor([row in self._lengths for row in range(len(self._samplings))])
+        return done | uploaded([stopped], done.device)[0]
 
     def text(self, row: int, tokens: list[int]) -> list[int]:
         """What a row said of all that was generated for it: up to its stop or its limit, or whatever follows on an end

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.request import Finish, GeneratedText, Sampling, TextRequest
-from agents.pretrained import dtype_for, load_pretrained
+from agents.loading import dtype_for, load_pretrained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ class TransformersEngine(LocalEngine):
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GenerationConfig
 
         self._device = torch.device(device)
-        self._dtype = dtype_for(self._precision, self._device)
+        self._dtype = dtype_for(self._precision, self._device, self.folder)
         cls = AutoModelForSeq2SeqLM if self._encodes else AutoModelForCausalLM
         model = load_pretrained(cls, self.folder, self._device, self._dtype, self._devices)
         own = model.generation_config
@@ -150,10 +150,10 @@ class TransformersEngine(LocalEngine):
         """Texts drawn by their rows' seeds (the likeliest tokens at temperature 0), or each row's best beam."""
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
-        from agents.device_copies import to_host
         from agents.language.engines.stopping import MinTokens, RowEnds
         from agents.padding import padded, ready_masks
         from agents.sampling import Finite, Sampler
+        from agents.transfer import downloaded
 
         # An encoder's positions count from the first token, padded or not; a decoder's are counted by the mask.
         side: Literal["left", "right"] = "right" if self._encodes else "left"
@@ -178,7 +178,7 @@ class TransformersEngine(LocalEngine):
                 logits_processor=LogitsProcessorList(chain),
                 stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
             )
-        tokens, failed = to_host(generated[:, start:], finite.bad)
+        tokens, failed = downloaded([generated[:, start:], finite.bad])
         return [
             AnswerError("bad_logits", "the model's logits were no numbers (NaN or infinite)")
             if bad

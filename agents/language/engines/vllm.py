@@ -23,7 +23,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
 from agents.language.engines.local import LocalEngine
 from agents.language.engines.request import Finish, GeneratedText, TextRequest
-from agents.pretrained import dtype_for, load_part
+from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +138,7 @@ class VLLMEngine(LocalEngine):
         """What vLLM is told; every choice that can change a text is among them."""
         import torch
 
-        dtype = dtype_for(self._precision, torch.device(device))
+        dtype = dtype_for(self._precision, torch.device(device), self.folder)
         self._dtype = str(dtype).removeprefix("torch.")
         chosen = self._chosen
         assert self._positions is not None
@@ -191,7 +191,7 @@ class VLLMEngine(LocalEngine):
         from agents.language.engines.vllm_sampling import sampling_params
 
         prompt = self.fitted_tokens(request)
-        parameters = sampling_params(request.sampling, seed, self._ends)
+        parameters = sampling_params(request.sampling, seed, self._ends, request.schema)
         texts = self._llm.generate(
             {"type": "token", "prompt_token_ids": prompt}, parameters, f"text-{next(self._numbers)}"
         )

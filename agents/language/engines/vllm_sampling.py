@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from agents.language.engines.request import Sampling
 
@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative one
 
 
-def sampling_params(sampling: Sampling, seed: int, ends: Sequence[int]) -> SamplingParams:
-    """``sampling`` for one request with its own ``seed``; ``ends`` are the tokens that end a text.
+def sampling_params(
+    sampling: Sampling, seed: int, ends: Sequence[int], schema: Mapping[str, Any] | None = None
+) -> SamplingParams:
+    """``sampling`` for one request with its own ``seed``; ``ends`` are the tokens that end a text, which is to be JSON
+    of the ``schema``.
 
     All that can change a text is given, and nothing is left to the checkpoint's generation_config.json. vLLM draws from
     logits divided by a temperature of at least 0.01.
     """
     from vllm import SamplingParams
-    from vllm.sampling_params import RequestOutputKind
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
     return SamplingParams(
         temperature=sampling.temperature,
@@ -36,4 +39,5 @@ def sampling_params(sampling: Sampling, seed: int, ends: Sequence[int]) -> Sampl
         stop_token_ids=list(ends),
         skip_special_tokens=True,
         output_kind=RequestOutputKind.FINAL_ONLY,
+        structured_outputs=StructuredOutputsParams(json=dict(schema)) if schema is not None else None,
     )

@@ -40,9 +40,10 @@ class NearestWords:
         """
         import torch
 
-        from agents.device_copies import to_device, to_host
+        from agents.transfer import downloaded, uploaded
 
-        queries = self._scaled(to_device(vectors, self._device).double())
+        [queries] = uploaded([torch.from_numpy(vectors)], self._device)
+        queries = self._scaled(queries.double())
         products = queries @ self._vectors.T
         if self._metric == "cosine":
             distances, largest = 1 - products, torch.full_like(products[:, :1], 2)
@@ -54,18 +55,18 @@ class NearestWords:
         # One whole number says both, the rounded distance and the rank, so that no two words are equal.
         keys = steps * len(self.words) + torch.arange(len(self.words), device=self._device)
         first = torch.topk(keys, min(FIRST, len(self.words)), dim=1, largest=False).indices
-        indices, near = (one.tolist() for one in to_host(first, distances.gather(1, first)))
+        indices, near = (one.tolist() for one in downloaded([first, distances.gather(1, first)]))
         return [self._walk(*row) for row in zip(indices, near, keys, distances, strict=True)]
 
     def _walk(
         self, first: list[int], near: list[float], keys: Tensor, distances: Tensor
     ) -> Iterator[tuple[str, float]]:
-        from agents.device_copies import to_host
+        from agents.transfer import downloaded
 
         for index, distance in zip(first, near, strict=True):
             yield self.words[index], distance
         order = keys.argsort()[len(first) :]
-        for index, distance in zip(*(one.tolist() for one in to_host(order, distances[order])), strict=True):
+        for index, distance in zip(*(one.tolist() for one in downloaded([order, distances[order]])), strict=True):
             yield self.words[index], distance
 
     def _scaled(self, vectors: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from transformers import (
 
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
-from agents.pretrained import load_pretrained
+from agents.loading import load_pretrained
 from agents.vision.models import torchscript
 from agents.vision.models.beams import continued
 from agents.vision.models.clip_resnet import ClipResNet, load_resnet, resnet_size

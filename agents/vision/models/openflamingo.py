@@ -22,7 +22,7 @@ from transformers import CLIPVisionConfig, CLIPVisionModel, GPTNeoXConfig, GPTNe
 
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
-from agents.pretrained import load_pretrained
+from agents.loading import load_pretrained
 from agents.vision.models.weights import assign, layers_of
 
 HEADS, HEAD_WIDTH = 8, 64  # of all attention that was trained; no weight's shape tells them apart

@@ -8,6 +8,7 @@ those of its files; sizes are read off the weights.
 from __future__ import annotations
 
 import pickle
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from agents import checkpoints
 from agents.errors import UnavailableError
+from agents.transfer import uploaded
 from agents.vision.models.inert import NAMES, Inert
 from agents.vision.models.weights import assign, layers_of
 
@@ -119,7 +121,7 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
 
     def features(self, pixels: Tensor) -> Tensor:
         """Means [batch, 2048] of pictures [batch, 3, height, width] of 0 to 255."""
-        mean, deviation = (torch.tensor(values, device=pixels.device)[:, None, None] for values in (MEAN, DEVIATION))
+        mean, deviation = _statistics(pixels.device)
         found: Tensor = self.resnet(((pixels.float() / 255 - mean) / deviation).to(self.dtype))
         return found
 
@@ -141,6 +143,11 @@ class SCSTModel(PreTrainedModel, GenerationMixin):
         narrowed = topk_log_probs.clone()
         narrowed[:, named["num_beams"] :] = -torch.inf
         return super()._get_running_beams_for_next_iteration(narrowed, *others, **named)
+
+
+@lru_cache(maxsize=8)
+def _statistics(device: torch.device) -> Tensor:
+    return uploaded([torch.tensor((MEAN, DEVIATION))[:, :, None, None]], device)[0]
 
 
 def load(weights: Path, resnet: Path) -> Any:

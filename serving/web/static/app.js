@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { badge, base64, byId, call, card, code, el, folded, hasKey, ImageField, json, note, pairs, picture, Refusal, setKey, summary, Talk, TASKS } = Turinglike;
+  const { badge, base64, byId, call, card, code, el, folded, hasKey, ImageField, json, note, pairs, picture, Refusal, setKey,
+    summary, Talk, TASKS } = Turinglike;
 
   const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
   const EXAMPLES = {
@@ -25,7 +26,7 @@
 
   async function load() {
     try {
-      const { found } = await call("v1/agents");
+      const { found } = await call("agents");
       const changed = JSON.stringify(found.agents) !== JSON.stringify(state.agents);
       state.agents = found.agents;
       if (changed) listAgents(); // otherwise a list that somebody has just opened would close
@@ -165,13 +166,13 @@
     const images = {};
     for (const [name, file] of Object.entries(files)) if (pictured && file !== null) images[name] = await base64(file);
     const seen = pictured ? await picture(files.image) : null;
-    const { text, found } = await call("v1/responses", { ...asked, images }, signal);
+    const { text, found } = await call("answers", { ...asked, images }, signal);
     show(seen, card(found, text, asked.stimulus, seen));
     tell(summary(found));
   }
 
   async function converse(agent, asked, signal) {
-    const { found } = await call("v1/conversations", asked, signal);
+    const { found } = await call("conversations", asked, signal);
     const talk = new Talk(found, { tell, refused });
     show(null, talk.parts);
     state.talk = talk;
@@ -332,7 +333,7 @@
     }
     setKey(given);
     try {
-      await call("v1/agents");
+      await call("agents");
     } catch (error) {
       if (error.status === 401) wantKey(`The server does not accept this key (request ${error.requestId}).`);
       else byId("key-said").textContent = `The key could not be tried: ${error.message}.`;

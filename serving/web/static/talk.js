@@ -11,7 +11,7 @@
     constructor(begun, page) {
       Object.assign(this, {
         agent: begun.agent,
-        path: `v1/conversations/${encodeURIComponent(begun.id)}`,
+        path: `conversations/${encodeURIComponent(begun.id)}`,
         page,
         sending: false,
       });

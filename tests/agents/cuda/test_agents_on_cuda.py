@@ -6,6 +6,7 @@ import functools
 
 import device_cases
 import pytest
+import torch
 from pretended_cuda import pretended_cuda
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -56,3 +57,14 @@ ONE_EACH = {ENTRIES[name].agent: name for name in WITH_PRECISION}.values()  # of
 @pytest.mark.parametrize("name", ONE_EACH)
 def test_reduced_precision_runs(answers, name, precision):
     assert answers(name, "cuda:0", precision)
+
+
+@pytest.mark.parametrize("name", ["scst", "detr-resnet-50"])
+def test_convolutions_of_reduced_precision_have_channels_last(tiny, name):
+    chosen, _ = tiny(name)
+    for precision, expected in (("bf16", True), ("fp32", False)):
+        with pretended_cuda():
+            agent = device_cases.loaded(ENTRIES[name], {**chosen, "precision": precision}, "cuda:0")
+            model = agent._model if name == "scst" else agent.model
+            weight = next(one.weight for one in model.modules() if isinstance(one, torch.nn.Conv2d))
+            assert weight.is_contiguous(memory_format=torch.channels_last) == expected

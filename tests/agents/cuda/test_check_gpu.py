@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import check_gpu
 import device_counts
 import pytest
+import torch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -31,6 +33,7 @@ def test_agents_are_checked_one_by_one(monkeypatch, capsys):
     captioner, words = found["agents"]
     assert (captioner["other_than_cpu"], captioner["other_alone"], captioner["broken"]) == (0, 0, [])
     assert (captioner["waits_step"], captioner["waits_step_ours"]) == (1, 0)
+    assert (captioner["copies_in"], captioner["copies_in_ours"], captioner["copies_out"]) == (6, 2, 1)
     assert words["other_in_bf16"] is None
     assert "git-base-coco" in out.splitlines()[3]
 
@@ -49,6 +52,21 @@ def test_a_broken_promise_ends_with_1(monkeypatch, capsys):
     assert code == 1
     broken = json.loads(out.splitlines()[-1])["agents"][0]["broken"]
     assert broken == ["3 of 2 answers in fp32 are not the CPU's", "2.0 waits of ours in every step"]
+
+
+def test_on_a_real_gpu_torch_tells_of_waits_and_every_copy_is_seen(monkeypatch):
+    """Here by another device that is always there."""
+    modes = []
+    monkeypatch.setattr("torch.cuda.set_sync_debug_mode", modes.append)
+    with check_gpu.counted() as counts, torch.inference_mode():
+        moved = torch.ones(3).to("meta")
+        torch.empty(3, device="meta").copy_(torch.ones(3)).add_(moved)
+        torch.ones(3).to(torch.float64)
+        warnings.warn("called a synchronizing CUDA operation (Triggered internally)", stacklevel=1)
+    assert modes == ["warn", "default"]
+    assert sum(counts.waits.values()) == 1
+    assert {what for what, _ in counts.copies} == {"to meta"}
+    assert sum(counts.copies.values()) == 2
 
 
 def test_without_a_gpu_one_sentence_says_so(monkeypatch, capsys):

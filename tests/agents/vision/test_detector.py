@@ -13,7 +13,7 @@ from torch import nn
 from agents.answers import ObjectAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.pretrained import load_weights
+from agents.loading import load_weights
 from agents.vision.detector import Detections, DetectionSettings, Detector, PreparedImage, pick
 
 NAMES = ("__background__", "person", "dog", "N/A", "cat", "hot dog")

@@ -85,10 +85,10 @@ def test_an_error_ends_the_sweep_in_one_sentence(agent: str, says: str, sizes: l
 
 def test_operations_are_counted_and_held_against_the_limit(words: Path) -> None:
     one = setup("layered", words)
-    found = list(measure(one, (3,), {"float32": 1e9}, lambda text: None))[-1].at_best()
+    found = list(measure(one, (3,), {"float64": 1e9}, lambda text: None))[-1].at_best()
     # texts x (two layers of 16 x 16, and attention of 4 tokens in 2 heads of 8: scores and sums)
     assert found.flops == 3 * (2 * 4 * 2 * 16 * 16 + 2 * 2 * 2 * 4 * 4 * 8)
-    assert found.precision == "float32"
+    assert found.precision == "float64"
     assert found.flop_share == pytest.approx(found.stimuli_s / 3 * found.flops / 1e9)
     assert swept(setup("null", words), 3).at_best().flops is None
 

@@ -131,6 +131,24 @@ def _stimuli(run: Path) -> dict[str, Any]:
     return {row["id"]: row for row in rows} | {row["benchmark_id"]: row for row in rows if "benchmark_id" in row}
 
 
+def _nested(row: dict[str, Any], stimuli: dict[str, Any]) -> dict[str, Any]:
+    """A record as a row of a typed table, the plain way."""
+    flat = _flat(row, stimuli)
+    for name, value in (row["answer"] or {}).items():
+        if isinstance(value, list):
+            flat[f"answer.{name}"] = value
+    if "answer.fixations" in flat:
+        flat["answer.fixations"] = [{"x": x, "y": y} for x, y in flat["answer.fixations"]]
+    flat["attempts"] = [
+        {**one, "answer": orjson.dumps(one["answer"]).decode(), "raw": orjson.dumps(one["raw"]).decode()}
+        for one in row["attempts"]
+    ]
+    for key, value in stimuli.get(row["stimulus"], {}).items():
+        if isinstance(value, list) and f"stimulus.{key}" in flat:
+            flat[f"stimulus.{key}"] = value
+    return flat
+
+
 def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
     run, out = _mixed(tmp_path), tmp_path / "t.parquet"
     export(run, "parquet", out)
@@ -141,13 +159,16 @@ def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
             assert row["created"].tzinfo is not None
             row["created"] = row["created"].strftime("%Y-%m-%dT%H:%M:%S.") + f"{row['created'].microsecond // 1000:03}Z"
         found.append({key: value for key, value in row.items() if value is not None})
-    assert found == [_flat(row, _stimuli(run)) for row in _exported(run)]
+    assert found == [_nested(row, _stimuli(run)) for row in _exported(run)]
+    assert not [name for name in table.column_names if table[name].null_count == len(table)]
     types = {field.name: str(field.type) for field in table.schema}
     assert types["seed"] == types["answer.tokens"] == types["meta.n"] == "int64"
     assert types["answer.score"] == types["meta.f"] == types["stimulus.pixels_per_degree"][:0] + "double"
     assert types["answer.forced_first"] == types["answer.ended_early"] == types["meta.yes"] == "bool"
     assert types["created"] == "timestamp[ms, tz=UTC]"
-    assert types["answer.palette"] == types["meta.odd"] == types["meta.pool"] == "string"
+    assert types["answer.fixations"] == "list<element: struct<x: double, y: double>>"
+    assert types["answer.palette"] == "list<element: struct<rgb: list<element: int64>, population: int64>>"
+    assert types["meta.odd"] == types["meta.pool"] == "string"
 
 
 def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
@@ -193,7 +214,7 @@ def test_any_text_and_number_survives(tmp_path_factory: pytest.TempPathFactory, 
 
 
 def test_many_rows_go_through_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serving.export.tables.CHUNK", 7)
+    monkeypatch.setattr("serving.export.parquet.CHUNK", 7)
     run = write_run(tmp_path / "run", [], {"mmcq": [record(f"s{number}") for number in range(50)]})
     export(run, "parquet", tmp_path / "t.parquet")
     assert pq.read_table(tmp_path / "t.parquet")["stimulus"].to_pylist() == [f"s{number}" for number in range(50)]

@@ -16,7 +16,7 @@ from serving.http import bodies
 from serving.http.bodies import LARGE, MOST_BESIDE, MOST_VALUES, PIECE, from_base64
 from serving.http.errors import ApiError
 
-ROUTES = ["/v1/responses", "/v1/responses/stream", "/v1/chat/completions", "/v1/completions", "/v1/conversations"]
+ROUTES = ["/answers", "/answers/stream", "/v1/chat/completions", "/v1/completions", "/conversations"]
 ROW = {"id": "a", "task": "word_association", "cue": "tea"}
 
 
@@ -74,27 +74,27 @@ def test_images_are_not_limited_by_that(count: int, escape: bytes) -> None:
 def test_texts_are_limited() -> None:
     async def work(found: served_here.Here) -> None:
         long = {"agent": "null", "stimulus": {**ROW, "meta": {"note": "x" * (4 << 20)}}}
-        assert served_here.code(await found.post("/v1/responses", long)) == (413, "too_large")
+        assert served_here.code(await found.post("/answers", long)) == (413, "too_large")
         escaped = body_of({"agent": "null", "stimulus": {**ROW, "meta": {"note": "\u00e9" * 1_000_001}}})
-        answer = await found.client.post("/v1/responses", content=escaped, headers={"content-type": "application/json"})
+        answer = await found.client.post("/answers", content=escaped, headers={"content-type": "application/json"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
         for text in ("NaN", "1e999", "-Infinity"):
             row = json.dumps(ROW).replace('"tea"', f'"tea", "meta": {{"n": [null, {text}]}}')
             answer = await found.client.post(
-                "/v1/responses",
+                "/answers",
                 content=f'{{"agent": "null", "stimulus": {row}}}',
                 headers={"content-type": "application/json"},
             )
             assert answer.status_code == 422
         number = {"agent": "null", "stimulus": {**ROW, "meta": {"n": 2**64}}}
-        assert served_here.code(await found.post("/v1/responses", number)) == (422, "invalid_request")
+        assert served_here.code(await found.post("/answers", number)) == (422, "invalid_request")
 
     here(work)
 
 
 def test_so_many_problems_that_listing_them_would_take_long_are_counted() -> None:
     async def work(found: served_here.Here) -> None:
-        status, body = await found.post("/v1/responses", {"agent": "null", **{str(n): 1 for n in range(40_000)}})
+        status, body = await found.post("/answers", {"agent": "null", **{str(n): 1 for n in range(40_000)}})
         assert (status, body["error"]["message"]) == (422, "body: 40,001 fields are wrong")
 
     here(work)
@@ -104,7 +104,7 @@ def test_the_entries_of_meta_are_limited() -> None:
     async def work(found: served_here.Here) -> None:
         for count, status in ((1000, 200), (1001, 422)):
             meta = {str(number): number for number in range(count)}
-            answer = await found.post("/v1/responses", {"agent": "null", "stimulus": {**ROW, "meta": meta}})
+            answer = await found.post("/answers", {"agent": "null", "stimulus": {**ROW, "meta": meta}})
             assert answer[0] == status
 
     here(work)

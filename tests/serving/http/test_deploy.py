@@ -23,7 +23,7 @@ from ray import serve
 def ask(**headers):
     body = {"agent": "null", "stimulus": {"id": "w", "task": "word_association", "cue": "tea"}}
     headers["content-type"] = "application/json"
-    url = f"http://127.0.0.1:{sys.argv[1]}/v1/responses"
+    url = f"http://127.0.0.1:{sys.argv[1]}/answers"
     try:
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
             return answer.status, json.load(answer)

@@ -31,7 +31,7 @@ def ask(
     rules: Rules = RULES,
     *headers: tuple[bytes, bytes],
     method: str = "GET",
-    path: str = "/v1/agents",
+    path: str = "/agents",
     host: bytes | None = b"localhost:8000",
     chunks: tuple[bytes, ...] = (b"",),
     wait: float = 0.0,
@@ -216,7 +216,7 @@ class Posted:
         self.parts: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue()
         self.sent: list[Any] = []
         headers = [(b"host", b"localhost"), JSON]
-        scope = {"type": "http", "method": "POST", "path": "/v1/agents", "headers": headers}
+        scope = {"type": "http", "method": "POST", "path": "/agents", "headers": headers}
         self.task = asyncio.create_task(guard(scope, self._receive, self._send))
 
     async def _receive(self) -> Any:

@@ -25,7 +25,7 @@ from serving.runs.reader import RunFolder
 from serving.runs.records import problems
 from serving.runs.status import status
 
-OPEN = "/v1/conversations"
+OPEN = "/conversations"
 WORD = {"agent": "null", "stimulus": {"id": "w1", "task": "word_association", "cue": "tea"}}
 
 
@@ -43,10 +43,10 @@ def test_single_answers_are_on_disk_when_they_are_given(tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     async def work(found: served_here.Here) -> None:
-        _, record = await found.post("/v1/responses", WORD)
+        _, record = await found.post("/answers", WORD)
         assert kept(out, "null") == [record]
         items = [{"stimulus": {"id": f"w{n}", "task": "word_association", "cue": f"cue{n}"}} for n in range(2, 6)]
-        answer = await found.client.post("/v1/responses/stream", json={"agent": "null", "items": items})
+        answer = await found.client.post("/answers/stream", json={"agent": "null", "items": items})
         assert len(answer.text.splitlines()) == 4
         _, chat = await found.post(
             "/v1/chat/completions",
@@ -121,8 +121,8 @@ def test_who_goes_away_has_said_what_was_said(tmp_path: Path) -> None:
 
     async def work(found: served_here.Here) -> None:
         found.leave.set()
-        await found.hang_up("/v1/responses", json.dumps(WORD).encode())
-        _, record = await found.post("/v1/responses", WORD)
+        await found.hang_up("/answers", json.dumps(WORD).encode())
+        _, record = await found.post("/answers", WORD)
         assert kept(out, "null") == [record]
 
     here(work, {"null": {"delay_s": 0.05}}, out=out)
@@ -141,10 +141,10 @@ def test_what_cannot_be_kept_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
     out, fill = tmp_path / "out", full_disk(monkeypatch)
 
     async def work(found: served_here.Here) -> None:
-        assert (await found.post("/v1/responses", WORD))[0] == 200
+        assert (await found.post("/answers", WORD))[0] == 200
         fill()
         for _ in range(2):
-            assert code(await found.post("/v1/responses", WORD)) == (503, "not_kept")
+            assert code(await found.post("/answers", WORD)) == (503, "not_kept")
 
     with pytest.raises(StorageError, match="No space left"):
         here(work, out=out)
@@ -164,14 +164,14 @@ def opened(out: Path, seed: int = 0, sha: str = "a") -> str:
 
 def test_a_folder_goes_on_with_the_same_agents_and_one_writer(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    here(lambda found: found.post("/v1/responses", WORD), out=out)
-    here(lambda found: found.post("/v1/responses", {**WORD, "sample": 1}), out=out)
+    here(lambda found: found.post("/answers", WORD), out=out)
+    here(lambda found: found.post("/answers", {**WORD, "sample": 1}), out=out)
     assert [record["sample"] for record in kept(out, "null")] == [0, 1]
     assert len({record["run"] for record in kept(out, "null")}) == 1
     with pytest.raises(IdentityError, match="made from something else"):
         opened(out)
     with pytest.raises(IdentityError):
-        here(lambda found: found.post("/v1/responses", WORD), out=out, seed=8)
+        here(lambda found: found.post("/answers", WORD), out=out, seed=8)
     with lock(out), pytest.raises(LockedError):
         opened(out)
     assert opened(tmp_path / "new") == opened(tmp_path / "new", sha="b")  # nothing was kept with the other settings
@@ -226,7 +226,7 @@ def test_a_killed_server_has_kept_all_that_it_answered(tmp_path: Path) -> None:
         server.wait_for("/ready")
         talk = exchange(server, OPEN, {"agent": "null", "who_starts": "A"})[1]
         assert exchange(server, f"{OPEN}/{talk['id']}/messages", {"text": "I like books."})[0] == 200
-        assert exchange(server, "/v1/responses", WORD)[0] == 200
+        assert exchange(server, "/answers", WORD)[0] == 200
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(30)
     assert said(kept(out, "human~null")[0])[0] == ("human", "I like books.")
@@ -237,9 +237,9 @@ def test_a_folder_that_can_no_longer_be_written_ends_a_server_with_4(tmp_path: P
     out = tmp_path / "out"
     with server_process.started(tmp_path, "null", "--out", str(out)) as server:
         server.wait_for("/ready")
-        assert exchange(server, "/v1/responses", WORD)[0] == 200
+        assert exchange(server, "/answers", WORD)[0] == 200
         (out / "lock").unlink()
-        assert code(exchange(server, "/v1/responses", {**WORD, "sample": 1})) == (503, "not_kept")
+        assert code(exchange(server, "/answers", {**WORD, "sample": 1})) == (503, "not_kept")
         assert server.process.wait(60) == 4
         assert "lock was removed during the run" in server.said()
         assert "Traceback" not in server.said()

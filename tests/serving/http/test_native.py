@@ -73,7 +73,7 @@ def test_answers_are_those_of_a_run(
             images = {"image": base64.b64encode(Path(stimulus["image"]).read_bytes()).decode()}
         bare = {name: value for name, value in stimulus.items() if name != "image"}
         body = {"agent": agent, "stimulus": bare, "images": images, "seed": 7, "sample": record["sample"]}
-        status, _, answered = ask(f"{served}/v1/responses", body)
+        status, _, answered = ask(f"{served}/answers", body)
         assert status == 200
         Record.model_validate(answered)
         if record["error"] is not None:  # the message names the file in the one and the field in the other
@@ -89,9 +89,9 @@ def test_answers_are_those_of_a_run(
 def test_a_form_is_answered_as_json_is(served: str) -> None:
     image = (EXAMPLES / json.loads((EXAMPLES / "demo.jsonl").read_text().splitlines()[0])["image"]).read_bytes()
     asked = {"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}
-    _, _, as_json = ask(f"{served}/v1/responses", {**asked, "images": {"image": base64.b64encode(image).decode()}})
+    _, _, as_json = ask(f"{served}/answers", {**asked, "images": {"image": base64.b64encode(image).decode()}})
     body, kind = form(request=("", json.dumps(asked).encode()), image=("a.jpg", image))
-    status, _, as_form = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Turinglike": "1"})
+    status, _, as_form = ask(f"{served}/answers", body, kind=kind, **{"X-Turinglike": "1"})
     assert status == 200
     assert as_form["answer"] == as_json["answer"]
     assert as_form["stimulus_sha256"] == as_json["stimulus_sha256"]
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_form_is_said(served: str, parts: Any, status: int,
     asked = json.dumps({"agent": "mmcq", "stimulus": {"id": "a", "task": "color_estimation"}}).encode()
     body, kind = form(**{"request": ("", asked), **parts})
     body = body.replace(b'name="image "', b'name="image"')
-    found, _, said = ask(f"{served}/v1/responses", body, kind=kind, **{"X-Turinglike": "1"})
+    found, _, said = ask(f"{served}/answers", body, kind=kind, **{"X-Turinglike": "1"})
     assert found == status
     assert says in said["error"]["message"]
 
@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_form_is_said(served: str, parts: Any, status: int,
 def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:
     """As some clients offer with every request; the parser would take the body for the other protocol's."""
     offered = {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"}
-    status, _, said = ask(f"{served}/v1/responses", {"agent": "null", "stimulus": row()}, **offered)
+    status, _, said = ask(f"{served}/answers", {"agent": "null", "stimulus": row()}, **offered)
     assert (status, said["error"]["code"]) == (400, "bad_request")
     assert "Upgrade" in said["error"]["message"]
 
@@ -136,7 +136,7 @@ def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:
     ],
 )
 def test_a_problem_names_the_field_as_the_request_does(served: str, body: Any, field: str) -> None:
-    _, _, said = ask(f"{served}/v1/responses", body)
+    _, _, said = ask(f"{served}/answers", body)
     assert [one["field"] for one in said["error"]["problems"]] == [field]
     assert said["error"]["param"] == field
     assert said["error"]["message"].startswith(f"{field}: ")
@@ -154,7 +154,7 @@ def test_two_images_of_one_name_are_two(served: str) -> None:
         Image.new("RGB", (32, 32), rgb).save(buffer, "PNG")
         images = {"image": base64.b64encode(buffer.getvalue()).decode()}
         _, _, record = ask(
-            f"{served}/v1/responses",
+            f"{served}/answers",
             {"agent": "mmcq", "stimulus": {"id": "same", "task": "color_estimation"}, "images": images},
         )
         return [*record["answer"]["rgb"]]
@@ -169,36 +169,36 @@ def test_many_are_answered_as_they_are_ready(served: str) -> None:
     """Many more than the queue has places for."""
     items = [{"stimulus": row(id=f"w{i}", cue=f"cue {i}")} for i in range(1000)]
     data = json.dumps({"agent": "null", "items": items, "seed": 3}).encode()
-    asked = urllib.request.Request(f"{served}/v1/responses/stream", data, {"content-type": "application/json"})
+    asked = urllib.request.Request(f"{served}/answers/stream", data, {"content-type": "application/json"})
     with urllib.request.urlopen(asked, timeout=60) as answer:
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         records = [json.loads(line) for line in answer]
     assert sorted(record["stimulus"] for record in records) == sorted(f"w{i}" for i in range(1000))
-    _, _, alone = ask(f"{served}/v1/responses", {"agent": "null", **items[7], "seed": 3})
+    _, _, alone = ask(f"{served}/answers", {"agent": "null", **items[7], "seed": 3})
     assert [record["answer"] for record in records if record["stimulus"] == "w7"] == [alone["answer"]]
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "code"),
     [
-        ("/v1/responses", b"{", 400, "bad_json"),
-        ("/v1/responses", b"[" * 1000, 400, "bad_json"),
-        ("/v1/responses", [], 422, "invalid_request"),
-        ("/v1/responses", {"agent": "nobody", "stimulus": row()}, 404, "unknown_agent"),
-        ("/v1/responses", {"agent": "mmcq", "stimulus": row()}, 422, "wrong_task"),
-        ("/v1/responses", {"agent": "null", "stimulus": row(cue="")}, 422, "invalid_request"),
-        ("/v1/responses", {"agent": "null", "stimulus": row(), "extra": 1}, 422, "invalid_request"),
-        ("/v1/responses", {"agent": "null", "stimulus": row(), "seed": 2**53}, 422, "invalid_request"),
-        ("/v1/responses", {"agent": "null", "stimulus": row(), "images": {"image": "é"}}, 422, "invalid_request"),
-        ("/v1/responses", {"agent": "mmcq", "stimulus": COLOR}, 422, "invalid_request"),
+        ("/answers", b"{", 400, "bad_json"),
+        ("/answers", b"[" * 1000, 400, "bad_json"),
+        ("/answers", [], 422, "invalid_request"),
+        ("/answers", {"agent": "nobody", "stimulus": row()}, 404, "unknown_agent"),
+        ("/answers", {"agent": "mmcq", "stimulus": row()}, 422, "wrong_task"),
+        ("/answers", {"agent": "null", "stimulus": row(cue="")}, 422, "invalid_request"),
+        ("/answers", {"agent": "null", "stimulus": row(), "extra": 1}, 422, "invalid_request"),
+        ("/answers", {"agent": "null", "stimulus": row(), "seed": 2**53}, 422, "invalid_request"),
+        ("/answers", {"agent": "null", "stimulus": row(), "images": {"image": "é"}}, 422, "invalid_request"),
+        ("/answers", {"agent": "mmcq", "stimulus": COLOR}, 422, "invalid_request"),
         (
-            "/v1/responses",
+            "/answers",
             {"agent": "mmcq", "stimulus": {**COLOR, "image": "/etc/passwd"}},
             422,
             "invalid_request",
         ),
-        ("/v1/responses/stream", {"agent": "null", "items": []}, 422, "invalid_request"),
-        ("/v1/responses/stream", {"agent": "null", "items": [{"stimulus": row()}] * 1001}, 422, "invalid_request"),
+        ("/answers/stream", {"agent": "null", "items": []}, 422, "invalid_request"),
+        ("/answers/stream", {"agent": "null", "items": [{"stimulus": row()}] * 1001}, 422, "invalid_request"),
         ("/v1/nothing", {}, 404, "not_found"),
         ("/health", {}, 405, "method_not_allowed"),
     ],
@@ -211,9 +211,7 @@ def test_bad_requests(served: str, path: str, body: Any, status: int, code: str)
 
 
 def test_all_problems_are_told_at_once(served: str) -> None:
-    _, _, said = ask(
-        f"{served}/v1/responses", {"agent": "null", "stimulus": {"task": "word_association", "cue": 3, "x": 1}}
-    )
+    _, _, said = ask(f"{served}/answers", {"agent": "null", "stimulus": {"task": "word_association", "cue": 3, "x": 1}})
     assert {one["field"].rpartition(".")[2] for one in said["error"]["problems"]} == {"id", "cue", "x"}
 
 
@@ -222,7 +220,7 @@ def test_how_it_is(served: str) -> None:
     status, _, ready = ask(f"{served}/ready")
     assert (status, ready["ready"]) == (200, True)
     assert {about["state"] for about in ready["agents"].values()} == {"ready"}
-    _, _, listed = ask(f"{served}/v1/agents")
+    _, _, listed = ask(f"{served}/agents")
     assert [one["name"] for one in listed["agents"]] == list(ready["agents"])
 
 
@@ -235,7 +233,7 @@ def test_metrics_count_what_was_asked(served: str) -> None:
     name = 'turinglike_answers_total{agent="null",status="ok"}'
     before = counted()
     for _ in range(3):
-        ask(f"{served}/v1/responses", {"agent": "null", "stimulus": row()})
+        ask(f"{served}/answers", {"agent": "null", "stimulus": row()})
     ask(f"{served}/v1/nothing/{'x' * 50}", {})
     after = counted()
     assert after[name] == before[name] + 3
@@ -262,6 +260,6 @@ def test_the_document_describes_every_route_with_an_example(served: str) -> None
 def test_bad_images_of_one_stop_the_agent_for_nobody(served: str) -> None:
     broken = {"agent": "mmcq", "stimulus": COLOR, "images": {"image": base64.b64encode(b"no image").decode()}}
     for _ in range(60):
-        status, _, record = ask(f"{served}/v1/responses", broken)
+        status, _, record = ask(f"{served}/answers", broken)
         assert (status, record["error"]["code"]) == (200, "bad_image")
     assert ask(f"{served}/ready")[2]["agents"]["mmcq"] == {"state": "ready"}

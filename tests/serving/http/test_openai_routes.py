@@ -359,10 +359,9 @@ REFUSED: dict[str, tuple[list[Any], list[Any]]] = {
     "tool_choice": (["required", {"type": "function"}], [None, "none", "auto"]),
     "functions": ([[{"name": "f"}]], [None, []]),
     "function_call": ([{"name": "f"}], ["none"]),
-    "response_format": ([{"type": "json_object"}, {"type": "json_schema"}], [{"type": "text"}]),
     "logprobs": ([True, 0, 1], [None, False]),
     "top_logprobs": ([3], [0]),
-    "stop": (["\n", ["a"]], [None, []]),
+    "stop": ([1, {}, ["a"] * 17], [None, [], "\n"]),
     "logit_bias": ([{"50256": -100}], [{}]),
     "modalities": ([["audio"], ["text", "audio"]], [["text"]]),
     "audio": ([{"voice": "x", "format": "wav"}], [None]),
@@ -434,19 +433,41 @@ def test_options_without_effect_have_none_and_are_named(client: openai.OpenAI) -
         model="eliza", messages=HELLO, seed=SEED, temperature=0.2, top_p=0.5, max_tokens=1, max_completion_tokens=2,
         frequency_penalty=1, presence_penalty=1, user="me", metadata={"a": "b"}, store=False,
         reasoning_effort="low", service_tier="auto", parallel_tool_calls=False, verbosity="low",
+        response_format={"type": "json_object"}, extra_body={"ignore_eos": True},
     )  # fmt: skip
     assert tuned.choices == plain.choices
     assert set(tuned.turinglike["ignored"]) == {  # type: ignore[attr-defined]
         "temperature", "top_p", "max_tokens", "max_completion_tokens", "frequency_penalty", "presence_penalty", "user",
         "metadata", "store", "reasoning_effort", "service_tier", "parallel_tool_calls", "verbosity",
+        "response_format", "ignore_eos",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("role", ["system", "developer", "tool", "function"])
-def test_agents_take_no_instructions(role: str) -> None:
-    status, body = posted({"model": "null", "messages": [{"role": role, "content": "Be a pirate."}, *HELLO]})
+def test_instructions_have_no_effect_and_a_header_says_so(client: openai.OpenAI) -> None:
+    plain = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
+    told: list[Any] = [{"role": "system", "content": "Be a pirate."}, *HELLO]
+    made = client.chat.completions.with_raw_response.create(model="eliza", messages=told, seed=SEED, temperature=0.1)
+    assert made.headers["turinglike-ignored"] == "temperature, messages.system"
+    assert made.parse().choices == plain.choices
+    alone = posted({"model": "null", "messages": [{"role": "system", "content": "Be a pirate."}]})
+    assert (alone[0], alone[1]["error"]["param"]) == (422, "messages")
+
+
+@pytest.mark.parametrize("role", ["tool", "function"])
+def test_agents_have_no_tools(role: str) -> None:
+    status, body = posted({"model": "null", "messages": [{"role": role, "content": "Aye."}, *HELLO]})
     assert (status, body["error"]["param"]) == (422, "messages.0.role")
-    assert ("instructions" in body["error"]["message"]) == (role in ("system", "developer"))
+
+
+def test_an_answer_ends_before_a_stop(client: openai.OpenAI) -> None:
+    whole = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED)
+    text = whole.choices[0].message.content or ""
+    stops = [text[9:11], text[5:7], "not there"]
+    cut = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=stops)
+    assert cut.choices[0].message.content == text[: min(text.find(stop) for stop in stops[:2])] != ""
+    assert text in str(cut.turinglike["records"][0]["answer"])  # type: ignore[attr-defined]
+    pieces = client.chat.completions.create(model="eliza", messages=HELLO, seed=SEED, stop=text[5:7], stream=True)
+    assert "".join(one.choices[0].delta.content or "" for one in pieces) == text[: text.find(text[5:7])]
 
 
 # what goes wrong

@@ -250,7 +250,7 @@ def test_the_page_asks_what_any_client_asks(served: str, opened: Callable[..., S
     stimulus = {"id": "color/coffee", "task": "color_estimation"}
     body = {"agent": "null", "seed": 41, "sample": 3, "stimulus": stimulus, "images": {"image": image}}
     request = urllib.request.Request(
-        f"{served}/v1/responses", json.dumps(body).encode(), {"content-type": "application/json"}
+        f"{served}/answers", json.dumps(body).encode(), {"content-type": "application/json"}
     )
     with urllib.request.urlopen(request) as reply:
         expected = json.load(reply)
@@ -299,7 +299,7 @@ def test_errors_in_words_with_the_request(served: str, opened: Callable[..., See
     page = seen.load()
     page.click("#more summary")
     page.fill("#extra", '{"nope": 1}')
-    with page.expect_response("**/v1/responses") as reply:
+    with page.expect_response("**/answers") as reply:
         seen.ask("mmcq", image=IMAGES / "coffee.png")
     page.wait_for_selector("#errors .box-notice")
     text = page.inner_text("#errors")
@@ -315,7 +315,7 @@ def test_errors_in_words_with_the_request(served: str, opened: Callable[..., See
     page.wait_for_selector("article.failed")
     assert "bad_image" in page.inner_text("article.failed")
     assert page.inner_text("#errors") == ""
-    page.route("**/v1/responses", lambda route: route.abort())
+    page.route("**/answers", lambda route: route.abort())
     page.click("#submit")
     page.wait_for_selector("text=the server cannot be reached")
     assert len(seen.complaints) == 2  # Chromium tells of each request that failed
@@ -326,7 +326,7 @@ def test_errors_in_words_with_the_request(served: str, opened: Callable[..., See
 def test_stop_waiting_frees_the_place(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     page = seen.load()
-    page.route("**/v1/responses", lambda route: None)  # never answered
+    page.route("**/answers", lambda route: None)  # never answered
     seen.ask("mmcq", image=IMAGES / "coffee.png")
     with page.expect_event("requestfailed"):
         page.click("#stop")
@@ -340,10 +340,10 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202e&amp;"
 
 def reply(page: Page, found: Any, status: int = 200, **headers: str) -> None:
     """Let the page believe that the server has answered so."""
-    page.unroute("**/v1/responses")
+    page.unroute("**/answers")
     body = json.dumps(found)
     page.route(
-        "**/v1/responses",
+        "**/answers",
         lambda route: route.fulfill(status=status, headers=headers, content_type="application/json", body=body),
     )
 
@@ -421,12 +421,12 @@ def test_what_an_agent_says_is_text(served: str, opened: Callable[..., Seen], ta
 @pytest.mark.slow
 def test_a_key_is_asked_for(keyed: str, opened: Callable[..., Seen]) -> None:
     with pytest.raises(HTTPError, match="401"):
-        urllib.request.urlopen(f"{keyed}/v1/agents")
+        urllib.request.urlopen(f"{keyed}/agents")
     seen = opened(keyed)
     page = seen.load()
     page.wait_for_selector("#key-panel:visible")
     assert page.evaluate("() => document.activeElement.id") == "key"
-    with page.expect_response("**/v1/agents") as reply:
+    with page.expect_response("**/agents") as reply:
         page.keyboard.type("a-wrong-key-of-some-length")
         page.keyboard.press("Enter")
     page.wait_for_selector("text=does not accept this key")

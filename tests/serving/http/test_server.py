@@ -431,7 +431,7 @@ def ask(server: server_process.Server, agent: str) -> tuple[int, Any]:
     """Status and body of one answer."""
     body = {"agent": agent, "stimulus": {"id": "w", "task": "word_association", "cue": "tea"}}
     headers = {"content-type": "application/json"}
-    asked = urllib.request.Request(f"{server.url}/v1/responses", json.dumps(body).encode(), headers)
+    asked = urllib.request.Request(f"{server.url}/answers", json.dumps(body).encode(), headers)
     try:
         with urllib.request.urlopen(asked, timeout=120) as found:
             return found.status, json.loads(found.read())

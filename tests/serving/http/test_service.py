@@ -17,9 +17,9 @@ from serving.http.errors import QUOTING
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
 
-STREAM = "/v1/responses/stream"
-ONE = "/v1/responses"
-CONVERSATIONS = "/v1/conversations"
+STREAM = "/answers/stream"
+ONE = "/answers"
+CONVERSATIONS = "/conversations"
 ONLY: dict[str, Any] = {"null-one": {}}
 
 

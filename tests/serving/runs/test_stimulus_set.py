@@ -246,7 +246,7 @@ def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
     (tmp_path / "set.csv").write_text("id,Task,cue,cue,,notes\n1,2,3,4,5,6\n")
     with pytest.raises(InputError, match="header") as caught:
         list(read_rows(tmp_path / "set.csv"))
-    unknown = "no field of a stimulus; free ones go into meta"
+    unknown = "no field of a stimulus; a free one is called meta.NAME"
     assert [(problem.line, problem.field, problem.message) for problem in caught.value.problems] == [
         (1, "Task", unknown),
         (1, "cue", "two columns of this name, 3 and 4"),

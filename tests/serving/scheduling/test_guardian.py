@@ -1,4 +1,5 @@
-"""The process around the driver: exit codes and signals pass through it, and an end without a word is Ray's."""
+"""The process around the driver: exit codes and signals pass through it, and an end without a word is Ray's or an
+agent's."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ import time
 import psutil
 import pytest
 
-from serving.scheduling.guardian import RAY_DIED
+from serving.scheduling.guardian import AGENT_DIED, RAY_DIED
 
-START = "import os, sys, time, signal; from serving.scheduling.guardian import watched; "
+START = "import os, sys, threading, time, signal; from serving.scheduling.guardian import answers_here, watched; "
 
 
 def started(main: str) -> subprocess.Popen[str]:
@@ -29,6 +30,8 @@ def started(main: str) -> subprocess.Popen[str]:
         ("lambda: 1 / 0", 70, "ZeroDivisionError"),
         ("lambda: os.abort()", 5, RAY_DIED),
         ("lambda: os._exit(143)", 143, ""),
+        ("lambda: answers_here() and os.abort()", 5, f"turinglike: {AGENT_DIED}\nturinglike: {RAY_DIED}"),
+        ("lambda: answers_here() and threading.Thread(target=time.sleep, args=[60]).start() or 3", 3, ""),
         ("lambda: os.kill(os.getpid(), signal.SIGKILL)", 137, "ended by SIGKILL"),
     ],
 )

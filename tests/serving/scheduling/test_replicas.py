@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import in_process
 import pytest
 
 from agents import catalogue
@@ -12,12 +11,13 @@ from agents.errors import InputError
 from serving.scheduling.placement import GIB, Need, Node
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
 
 
 def admitted(node: Node, *names: str, **options: Any) -> tuple[dict[str, Need], dict[str, int]]:
     """What each agent needs, and the size of its batches, if all are needed together."""
     agents = {name: catalogue.get(name).make({"checkpoint": "random"}) for name in names}
-    cluster: Any = in_process.LocalCluster(nodes=[node])
+    cluster = ThisProcess([node])
     pool = ReplicaPool(cluster, Scheduler(), agents, {}, {}, "/", **options)
     pool.admit([names], lambda name: 1000)
     return dict(pool.admission.needs), {name: agent.batch_size for name, agent in agents.items()}
@@ -63,7 +63,7 @@ def test_a_model_too_large_for_a_gpu_has_several(node: tuple[int, int], devices:
 def test_vllm_shares_its_layers_out_among_as_many() -> None:
     name = "llama-3.3-70b"
     made = catalogue.get(name).make({"checkpoint": "random", "engine": "vllm"})
-    cluster: Any = in_process.LocalCluster(nodes=[gpus(8, 80)])
+    cluster = ThisProcess([gpus(8, 80)])
     pool = ReplicaPool(cluster, Scheduler(), {name: made}, {}, {}, "/")
     pool.admit([[name]], lambda name: 1000)
     assert pool.admission.needs[name].devices == made.devices == 4

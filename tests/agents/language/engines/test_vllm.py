@@ -219,6 +219,16 @@ def test_what_cannot_be_asked_fails_alone(loop: asyncio.Runner, engine: VLLMEngi
     assert _say(loop, engine, [TextRequest("Hi", sampling=GREEDY[0])], [0])[0].text
 
 
+def test_a_text_is_held_to_its_schema(loop: asyncio.Runner, engine: VLLMEngine) -> None:
+    properties = {"sure": {"type": "boolean"}, "verdict": {"enum": ["human", "machine"]}}
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    request = TextRequest(prompt=PROMPTS[0], sampling=Sampling(1.0, max_tokens=60), schema=schema)
+    said = json.loads(loop.run(engine.generate(request, 3)).text)
+    assert said.keys() == properties.keys()
+    assert isinstance(said["sure"], bool)
+    assert said["verdict"] in ("human", "machine")
+
+
 def test_what_ran_is_told(engine: VLLMEngine) -> None:
     about = engine.provenance()
     assert (about["engine"], about["model"], about["dtype"]) == ("vllm", "LlamaForCausalLM", "float32")

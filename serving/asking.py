@@ -1,0 +1,312 @@
+"""Agents asked from a program: answers at once, in this process, without Ray. ::
+
+    from serving import answer, load
+
+    records = answer("mmcq", images=["a.jpg", "b.jpg"])
+    with load(["gbvs", "center"]) as agents:
+        agents.answer("stimuli.jsonl", samples=3)
+
+They are the records that ``turinglike generate`` writes of the same stimuli, seed and settings, from the same
+scheduler. It runs in a thread of its own, so that a notebook, whose event loop is running, may ask as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import orjson
+
+from agents import catalogue
+from agents.errors import InputError, TuringlikeError
+from agents.selection import checked_agents, resolve
+from agents.tasks import ConversationType
+from serving.chosen_agents import check_usage, describe, nothing_to_answer, tasks_asked
+from serving.conversations import policies
+from serving.conversations.conversation import Conversation
+from serving.runs.eligibility import is_asked, task_of
+from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
+from serving.runs.record_lines import RecordHeader
+from serving.scheduling.placement import Device
+from serving.scheduling.replicas import ReplicaPool
+from serving.scheduling.request import AgentRequest
+from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
+from serving.typed_records import Records, TypedRecord, typed
+
+T = TypeVar("T")
+Settings = Mapping[str, Mapping[str, Any]]
+FOREVER = 7 * 24 * 3600.0  # seconds: nobody but the caller ends what is computed in this process
+TOLD = 50  # problems that a traceback shows
+
+
+def answer(
+    agents: str | Sequence[str],
+    stimuli: str | Path | Iterable[Any] | None = None,
+    *,
+    images: Any = None,
+    cues: str | Iterable[str] | None = None,
+    topics: str | Iterable[str] | None = None,
+    task: str | None = None,
+    samples: int = 1,
+    seed: int = 0,
+    settings: Settings | None = None,
+    config: str | Path | None = None,
+    batch_size: int | None = None,
+    device: Device = "auto",
+) -> Records:
+    """The records of one or several agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
+
+    ``stimuli`` is the path of a set, or rows of one as mappings; ``images`` are pictures (paths, bytes, Pillow images,
+    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words, ``topics`` what pairs talk about.
+    ``settings`` are by agent, ``config`` is a TOML file of them.
+
+    Raises InputError with everything that is wrong with stimuli or settings before anything is loaded, UnavailableError
+    for an agent that lacks something here, and AgentStoppedError for one that cannot be loaded or keeps failing. A
+    stimulus that fails alone has a record that says so.
+    """
+    with _explained():
+        asked = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
+        given = asked.check(stimuli, images, cues, topics, task, samples)
+        with asked:
+            return asked.answer_checked(given, samples, seed)
+
+
+def load(
+    agents: str | Sequence[str],
+    *,
+    settings: Settings | None = None,
+    config: str | Path | None = None,
+    batch_size: int | None = None,
+    device: Device = "auto",
+) -> Agents:
+    """The agents, loaded, to be asked again and again. Arguments and errors as for :func:`answer`."""
+    with _explained():
+        return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
+
+
+class Agents:
+    """Agents of this process; made by :func:`load`. ``close`` them, or use them as a context manager.
+
+    ``assignments`` are settings as the command line has them ("agent.field=value").
+    """
+
+    def __init__(
+        self,
+        agents: str | Sequence[str],
+        *,
+        settings: Settings | None = None,
+        config: str | Path | None = None,
+        assignments: Sequence[str] = (),
+        batch_size: int | None = None,
+        device: Device = "auto",
+    ) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.names = [agents] if isinstance(agents, str) else [*agents]
+        if not self.names or len(set(self.names)) != len(self.names):
+            raise InputError("name each agent to be asked once")
+        self.entries, found = resolve(self.names, assignments, None if config is None else Path(config), "agents")
+        self.settings = {**found, **(settings or {})}
+        if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
+            raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
+        self._made = checked_agents(self.entries, self.settings)
+        self._about = describe(self.names, self.entries, self._made, self.settings)
+        check_usage(self.names, self.entries, self._made, 1)
+        run = secrets.token_hex(6)
+        self._headers = {
+            name: RecordHeader(run, about["kind"], about["digest"], about["checkpoint"], about["revision"])
+            for name, about in self._about.items()
+        }
+        self._process = ThisProcess(
+            has_use_for_gpu=device != "cpu" and any(agent.device_memory for agent in self._made.values())
+        )
+        self._scheduler = Scheduler()
+        self._device, self._batch_size = device, batch_size
+        self._pool: ReplicaPool | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def start(self) -> Self:
+        """Load all agents. Raises UnavailableError, InputError and AgentStoppedError."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=[self._loop], name="turinglike", daemon=True).start()
+            try:
+                self._wait_for(self._load())
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def close(self) -> None:
+        """Let go of the agents; they cannot be asked any more."""
+        if (ended := self._end()) is not None:
+            ended.result()
+
+    def _end(self) -> Future[None] | None:
+        """Begin to let go."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return None
+        ended = asyncio.run_coroutine_threadsafe(self._close(), loop)
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        return ended
+
+    async def _close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+
+    def __del__(self) -> None:
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answer(
+        self,
+        stimuli: str | Path | Iterable[Any] | None = None,
+        *,
+        images: Any = None,
+        cues: str | Iterable[str] | None = None,
+        topics: str | Iterable[str] | None = None,
+        task: str | None = None,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> Records:
+        """As :func:`answer`. Calls from several threads are answered one after the other."""
+        with _explained():
+            return self.answer_checked(self.check(stimuli, images, cues, topics, task, samples), samples, seed)
+
+    def check(
+        self,
+        stimuli: str | Path | Iterable[Any] | None,
+        images: Any,
+        cues: str | Iterable[str] | None,
+        topics: str | Iterable[str] | None,
+        task: str | None,
+        samples: int,
+    ) -> GivenStimuli:
+        """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
+        check_usage(self.names, self.entries, self._made, samples)
+        asked = {name: tasks_asked(about) for name, about in self._about.items()}
+        given = given_stimuli(stimuli, images, cues, topics, task, asked)
+        kinds = given.kinds()
+        problems = [
+            nothing_to_answer(given.where, name, about, kinds)
+            for name, about in self._about.items()
+            if not any(self._answers(name, kind) for kind in kinds)
+        ]
+        if problems:
+            raise InputError("these agents have nothing to answer", problems)
+        return given
+
+    def answer_checked(self, given: GivenStimuli, samples: int, seed: int) -> Records:
+        """The answers to what :meth:`check` gave."""
+        with self._one_at_a_time:
+            self._process.root = given.root
+            return self._wait_for(self._answer(given, samples, seed))
+
+    # in the thread of the scheduler
+
+    def _answers(self, name: str, kind: tuple[str, str | None]) -> bool:
+        about = self._about[name]
+        return is_asked({**about, "task": tasks_asked(about)}, kind)
+
+    async def _load(self) -> None:
+        await self._process.start()
+        pool = ReplicaPool(
+            self._process, self._scheduler, self._made, self.entries, self.settings, "", self._device, 1,
+            self._batch_size, FOREVER, FOREVER,
+        )  # fmt: skip
+        pool.admit([[*self.entries]], lambda name: 1)
+        self._pool = pool
+        await _all(pool.load(name) for name in self.entries)
+
+    async def _answer(self, given: GivenStimuli, samples: int, seed: int) -> Records:
+        found = await _all(self._answer_one(name, given, samples, seed) for name in self.names)
+        return Records(record for records in found for record in records)
+
+    async def _answer_one(self, name: str, given: GivenStimuli, samples: int, seed: int) -> list[TypedRecord]:
+        asked = [one for one in given.stimuli if self._answers(name, one.kind)]
+        keys = [(one, sample) for one in asked for sample in range(samples)]
+        if "~" in name:
+            done = await _all(self._converse(name, one, sample, seed) for one, sample in keys)
+        else:
+            done = await self._stream(
+                AgentRequest(name, one.row, one.id, sample, seed, name, files=given.files or None)
+                for one, sample in keys
+            )
+        place = {one.id: number for number, one in enumerate(asked)}
+        done.sort(key=lambda request: (place[request.stimulus], request.sample))
+        return [self._record(name, request, given) for request in done]
+
+    async def _stream(self, requests: Iterator[AgentRequest]) -> list[AgentRequest]:
+        async with aclosing(self._scheduler.stream(requests)) as stream:
+            return [request async for request in stream]
+
+    async def _converse(self, name: str, one: GivenStimulus, sample: int, seed: int) -> AgentRequest:
+        chosen = policies.pair_settings(name, self.settings.get(name))
+        first, second = catalogue.pair(name)
+        members = self._made[first], self._made[second]
+        kind: ConversationType = orjson.loads(one.row).get("type", "MM")
+        conversation = Conversation(
+            name, (first, second), one.row, sample, seed, self._scheduler.next_order(),
+            chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts,
+            (members[0].instructions, members[1].instructions),
+        )  # fmt: skip
+        return await conversation.run(self._scheduler)
+
+    def _record(self, name: str, request: AgentRequest, given: GivenStimuli) -> TypedRecord:
+        line = self._headers[name].line(request, task_of(request.row))
+        return typed(line, partial(given.parsed, request.row))
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` returns; an interrupt of this thread ends it."""
+        if self._loop is None:
+            work.close()
+            raise InputError("these agents were closed; load them again")
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all of them return; the first error ends the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Errors with all that is wrong in their traceback, as the command line tells it."""
+    try:
+        yield
+    except TuringlikeError as error:
+        problems = error.problems if isinstance(error, InputError) else ()
+        for problem in problems[:TOLD]:
+            error.add_note(str(problem))
+        if len(problems) > TOLD:
+            error.add_note(f"… and {len(problems) - TOLD} more")
+        raise

@@ -1,0 +1,70 @@
+"""The agents and pairs that are to answer: whether they can be used as asked, and what is kept of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agents import catalogue
+from agents.contract import Agent
+from agents.entry import Entry
+from agents.errors import InputError, Problem, UnavailableError
+from serving.conversations import policies
+from serving.runs.eligibility import Kind, named
+from serving.runs.run import digest
+
+
+def check_usage(
+    names: Sequence[str], entries: Mapping[str, Entry], made: Mapping[str, Agent[Any]], samples: int
+) -> None:
+    """Raises InputError for pairs of which one cannot converse, and for agents that have fewer answers to one stimulus
+    than are asked for; UnavailableError for an agent that lacks something here."""
+    problems = [
+        Problem("--agents", None, name, f"{member} does not converse: it answers {', '.join(entries[member].tasks)}")
+        for name in names
+        if len(members := catalogue.pair(name)) == 2
+        for member in dict.fromkeys(members)
+        if "conversation" not in entries[member].tasks
+    ]
+    problems += [
+        Problem("--samples", None, name, f"has at most {agent.max_samples} answers to one stimulus, as it is set")
+        for name, agent in made.items()
+        if agent.max_samples is not None and agent.max_samples < samples
+    ]
+    if problems:
+        raise InputError("the agents cannot be used as asked", problems)
+    for name, agent in made.items():
+        if (missing := agent.missing()) is not None:
+            raise UnavailableError(f"agent {name}: {missing}")
+
+
+def describe(
+    names: Sequence[str],
+    entries: Mapping[str, Entry],
+    made: Mapping[str, Agent[Any]],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """What ``run.json`` keeps of each agent and pair."""
+    described = {}
+    for name in names:
+        members = [(entries[member], made[member]) for member in catalogue.pair(name)]
+        pair = None
+        if len(members) == 2:
+            pair = policies.pair_settings(name, settings.get(name)).model_dump(mode="json")
+        described[name] = digest(members, pair)
+    return described
+
+
+def tasks_asked(about: Mapping[str, Any]) -> list[str]:
+    """The tasks that an agent is asked by itself, of those in its entry of ``run.json``: a conversation has two."""
+    return [task for task in about["task"] if "members" in about or task != "conversation"]
+
+
+def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: Iterable[Kind]) -> Problem:
+    """The problem of an agent that is asked none of the ``kinds`` of stimuli that there are."""
+    there = [*kinds]
+    hint = "; a conversation needs a pair: a~b" if {*there} == {("conversation", None)} else ""
+    wants = ", ".join(sorted(tasks_asked(about))) or "conversation"
+    if "modes" in about:
+        wants += f" ({', '.join(about['modes'])})"
+    return Problem(where, None, name, f"answers {wants}, but the set has {named(there) or 'nothing'}{hint}")

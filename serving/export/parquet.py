@@ -1,0 +1,156 @@
+"""Parquet and Arrow: the columns of :mod:`serving.export.tables` with nested types, without those that are empty.
+
+A fixation is a struct of x and y, a box one of x, y, width and height; palettes, messages, attempts are lists of
+structs. What may be anything (``raw``, the answer of an attempt) is JSON text.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, Union, get_args, get_origin
+
+import orjson
+from pydantic import BaseModel
+
+from agents.errors import UnavailableError
+from serving.export.registry import FileFormat, FormatOptions
+from serving.export.selection import Selection, misfit
+from serving.export.tables import Column, Pair, columns_told, export_columns, plain_cell, rows, selected
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CHUNK = 10_000  # rows
+PARTS = {"answer.fixations": ("x", "y"), "answer.boxes": ("x", "y", "width", "height")}  # of what is a list of numbers
+Converter = Callable[[Any], Any]
+
+
+def write_parquet(chosen: Selection, files: list[BinaryIO], options: FormatOptions, folder: Path) -> dict[str, Any]:
+    """Write the selected records, :data:`CHUNK` rows at a time. Returns notes for the side-car: the columns. Raises
+    UnavailableError without pyarrow."""
+    pa = _pyarrow()
+    import pyarrow.parquet as pq
+
+    columns = _filled(export_columns(chosen), selected(chosen.uncounted()))
+    schema = pa.schema([(column.name, _type(pa, column)) for column in columns])
+    with pq.ParquetWriter(files[0], schema, compression="zstd") as writer:
+        for table in _tables(pa, columns, selected(chosen)):
+            writer.write_table(table)
+    return columns_told(columns)
+
+
+def arrow_table(columns: list[Column], pairs: Callable[[], Iterator[Pair]]) -> pyarrow.Table:
+    """The records as a table in memory. ``pairs`` gives each with its stimulus. Raises UnavailableError without
+    pyarrow."""
+    pa = _pyarrow()
+    filled = _filled(columns, pairs())
+    schema = pa.schema([(column.name, _type(pa, column)) for column in filled])
+    return pa.concat_tables([schema.empty_table(), *_tables(pa, filled, pairs())])
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnavailableError("the package pyarrow is not installed: pip install 'turinglike[parquet]'") from None
+    return pyarrow
+
+
+def _filled(columns: list[Column], pairs: Iterator[Pair]) -> list[Column]:
+    """The columns in which a record has something."""
+    empty = {*range(len(columns))}
+    for values in rows(pairs, columns, lambda column, record, stimulus: column.value(record, stimulus)):
+        empty -= {place for place in empty if values[place] is not None}
+        if not empty:
+            break
+    return [column for place, column in enumerate(columns) if place not in empty]
+
+
+def _tables(pa: Any, columns: list[Column], pairs: Iterator[Pair]) -> Iterator[pyarrow.Table]:
+    converters = {column.name: _converter(column) for column in columns}
+    read = rows(pairs, columns, lambda column, record, stimulus: _cell(column, converters, record, stimulus))
+    while chunk := list(islice(read, CHUNK)):
+        values = zip(*chunk, strict=True)
+        arrays = [pa.array(cells, type=_type(pa, column)) for column, cells in zip(columns, values, strict=True)]
+        yield pa.table(arrays, names=[column.name for column in columns])
+
+
+def _cell(column: Column, converters: dict[str, Converter | None], record: dict[str, Any], stimulus: Any) -> Any:
+    """The value of a column, as Arrow takes it. Raises InputError if it is none of the column's type."""
+    convert = converters[column.name]
+    if convert is None:
+        value = plain_cell(column, record, stimulus)
+        return datetime.fromisoformat(value) if column.type == "time" and value is not None else value
+    value = column.value(record, stimulus)
+    try:
+        return None if value is None else convert(value)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        raise misfit(record, column.name, f"{value!r:.200} is not of the column's type") from None
+
+
+def _type(pa: Any, column: Column) -> Any:
+    """Arrow's type of a column."""
+    if column.shape is not None:
+        names = PARTS.get(column.name)
+        return _nested(pa, column.shape) if names is None else pa.list_(pa.struct([(n, pa.float64()) for n in names]))
+    plain = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": pa.timestamp("ms", tz="UTC")}
+    return plain.get(column.type, pa.string())
+
+
+def _nested(pa: Any, shape: Any) -> Any:
+    """Arrow's type of what pydantic's annotation ``shape`` allows, besides null."""
+    inner = _inner(shape)
+    if get_origin(inner) in (list, tuple):
+        return pa.list_(_nested(pa, get_args(inner)[0]))
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        fields = inner.model_fields.items()
+        return pa.struct([(field.alias or name, _nested(pa, field.annotation)) for name, field in fields])
+    return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(inner, pa.string())
+
+
+def _converter(column: Column) -> Converter | None:
+    """What makes a value of a nested column what Arrow takes for it; None for a plain one."""
+    if column.shape is None:
+        return None
+    names = PARTS.get(column.name)
+    if names is None:
+        return _convert(column.shape)
+    return lambda value: [dict(zip(names, map(float, one), strict=True)) for one in value]
+
+
+def _convert(shape: Any) -> Converter:
+    inner = _inner(shape)
+    if get_origin(inner) in (list, tuple):
+        each = _convert(get_args(inner)[0])
+        return lambda value: [None if one is None else each(one) for one in _checked(value, list)]
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        parts = {field.alias or name: _convert(field.annotation) for name, field in inner.model_fields.items()}
+        return lambda value: {name: None if value[name] is None else part(value[name]) for name, part in parts.items()}
+    if inner is float:
+        return lambda value: float(_checked(value, int, float))
+    if inner in (int, bool, str):
+        return lambda value: _checked(value, inner)
+    return lambda value: orjson.dumps(value).decode()
+
+
+def _checked(value: Any, *types: type) -> Any:
+    if type(value) not in types:
+        raise TypeError
+    return value
+
+
+def _inner(shape: Any) -> Any:
+    """An annotation without None and without what it asks of values; numbers of both kinds as float."""
+    if get_origin(shape) is Annotated:
+        return _inner(get_args(shape)[0])
+    if get_origin(shape) in (Union, types.UnionType):
+        parts = {_inner(part) for part in get_args(shape) if part is not types.NoneType}
+        return parts.pop() if len(parts) == 1 else float if parts == {int, float} else Any
+    return str if get_origin(shape) is Literal else shape
+
+
+PARQUET = FileFormat(write_parquet)

@@ -1,0 +1,199 @@
+"""Stimuli that a program gives: pictures, words, rows, or the path of a set; checked as a set's file is.
+
+A picture is a path, bytes, a Pillow image or an array. The id of one that is given by its path alone is the path below
+the folder that all of them share; whatever else has no id has its content for one
+(:func:`serving.runs.stimulus_set.content_id`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.errors import InputError
+from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
+from serving.runs.checking import check_rows
+from serving.runs.display_text import count
+from serving.runs.eligibility import Kind, kind_of
+from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStimulus:
+    """One stimulus: its id, its canonical JSON and its kind."""
+
+    id: str
+    row: bytes
+    kind: Kind
+
+
+@dataclass(slots=True)
+class GivenStimuli:
+    """Checked stimuli. ``root`` is the folder that image names are relative to; ``files`` has the bytes of images that
+    are no files; ``where`` they stand, for a person."""
+
+    where: str
+    root: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    stimuli: list[GivenStimulus] = field(default_factory=list)
+
+    def kinds(self) -> Counter[Kind]:
+        return Counter(one.kind for one in self.stimuli)
+
+    def parsed(self, row: bytes) -> Stimulus:
+        """A stimulus from its canonical JSON, with its images."""
+        return parse_row(row, root=self.root, files=self.files)
+
+
+def given_stimuli(
+    stimuli: str | Path | Iterable[Any] | None,
+    images: Any,
+    cues: str | Iterable[str] | None,
+    topics: str | Iterable[str] | None,
+    task: str | None,
+    asked: Mapping[str, Sequence[str]],
+) -> GivenStimuli:
+    """What was given, read and checked. ``asked`` are the tasks of each agent, by which the ``task`` is found where
+    only one is meant. Raises InputError with every problem."""
+    if sum(one is not None for one in (stimuli, images, cues, topics)) != 1:
+        raise InputError("give one of stimuli, images, cues and topics")
+    if isinstance(stimuli, str | Path):
+        return _from_set(Path(stimuli), task, asked)
+    found = GivenStimuli("stimuli", os.getcwd())
+    rows: Iterable[Any] = ()
+    if images is not None:
+        found.where, rows = "images", _image_rows(images)
+    elif cues is not None:
+        found.where, rows = "cues", _word_rows("cue", cues)
+    elif topics is not None:
+        found.where, rows = "topics", _word_rows("topic", topics)
+    elif stimuli is not None:
+        rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
+    _check(found, _rows(found, rows, task, asked))
+    return found
+
+
+def _from_set(path: Path, task: str | None, asked: Mapping[str, Sequence[str]]) -> GivenStimuli:
+    is_folder = path.is_dir()
+    found = GivenStimuli(str(path), str(path.resolve() if is_folder else path.resolve().parent))
+    _check(found, read_rows(path, task or (_one_task(asked) if is_folder else None)))
+    return found
+
+
+def _one_task(asked: Mapping[str, Sequence[str]]) -> str:
+    """The one task about pictures that all agents answer. Raises InputError if there are several, or none."""
+    common = [task for task in next(iter(asked.values())) if all(task in tasks for tasks in asked.values())]
+    shown = [task for task in common if task in PICTURE_TASKS and task != "judgement"]
+    if len(shown) == 1:
+        return shown[0]
+    told = "; ".join(f"{name} answers {', '.join(tasks)}" for name, tasks in asked.items())
+    raise InputError(f"say with task what is asked about the images: {told}")
+
+
+def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
+    def keep(row: Row, *_: object) -> None:
+        if row.canonical is not None and row.id is not None:
+            found.stimuli.append(GivenStimulus(row.id, row.canonical, kind_of(orjson.loads(row.canonical))))
+
+    result = check_rows(rows, found.where, on_row=keep)
+    if result.total_problems:
+        said = count(result.total_problems, "problem")
+        raise InputError(f"{found.where}: {said}; nothing was started", result.problems)
+    if not found.stimuli:
+        raise InputError(f"{found.where}: an empty set: there is no stimulus in it")
+
+
+def _rows(
+    found: GivenStimuli, rows: Iterable[Any], task: str | None, asked: Mapping[str, Sequence[str]]
+) -> Iterator[Row]:
+    reader = RowReader(found.where, Path(found.root), task, found.files)
+    for number, row in enumerate(rows, start=1):
+        fields = {name: value for name, value in _fields(row).items() if value is not None}
+        for name in IMAGES:
+            if name in fields:
+                fields[name] = _named(fields[name], found.files)
+        if task is None and "task" not in fields and (meant := _meant(fields, asked)) is not None:
+            fields["task"] = meant
+        yield reader.from_values(fields, number, unnamed="id" not in fields)
+
+
+def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str | None:
+    """The task of a row that names none, by what it shows."""
+    if "image" in fields:
+        return _one_task(asked)
+    return "word_association" if "cue" in fields else "conversation" if "topic" in fields else None
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    try:
+        return as_dict(row) | {name: _place(image) for name, image in row.images_by_field().items()}
+    except AttributeError:
+        raise InputError(f"a stimulus is a mapping of its fields, not a {type(row).__name__}") from None
+
+
+def _place(image: Any) -> Any:
+    return image.read() if image.path is None else image.path.resolve()
+
+
+def _word_rows(field: str, words: str | Iterable[str]) -> list[dict[str, Any]]:
+    return [{field: word} for word in ([words] if isinstance(words, str) else words)]
+
+
+def _image_rows(images: Any) -> list[dict[str, Any]]:
+    """A row for each picture: one, or a list of them."""
+    several = images if isinstance(images, Iterable) and not _is_one(images) else [images]
+    shown = [os.fspath(one) if isinstance(one, str | os.PathLike) else one for one in several]
+    folders = [os.path.dirname(os.path.abspath(one)) for one in shown if isinstance(one, str)]
+    above = os.path.commonpath(folders) if folders else ""
+    name = partial(os.path.relpath, start=above)
+    return [{"image": one} | ({"id": Path(name(one)).as_posix()} if isinstance(one, str) else {}) for one in shown]
+
+
+def _is_one(image: Any) -> bool:
+    return isinstance(image, str | bytes | os.PathLike | Mapping) or hasattr(image, "__array_interface__")
+
+
+def _named(image: Any, files: dict[str, bytes]) -> Any:
+    """What a row calls an image; the bytes of one that is no file are kept under the name."""
+    if isinstance(image, str | os.PathLike):
+        return os.fspath(image)
+    if isinstance(image, Mapping):  # as Parquet files of pictures have it
+        if image.get("bytes") is None:
+            return image.get("path")
+        image = image["bytes"]
+    if isinstance(image, bytes):
+        name, data = _digest(image), image
+    elif hasattr(image, "__array_interface__"):
+        name, data = _encoded(image)
+    else:
+        return image
+    files[name] = data
+    return name
+
+
+def _encoded(picture: Any) -> tuple[str, bytes]:
+    """A name that stands for the pixels of a Pillow image or an array, and the picture as a PNG."""
+    import io
+
+    from PIL import Image, ImageOps
+
+    shown = ImageOps.exif_transpose(picture) if isinstance(picture, Image.Image) else Image.fromarray(picture)
+    if shown.mode not in ("1", "L", "LA", "I;16", "P", "RGB", "RGBA"):
+        shown = shown.convert("RGB")
+    buffer = io.BytesIO()
+    shown.save(buffer, "PNG")
+    return _digest(f"{shown.mode} {shown.size}".encode() + shown.tobytes()), buffer.getvalue()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:ID_DIGITS]

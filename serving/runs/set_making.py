@@ -1,0 +1,181 @@
+"""``turinglike set``: sets from what others publish.
+
+- A table (Parquet, a folder of Hugging Face's ``datasets``) that has its pictures in itself: they become files.
+- COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions and instances, and
+  nocaps, which says of each picture how far it is from COCO, too. Instances say which objects are present.
+- COCO-Search18's list ``[{"name", "task", "condition", "bbox", …}, …]``: a search, or free viewing, of each picture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
+
+from agents.errors import InputError
+from agents.stimuli import IMAGES
+from serving.runs.atomic_files import replacing
+from serving.runs.checking import check_set, print_report
+from serving.runs.display_text import count
+from serving.runs.output_paths import make_parent, new_folder, refuse_existing
+from serving.runs.published_benchmark import read_whole
+from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.scanpath_files import searched_for
+from serving.runs.stimulus_set import FIELDS, ID_DIGITS, META
+from serving.runs.table_sets import is_table, table_rows
+
+ROWS, PICTURES = "set.jsonl", "pictures"
+SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif", b"BM": ".bmp"}
+DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
+
+Row = dict[str, Any]
+
+
+class _Image(BaseModel):
+    """A picture of COCO's or nocaps's."""
+
+    id: StrictInt
+    file_name: StrictStr
+    domain: Literal["in-domain", "near-domain", "out-domain"] | None = None
+    open_images_id: StrictStr | None = None
+
+
+class _Annotation(BaseModel):
+    image_id: StrictInt
+    category_id: StrictInt | None = None
+
+
+class _Category(BaseModel):
+    id: StrictInt
+    name: StrictStr
+
+
+class Coco(BaseModel):
+    """COCO's annotations, as far as a set needs them."""
+
+    images: list[_Image]
+    annotations: list[_Annotation] = Field(default_factory=list)
+    categories: list[_Category] = Field(default_factory=list)
+
+
+class _Search(BaseModel):
+    """An entry of COCO-Search18's list."""
+
+    name: StrictStr
+    task: StrictStr | None = None
+    condition: StrictStr | None = None
+    bbox: tuple[float, float, float, float] | None = None
+
+
+_SEARCHES = TypeAdapter(list[_Search])
+
+
+def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, force: bool) -> int:
+    """Make the set and print what is in it; returns 0, or 2 if it has problems. ``images`` is the folder of the
+    pictures that annotations name.
+
+    Raises InputError, UnavailableError and StorageError.
+    """
+    if is_table(source):
+        if images is not None:
+            raise InputError("--images is for annotations; this table has its pictures in itself")
+        with new_folder(out, marker=ROWS, force=force) as folder:
+            _write(folder / ROWS, _unpacked(table_rows(source), folder, task))
+        return print_report(check_set(out / ROWS))
+    if images is None:
+        raise InputError("say with --images in which folder the pictures are")
+    refuse_existing([out], force=force)
+    make_parent(out)
+    _write(out, _annotated(source, os.path.relpath(images, out.parent), images, task))
+    return print_report(check_set(out))
+
+
+def _write(path: Path, rows: Iterable[Row]) -> None:
+    with replacing(path) as file:
+        for row in rows:
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=str))
+
+
+def _unpacked(rows: Iterable[Row], folder: Path, task: str | None) -> Iterator[Row]:
+    """Rows of a table, with their pictures as files in ``folder``; what is no field of a stimulus is in ``meta``."""
+    (folder / PICTURES).mkdir()
+    for row in rows:
+        fields = {name: value for name, value in row.items() if name in FIELDS}
+        free = {name.removeprefix(META): value for name, value in row.items() if name not in FIELDS}
+        told = {name: value for name, value in free.items() if isinstance(value, str | int | float)}
+        fields["meta"] = {**fields.get("meta", {}), **told}
+        for name in IMAGES:
+            if isinstance(image := fields.get(name), dict):
+                digest, data = hashlib.sha256(image["bytes"]).hexdigest()[:ID_DIGITS], image["bytes"]
+                fields[name] = f"{PICTURES}/{digest}{SUFFIXES.get(data[:2], '')}"
+                (folder / fields[name]).write_bytes(data)
+                fields = {"id": digest, **fields}
+        if "id" in fields:
+            fields["id"] = str(fields["id"])
+        yield fields if task is None else {"task": task, **fields}
+
+
+def _annotated(source: Path, place: str, images: Path, task: str | None) -> Iterator[Row]:
+    """Rows for the pictures of a file of annotations; ``place`` is their folder as the rows name it."""
+    try:
+        content = strict_json(read_whole(source))
+    except ValueError as error:
+        raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
+    try:
+        if isinstance(content, list):
+            yield from _searches(_SEARCHES.validate_python(content), place, images, task)
+        else:
+            yield from _coco(Coco.model_validate(content), place, task)
+    except ValidationError as error:
+        what = f"{source}: neither annotations of COCO's form nor COCO-Search18's list"
+        raise InputError(what, as_problems(error, str(source))) from None
+
+
+def _coco(coco: Coco, place: str, task: str | None) -> Iterator[Row]:
+    task = task or ("object_detection" if coco.categories else "image_captioning")
+    names = {category.id: category.name for category in coco.categories}
+    seen: dict[int, set[str]] = {}
+    for one in coco.annotations:
+        if one.category_id in names:
+            seen.setdefault(one.image_id, set()).add(names[one.category_id])
+    for image in sorted(coco.images, key=lambda image: image.file_name):
+        row: Row = {"id": image.file_name, "task": task, "image": f"{place}/{image.file_name}"}
+        row |= {"source": "coco" if image.domain is None else "nocaps"}
+        row |= {"source_id": str(image.id) if image.open_images_id is None else image.open_images_id}
+        if task == "image_captioning":
+            row["domain"] = "coco" if image.domain is None else DOMAINS[image.domain]
+        elif names and task in ("object_detection", "color_estimation"):
+            here = seen.get(image.id, set())
+            row |= {"present": sorted(here), "absent": sorted({*names.values()} - here)}
+        yield row
+
+
+def _searches(entries: list[_Search], place: str, images: Path, task: str | None) -> Iterator[Row]:
+    """One row for each picture and what was searched for on it, however many people searched."""
+    if task not in (None, "attention_prediction"):
+        raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
+    without = 0
+    rows: dict[str, Row] = {}
+    for one in entries:
+        target = searched_for(one.condition, one.task) or ""
+        name = f"{target}/{one.name}" if target else one.name
+        if name in rows:
+            continue
+        folder = f"{one.task}/" if (images / (one.task or "") / one.name).is_file() else ""
+        row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{one.name}"}
+        row |= {"dataset": "coco-search18"}
+        if target:
+            if one.bbox is None:
+                without += 1
+                continue
+            row |= {"mode": "search", "target_box": one.bbox, "target_present": one.condition == "present"}
+            row |= {"meta": {"target": target}}
+        rows[name] = row
+    if without:
+        print(f"left out: {count(without, 'entry', 'entries')} without a box: nothing says what the target looks like")
+    yield from rows.values()

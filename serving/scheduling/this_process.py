@@ -1,0 +1,122 @@
+"""This process in place of a Ray cluster: a worker that hosts an agent in threads of its own.
+
+An answer is the same as a Ray worker's. What differs is what only another process can give: an agent whose code ends
+its process ends this one, and one that hangs cannot be ended, only left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.errors import AgentStoppedError
+from serving.scheduling import machine
+from serving.scheduling.device_errors import FatalDeviceError
+from serving.scheduling.dispatch import ReplicaWorker
+from serving.scheduling.placement import Node
+from serving.scheduling.ray_workers import Probe
+from serving.scheduling.recovery import Cause, WorkerLost
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
+
+_loading = threading.Lock()  # libraries change what is global to a process while they load a model
+
+
+class LocalWorker:
+    """One agent in this process. ``start`` it, ``call`` it, ``kill`` it. Image paths are relative to what ``process``
+    says at the time."""
+
+    def __init__(self, spec: WorkerSpec, process: ThisProcess) -> None:
+        # A fraction of the GPU's memory would be that of all agents of this process.
+        self.worker = Worker(replace(spec, memory_fraction=None))
+        self.host = machine.host().name
+        self.device = spec.device
+        self._process = process
+        self._loader = ThreadPoolExecutor(1, "load")  # not the event loop's own, whose end would wait for a load
+
+    async def start(self, timeout: float) -> dict[str, Any]:
+        """Load the agent; returns its provenance. Raises AgentStoppedError."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
+        except TimeoutError:
+            why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
+        except Exception as error:
+            why = f"could not be loaded: {one_line(error)}"
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        self.kill()
+        raise AgentStoppedError(f"agent {self.worker.agent.name} {why}")
+
+    def _load(self) -> dict[str, Any]:
+        with _loading:
+            return self.worker.load()
+
+    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+        """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
+        if self._process.root is not None:
+            self.worker.spec = replace(self.worker.spec, root=self._process.root)
+        try:
+            async with asyncio.timeout(timeout):
+                if self.worker.agent.continuous():
+                    return await self.worker.answer_one(batch[0])
+                return await self.worker.answer(batch)
+        except FatalDeviceError as error:
+            code: Cause = "out_of_memory" if error.of_memory else "device_error"
+            raise WorkerLost(code, one_line(error)) from None
+        except TimeoutError:
+            raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
+
+    async def died(self) -> WorkerLost:
+        """Return never: there is no process of its own."""
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def kill(self) -> None:
+        """Let go of the agent once what it has in hand is answered."""
+        self._loader.shutdown(wait=False)
+        self.worker.close()
+
+
+@dataclass(slots=True)
+class ThisProcess:
+    """As :class:`serving.scheduling.cluster.Cluster`, without Ray: one machine, of whose GPUs the first counts.
+
+    ``root``, where it is set, is the folder that image paths are relative to from now on, in place of what workers
+    were made with.
+    """
+
+    nodes: Sequence[Node] = ()
+    address: str | None = None
+    root: str | None = None
+    has_use_for_gpu: bool = True  # without, none is looked for, which takes seconds
+
+    async def start(self) -> None:
+        """Find out what there is here."""
+        if not self.nodes:
+            here = machine.host()
+            gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None
+            memory = machine.available() or here.memory
+            self.nodes = [Node("here", here.name, here.cores, memory, int(gpu is not None), gpu.memory if gpu else 0)]
+
+    def worker(
+        self,
+        spec: WorkerSpec,
+        resources: Mapping[str, float],
+        continuous: bool,
+        strategy: Callable[[], Any],
+        probe: Probe | None,
+    ) -> ReplicaWorker:
+        """A worker here: of what Ray needs to place one, it needs nothing."""
+        return LocalWorker(spec, self)
+
+    async def watch(self) -> None:
+        """Return never."""
+        await asyncio.Event().wait()
+
+    async def stop(self) -> None:
+        """There is nothing to end."""

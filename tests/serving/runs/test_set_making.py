@@ -1,0 +1,203 @@
+"""Sets from what others publish, on small samples of their forms; and tables and lists as sets."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image as PILImage
+
+from agents.errors import InputError
+from serving import answer, open_run
+from serving.cli import main
+from serving.runs.stimulus_set import read_rows
+
+WORDS: list[dict[str, Any]] = [
+    {"id": "a", "task": "word_association", "cue": "cat", "frequency": 1.5, "examples": [["x", "y"]], "meta": {"n": 3}},
+    {"id": "b", "task": "word_association", "cue": "007", "meta": {"n": 4, "said": "007"}},
+]
+
+
+def hugging_face(folder: Path, table: pa.Table) -> Path:
+    """A folder as ``Dataset.save_to_disk`` makes it."""
+    folder.mkdir()
+    with (
+        pa.OSFile(str(folder / "data-00000-of-00001.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as out,
+    ):
+        out.write_table(table)
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_fingerprint": "0", "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+    (folder / "dataset_info.json").write_text("{}")
+    return folder
+
+
+def picture(color: str) -> bytes:
+    buffer = io.BytesIO()
+    PILImage.new("RGB", (12, 8), color).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_tables_and_lists_mean_the_same_as_lines_of_json(tmp_path: Path) -> None:
+    (tmp_path / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in WORDS))
+    flat = [{**row, **{f"meta.{name}": one for name, one in row["meta"].items()}} for row in WORDS]
+    for row in flat:
+        del row["meta"]
+    table = pa.Table.from_pylist([{**flat[1], **flat[0], "meta.said": None}, flat[1]])
+    pq.write_table(table, tmp_path / "set.parquet")
+    header = "id,task,cue,frequency,examples,meta.n,meta.said\n"
+    cells = 'a,word_association,cat,1.5,"[[""x"",""y""]]",3,\nb,word_association,007,,,4,007\n'
+    (tmp_path / "set.csv").write_text(header + cells)
+    wanted = [row.canonical for row in read_rows(tmp_path / "set.jsonl")]
+    assert None not in wanted
+    for path in (tmp_path / "set.parquet", tmp_path / "set.csv", hugging_face(tmp_path / "saved", table)):
+        assert [row.canonical for row in read_rows(path)] == wanted, path
+
+
+def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_bytes("\ufeffsun\r\n\n moon \n".encode())
+    (tmp_path / "words.csv").write_text("cue\nsun\nmoon\n")
+    pq.write_table(pa.table({"cue": ["sun", "moon"]}), tmp_path / "words.parquet")
+    sets = [read_rows(tmp_path / f"words.{end}", "word_association") for end in ("txt", "csv", "parquet")]
+    assert [[row.id for row in rows] for rows in sets] == [["sun", "moon"]] * 3
+    assert [row.canonical for row in read_rows(tmp_path / "words.txt", "conversation")] == [
+        b'{"id":"sun","task":"conversation","topic":"sun"}',
+        b'{"id":"moon","task":"conversation","topic":"moon"}',
+    ]
+    (tmp_path / "more.csv").write_text("cue,frequency\nsun,1.5\nsun,2.5\n")
+    pq.write_table(pa.table({"frequency": [1.5, 2.5], "cue": ["sun", "sun"]}), tmp_path / "more.parquet")
+    one, other = (
+        [row.id for row in read_rows(tmp_path / name, "word_association")] for name in ("more.csv", "more.parquet")
+    )
+    assert one == other
+    assert len({*one}) == 2
+    given = answer("null", [{"cue": "sun", "frequency": 2.5}], task="word_association")
+    assert [record.stimulus for record in given] == one[1:]
+
+
+def test_what_a_table_cannot_have_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"cue": ["sun"], "label": [1]}), tmp_path / "set.parquet")
+    assert main(["check", str(tmp_path / "set.parquet"), "--task", "word_association"]) == 2
+    assert "label: no field of a stimulus; a free one is called meta.NAME" in capsys.readouterr().err
+    (tmp_path / "set.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_rows(tmp_path / "set.parquet"))
+
+
+@pytest.mark.parametrize("form", ["parquet", "saved"])
+def test_pictures_in_a_table_become_files(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = [{"bytes": picture("red"), "path": "1.png"}, {"bytes": picture("blue"), "path": None}]
+    table = pa.table({"image": images, "label": [3, 4]})
+    source = tmp_path / "set.parquet"
+    if form == "parquet":
+        pq.write_table(table, source)
+    else:
+        source = hugging_face(tmp_path / "saved", table)
+    assert main(["check", str(source), "--task", "color_estimation"]) == 2
+    assert "turinglike set" in capsys.readouterr().err
+    out = tmp_path / "made"
+    assert main(["set", str(source), "--out", str(out), "--task", "color_estimation"]) == 0
+    assert main(["set", str(source), "--out", str(out), "--task", "color_estimation"]) == 2
+    found = answer("mmcq", out / "set.jsonl")
+    assert [record.answer.color for record in found] == ["red", "blue"]
+    assert [record.shown().meta for record in found] == [{"label": 3}, {"label": 4}]  # type: ignore[union-attr]
+    by_content = answer("mmcq", [{"image": one} for one in images])  # as a Dataset gives its rows
+    assert [(one.stimulus, one.seed) for one in by_content] == [(one.stimulus, one.seed) for one in found]
+
+
+CAPTIONS = {
+    "info": {"year": 2017},
+    "images": [{"id": 9, "file_name": "000000000009.jpg", "height": 8, "width": 12, "coco_url": "http://…"}],
+    "annotations": [
+        {"id": 1, "image_id": 9, "caption": "A cat."},
+        {"id": 2, "image_id": 9, "caption": "a cat on a mat"},
+    ],
+}
+INSTANCES = {
+    **CAPTIONS,
+    "annotations": [
+        {"id": 5, "image_id": 9, "category_id": 17, "bbox": [1, 2, 3, 4], "iscrowd": 0, "segmentation": []},
+        {"id": 6, "image_id": 9, "category_id": 17, "bbox": [2, 2, 3, 4], "iscrowd": 0, "segmentation": []},
+    ],
+    "categories": [
+        {"supercategory": "animal", "id": 17, "name": "cat"},
+        {"supercategory": "animal", "id": 18, "name": "dog"},
+    ],
+}
+NOCAPS = {
+    "images": [
+        {"id": 0, "open_images_id": "0013ea2087020901", "file_name": "0013ea2087020901.jpg", "domain": "near-domain"}
+    ],
+    "annotations": [{"image_id": 0, "id": 0, "caption": "A baby."}],
+}
+LOOKED = {"subject": 2, "X": [1, 6], "Y": [1, 4], "T": [200, 180], "length": 2, "correct": 1, "split": "train"}
+SEARCH18: list[dict[str, Any]] = [
+    {"name": "000000000009.jpg", "task": "potted plant", "condition": "present", "bbox": [1, 2, 3, 4], **LOOKED},
+    {
+        "name": "000000000009.jpg",
+        "task": "potted plant",
+        "condition": "present",
+        "bbox": [1, 2, 3, 4],
+        **LOOKED,
+        "subject": 3,
+    },
+    {"name": "000000000009.jpg", "task": "clock", "condition": "absent", **LOOKED},
+]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wanted"),
+    [
+        (CAPTIONS, {"id": "000000000009.jpg", "task": "image_captioning", "source_id": "9", "domain": "coco"}),
+        (INSTANCES, {"task": "object_detection", "present": ["cat"], "absent": ["dog"], "source": "coco"}),
+        (NOCAPS, {"id": "0013ea2087020901.jpg", "source": "nocaps", "source_id": "0013ea2087020901", "domain": "near"}),
+        (
+            SEARCH18,
+            {
+                "id": "potted plant/000000000009.jpg",
+                "mode": "search",
+                "target_box": [1, 2, 3, 4],
+                "target_present": True,
+                "image": "pictures/potted plant/000000000009.jpg",
+                "meta": {"target": "potted plant"},
+            },
+        ),
+    ],
+    ids=["captions", "instances", "nocaps", "search18"],
+)
+def test_sets_and_people_of_published_annotations(
+    annotations: Any, wanted: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, pictures, out = tmp_path / "annotations.json", tmp_path / "pictures", tmp_path / "set.jsonl"
+    source.write_text(json.dumps(annotations))
+    (pictures / "potted plant").mkdir(parents=True)
+    for name in ("000000000009.jpg", "0013ea2087020901.jpg", "potted plant/000000000009.jpg"):
+        (pictures / name).write_bytes(picture("green"))
+    assert main(["set", str(source), "--images", str(pictures), "--out", str(out)]) == 0, capsys.readouterr()
+    [row] = [json.loads(line) for line in out.read_text().splitlines()]
+    assert wanted.items() <= row.items()
+    assert ("left out: 1 entry" in capsys.readouterr().out) == (annotations is SEARCH18)
+    if annotations is INSTANCES:
+        return  # what is in a picture is nobody's answer
+    people = tmp_path / "people"
+    assert main(["import", str(source), "--out", str(people), "--frame", "12x8"]) == 0
+    records = [record for record in open_run(people) if record.stimulus == row["id"]]
+    said = [record.answer.text if row["task"] == "image_captioning" else record.agent for record in records]
+    captions = {"coco": ["A cat.", "a cat on a mat"], "nocaps": ["A baby."]}
+    assert said == captions.get(row.get("source", ""), ["human:02", "human:03"])
+
+
+def test_what_is_no_annotation_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "x.json"
+    source.write_text('{"images": 3}')
+    call = ["set", str(source), "--out", str(tmp_path / "set.jsonl")]
+    assert main(call) == 2
+    assert "--images" in capsys.readouterr().err
+    assert main([*call, "--images", str(tmp_path)]) == 2
+    assert "neither annotations" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]

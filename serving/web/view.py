@@ -108,6 +108,7 @@ def view(
     paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False, tell: Callable[[str], object] = print
 ) -> int:
     """Serve the viewer until Ctrl-C; returns the exit code."""
+    tell("reading the runs …")
     with viewer(paths, port) as server:
         address = f"http://{HOST}:{server.server_address[1]}/"
         tell(f"{address}  (Ctrl-C ends it)")

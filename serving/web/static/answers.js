@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { badge, canvas, code, coordinate, count, el, folded, json, note, pairs, said, scanpath, small, svg } = Turinglike;
+  const { badge, canvas, code, coordinate, count, el, folded, json, note, pairs, said, scanpath, small, svg } =
+    Turinglike;
 
   const TASKS = {
     color_estimation: "Colour estimation",
@@ -257,11 +258,20 @@
       .map(([listed, one, many]) => {
         const rows = listed.slice(0, 20).map((attempt) => {
           const turn = Number.isInteger(attempt.turn) ? `turn ${attempt.turn}: ` : "";
-          const verdicts = attempt.verdicts.flatMap((verdict) => [code(verdict.filter), ": ", said(verdict.found), " "]);
+          const verdicts = attempt.verdicts.flatMap((verdict) => [
+            code(verdict.filter),
+            ": ",
+            said(verdict.found),
+            " ",
+          ]);
           return el("li", null, turn, ...verdicts, ...attempted(attempt, task));
         });
         const rest = listed.length - rows.length;
-        return folded(count(listed.length, one, many), el("ol", null, ...rows), rest > 0 ? note(`and ${rest} more`) : null);
+        return folded(
+          count(listed.length, one, many),
+          el("ol", null, ...rows),
+          rest > 0 ? note(`and ${rest} more`) : null,
+        );
       });
   }
 

@@ -2,8 +2,27 @@
 "use strict";
 
 {
-  const { badge, base64, byId, call, card, code, el, folded, hasKey, ImageField, json, note, pairs, picture, Refusal, setKey,
-    summary, Talk, TASKS } = Turinglike;
+  const {
+    badge,
+    base64,
+    byId,
+    call,
+    card,
+    code,
+    el,
+    folded,
+    hasKey,
+    ImageField,
+    json,
+    note,
+    pairs,
+    picture,
+    Refusal,
+    setKey,
+    summary,
+    Talk,
+    TASKS,
+  } = Turinglike;
 
   const PICTURED = ["color_estimation", "object_detection", "attention_prediction", "image_captioning"];
   const EXAMPLES = {

@@ -2,12 +2,39 @@
 "use strict";
 
 {
-  const { badge, byId, count, download, el, forList, forOne, note, PEOPLE, picture, said, selection, small, state, swatch,
-    TASKS, WORDS } =
-    Turinglike;
+  const {
+    badge,
+    byId,
+    colourOf,
+    coordinate,
+    count,
+    download,
+    el,
+    forList,
+    forOne,
+    note,
+    PEOPLE,
+    picture,
+    said,
+    selection,
+    small,
+    state,
+    stimulus,
+    svg,
+    swatch,
+    TASKS,
+    WORDS,
+  } = Turinglike;
   const PAGE = 25;
   const ANSWERS = 8; // of one stimulus that stand in the list
-  const SORTS = { set: "as in the set", id: "by id", answer: "by answer", disagreement: "most disagreement first", attempts: "most attempts first" };
+  const PATHS = 3; // that are drawn on a small picture
+  const SORTS = {
+    set: "as in the set",
+    id: "by id",
+    answer: "by answer",
+    disagreement: "most disagreement first",
+    attempts: "most attempts first",
+  };
   const controls = {};
 
   /** The form of choices, made once. */
@@ -17,12 +44,22 @@
     const kinds = [...new Set(flags.flat())].sort();
     const only = { "": "all", disagree: "only where answers disagree", failed: "only failed" };
     controls.q = el("input", { type: "search", id: "q", placeholder: "words of answers, ids, cues …" });
-    const groups = [["Agents", machines], ["People", people]].filter(([, names]) => names.length);
+    const groups = [
+      ["Agents", machines],
+      ["People", people],
+    ].filter(([, names]) => names.length);
     controls.agent = el("select", null, el("option", { value: "" }, "everybody"));
     if (people.length > 1) controls.agent.append(el("option", { value: PEOPLE }, "all people"));
-    controls.agent.append(...groups.map(([label, names]) => el("optgroup", { label }, ...names.map((one) => option(one, one)))));
+    controls.agent.append(
+      ...groups.map(([label, names]) => el("optgroup", { label }, ...names.map((one) => option(one, one)))),
+    );
     controls.task = select([["", "all"], ...tasks.map((task) => [task, TASKS[task] ?? task])]);
-    controls.status = select([["", "any"], ["ok", "ok"], ["rejected", "rejected"], ["failed", "failed"]]);
+    controls.status = select([
+      ["", "any"],
+      ["ok", "ok"],
+      ["rejected", "rejected"],
+      ["failed", "failed"],
+    ]);
     controls.flag = select([["", "any"], ...kinds.map((one) => [one, one])]);
     controls.column = select([["", "–"], ...meta.map(([name]) => [name, name.replaceAll("_", " ")])]);
     controls.value = select([["", "any"]]);
@@ -49,14 +86,18 @@
     const told = el("span", { role: "status", class: "small" });
     const save = (form_, text) => {
       const button = el("button", { type: "button", class: "quiet" }, text);
-      button.addEventListener("click", () => download(form_, (how) => (told.textContent = how)).catch((error) => (told.textContent = error.message)));
+      button.addEventListener("click", () =>
+        download(form_, (how) => (told.textContent = how)).catch((error) => (told.textContent = error.message)),
+      );
       return button;
     };
     return el(
       "form",
       { role: "search", "aria-label": "Choose answers", class: "choices", submit: (event) => event.preventDefault() },
       el("label", { class: "search" }, el("span", null, "Search"), controls.q),
-      ...fields.filter(([, , has]) => has).map(([label, control]) => el("label", null, el("span", null, label), control)),
+      ...fields
+        .filter(([, , has]) => has)
+        .map(([label, control]) => el("label", null, el("span", null, label), control)),
       el(
         "div",
         { class: "line downloads" },
@@ -80,13 +121,18 @@
     const column = Turinglike.index.meta.find(([name]) => name === state.column);
     controls.value.replaceChildren(option("", "any"), ...(column?.[1] ?? []).map((one) => option(one, one)));
     controls.value.disabled = column === undefined;
-    for (const [name, control] of Object.entries(controls)) if (document.activeElement !== control) control.value = state[name];
+    for (const [name, control] of Object.entries(controls))
+      if (document.activeElement !== control) control.value = state[name];
     const { numbers, records } = selection();
     const pages = Math.max(1, Math.ceil(numbers.length / PAGE));
     const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), pages);
     const shown = numbers.slice((page - 1) * PAGE, page * PAGE);
     byId("found").replaceChildren(
-      el("p", { role: "status", class: "found" }, `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`),
+      el(
+        "p",
+        { role: "status", class: "found" },
+        `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`,
+      ),
       pager(page, pages),
       el("ol", { class: "rows", start: (page - 1) * PAGE + 1 }, ...shown.map(row)),
       shown.length ? pager(page, pages) : note("Nothing is chosen: take a choice back."),
@@ -96,7 +142,16 @@
   function pager(page, pages) {
     const to = (number, text, label) =>
       number >= 1 && number <= pages && number !== page
-        ? el("a", { class: "button quiet", href: forList({ page: number }), "aria-label": label, rel: text === "›" ? "next" : text === "‹" ? "prev" : null }, text)
+        ? el(
+            "a",
+            {
+              class: "button quiet",
+              href: forList({ page: number }),
+              "aria-label": label,
+              rel: text === "›" ? "next" : text === "‹" ? "prev" : null,
+            },
+            text,
+          )
         : el("span", { class: "button quiet", "aria-disabled": "true" }, text);
     const field = el("input", { type: "text", inputmode: "numeric", value: page, size: 5, "aria-label": "Page" });
     field.addEventListener("change", () => {
@@ -120,21 +175,55 @@
     const seen = picture(stimuli.picture[number]);
     const href = forOne(number);
     const chosen = [];
-    for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1) if (matches(at, number)) chosen.push(at);
+    for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
+      if (matches(at, number)) chosen.push(at);
     const task = tasks[stimuli.task[number]];
     const alike = stimuli.alike[number];
-    return el(
+    const shown = el(
       "li",
       null,
-      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, el("img", { src: seen.url, alt: "", loading: "lazy", error: (event) => event.target.remove() })) : null,
+      seen?.url
+        ? el(
+            "a",
+            { href, tabindex: -1, "aria-hidden": "true" },
+            el("img", { src: seen.url, alt: "", loading: "lazy", error: (event) => event.target.remove() }),
+          )
+        : null,
       el(
         "div",
         { class: "what" },
-        el("a", { href, class: "open" }, said(seen || !stimuli.title[number] ? stimuli.id[number] : stimuli.title[number])),
+        el(
+          "a",
+          { href, class: "open" },
+          said(seen || !stimuli.title[number] ? stimuli.id[number] : stimuli.title[number]),
+        ),
         el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement\u00a0${alike}\u00a0%` : ""),
       ),
       el("ul", { class: "answers" }, ...answers(chosen, number)),
     );
+    if (seen?.url && task === "attention_prediction") sketch(shown.firstChild, number, chosen);
+    return shown;
+  }
+
+  /** Draw the first paths of those that are chosen over the small picture, once their records are there. */
+  async function sketch(holder, number, chosen) {
+    const { stimuli } = Turinglike.index;
+    const { lines } = await stimulus(number);
+    const records = chosen.slice(0, PATHS).map((at) => JSON.parse(lines[at - stimuli.first[number]]));
+    const { width, height } = picture(stimuli.picture[number]);
+    const box = { class: "sketch", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet" };
+    const drawn = svg("svg", box);
+    for (const [nth, { answer, kind }] of records.entries()) {
+      if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) continue;
+      const scale = [width / answer.frame[0], height / answer.frame[1]];
+      const points = answer.fixations
+        .map(([x, y]) => `${coordinate(x * scale[0])},${coordinate(y * scale[1])}`)
+        .join(" ");
+      const over = svg("polyline", { class: "over", points });
+      over.style.stroke = colourOf(nth, kind);
+      drawn.append(svg("polyline", { class: "under", points }), over);
+    }
+    holder.append(drawn);
   }
 
   /** One line for each agent that answered, one for all people. */
@@ -150,7 +239,12 @@
       return el(
         "li",
         null,
-        el("a", { href: forOne(number, { agent: name, sample }), class: "who" }, said(name), sample ? ` ${sample}` : ""),
+        el(
+          "a",
+          { href: forOne(number, { agent: name, sample }), class: "who" },
+          said(name),
+          sample ? ` ${sample}` : "",
+        ),
         " ",
         status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "],
         el("span", { class: "text" }, swatchOf(texts[records.text[at]], number), said(texts[records.text[at]])),
@@ -163,7 +257,15 @@
       for (const at of humans) tally.set(texts[records.text[at]], (tally.get(texts[records.text[at]]) ?? 0) + 1);
       const most = [...tally].sort((one, other) => other[1] - one[1]).slice(0, 3);
       const told = most.map(([text, times]) => (times > 1 ? `${text} × ${times}` : text)).join(" · ");
-      lines.push(el("li", null, el("span", { class: "who" }, count(humans.length, "person", "people")), " ", el("span", { class: "text" }, swatchOf(most[0][0], number), said(told), tally.size > 3 ? " · …" : "")));
+      lines.push(
+        el(
+          "li",
+          null,
+          el("span", { class: "who" }, count(humans.length, "person", "people")),
+          " ",
+          el("span", { class: "text" }, swatchOf(most[0][0], number), said(told), tally.size > 3 ? " · …" : ""),
+        ),
+      );
     }
     return lines;
   }

@@ -2,8 +2,33 @@
 "use strict";
 
 {
-  const { answer, boxes, byId, chat, colourOf, count, el, folded, forList, forOne, lazily, note, numberOf, pairs,
-    paths, picture, recorded, said, selection, small, state, stimulus, swatch, TASKS, WORDS } = Turinglike;
+  const {
+    answer,
+    boxes,
+    byId,
+    chat,
+    colourOf,
+    count,
+    el,
+    folded,
+    forList,
+    forOne,
+    lazily,
+    note,
+    numberOf,
+    pairs,
+    paths,
+    picture,
+    recorded,
+    said,
+    selection,
+    small,
+    state,
+    stimulus,
+    swatch,
+    TASKS,
+    WORDS,
+  } = Turinglike;
   const SHOWN = 24; // cards of one side, until the others are asked for
   const OWN = ["id", "task", "image", "meta", "history", "target_box"]; // fields that are shown in another way
 
@@ -33,7 +58,10 @@
     const others = [about(row, index.stimuli.title[number]), sides(task, given, row, seen)];
     const wide = shown.querySelector("figcaption") !== null; // with controls
     const parts = wide || seen === null ? [shown, ...others] : [shown, el("div", null, ...others)];
-    section.replaceChildren(head(number, task), el("div", { class: parts.length === 2 ? "asked pictured" : "asked" }, ...parts));
+    section.replaceChildren(
+      head(number, task),
+      el("div", { class: parts.length === 2 ? "asked pictured" : "asked" }, ...parts),
+    );
     mark(section);
   }
 
@@ -43,7 +71,11 @@
     const to = (other, text, label) =>
       other === undefined
         ? el("span", { class: "button quiet", "aria-disabled": "true" }, text)
-        : el("a", { class: `button quiet ${text === "›" ? "next" : "before"}`, href: forOne(other), "aria-label": label }, text);
+        : el(
+            "a",
+            { class: `button quiet ${text === "›" ? "next" : "before"}`, href: forOne(other), "aria-label": label },
+            text,
+          );
     const { id } = Turinglike.index.stimuli;
     return el(
       "div",
@@ -59,7 +91,10 @@
   function about(row, title) {
     const rows = Object.entries({ ...row, ...(isObject(row.meta) ? row.meta : {}) })
       .filter(([name, value]) => !OWN.includes(name) && value !== null && value !== "")
-      .map(([name, value]) => [name.replaceAll("_", " "), said(typeof value === "string" ? value : JSON.stringify(value))]);
+      .map(([name, value]) => [
+        name.replaceAll("_", " "),
+        said(typeof value === "string" ? value : JSON.stringify(value)),
+      ]);
     const history = Array.isArray(row.history) ? row.history.filter(isObject) : [];
     return el(
       "div",
@@ -77,7 +112,8 @@
   function together(task, given, row, seen) {
     const stands = given.filter(({ record }) => record.status !== "failed" && isObject(record.answer));
     const parts = [];
-    if (seen?.trouble) parts.push(el("div", { class: "box-notice" }, "The picture cannot be shown: ", said(seen.trouble)));
+    if (seen?.trouble)
+      parts.push(el("div", { class: "box-notice" }, "The picture cannot be shown: ", said(seen.trouble)));
     if (seen?.changed) parts.push(el("div", { class: "box-notice" }, "The file has changed since it was answered."));
     let machines = 0;
     const layers = stands
@@ -86,9 +122,21 @@
         const number = record.kind === "human" ? 0 : machines++;
         return { label: name, kind: record.kind, answer: record.answer, colour: colourOf(number, record.kind) };
       });
-    const drawn = task === "attention_prediction" ? paths(layers, row, seen) : task === "object_detection" ? boxes(layers, row, seen) : null;
+    const drawn =
+      task === "attention_prediction"
+        ? paths(layers, row, seen)
+        : task === "object_detection"
+          ? boxes(layers, row, seen)
+          : null;
     if (drawn) parts.push(drawn);
-    else if (seen?.url) parts.push(el("figure", { class: "overlay" }, el("img", { src: seen.url, alt: `The picture ${seen.name}`, error: unshown })));
+    else if (seen?.url)
+      parts.push(
+        el(
+          "figure",
+          { class: "overlay" },
+          el("img", { src: seen.url, alt: `The picture ${seen.name}`, error: unshown }),
+        ),
+      );
     if (seen?.width) parts.push(note(`${seen.width} × ${seen.height} pixels`));
     parts.push(...tally(task, stands));
     return el("div", { class: "together" }, ...parts);
@@ -96,10 +144,14 @@
 
   const unshown = (event) => event.target.replaceWith(note("The picture cannot be shown."));
 
-  const pairsOf = (value, size) => Array.isArray(value) && value.every((one) => Array.isArray(one) && one.length === size && one.every(Number.isFinite));
+  const pairsOf = (value, size) =>
+    Array.isArray(value) &&
+    value.every((one) => Array.isArray(one) && one.length === size && one.every(Number.isFinite));
   function wellFormed(task, given) {
     if (task === "attention_prediction") return pairsOf(given.fixations, 2) && pairsOf([given.frame], 2);
-    return Array.isArray(given.labels) && (given.boxes === null || given.boxes === undefined || pairsOf(given.boxes, 4));
+    return (
+      Array.isArray(given.labels) && (given.boxes === null || given.boxes === undefined || pairsOf(given.boxes, 4))
+    );
   }
 
   /** Words that several gave, with who gave them; of people how many. */
@@ -130,7 +182,10 @@
           entry.agents.length ? [" ", small(said(entry.agents.join(", ")))] : null,
         );
       });
-    return [el("h3", null, people ? "Words of people, and whose else" : "Words"), el("ul", { class: "tally" }, ...rows)];
+    return [
+      el("h3", null, people ? "Words of people, and whose else" : "Words"),
+      el("ul", { class: "tally" }, ...rows),
+    ];
   }
 
   /** Cards of machines on one side, of people on the other. */
@@ -143,7 +198,10 @@
       shown.dataset.sample = one.record.sample;
       if (task === "conversation" && one.record.answer) shown.lastChild.before(keep(one));
       const href = forOne(numberOf(state.of, state.stimulus), { agent: one.agent, sample: one.record.sample });
-      shown.lastChild.append(el("a", { href }, "Link to this answer"), lazily("Record", () => recorded(one.record, one.line)));
+      shown.lastChild.append(
+        el("a", { href }, "Link to this answer"),
+        lazily("Record", () => recorded(one.record, one.line)),
+      );
       return shown;
     };
     const side = (title, some) => {
@@ -157,7 +215,13 @@
         cards.append(...rest.map(card));
         more.remove();
       });
-      return el("section", { "aria-label": title }, el("h3", null, title, " ", small(some.length)), cards, rest.length ? more : null);
+      return el(
+        "section",
+        { "aria-label": title },
+        el("h3", null, title, " ", small(some.length)),
+        cards,
+        rest.length ? more : null,
+      );
     };
     const others = kept && task === "conversation" && kept.stimulus !== state.stimulus ? beside() : null;
     const parts = [others, side("Agents", machines), side("People", people)].filter((part) => part !== null);
@@ -167,10 +231,18 @@
 
   /** A button that keeps a conversation, so that it stands beside those of other stimuli. */
   function keep(one) {
-    return el("button", { type: "button", class: "quiet", click: () => {
-      kept = { stimulus: state.stimulus, ...one };
-      byId("told").textContent = "Kept: open another conversation to see both side by side.";
-    } }, "Keep beside others");
+    return el(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        click: () => {
+          kept = { stimulus: state.stimulus, ...one };
+          byId("told").textContent = "Kept: open another conversation to see both side by side.";
+        },
+      },
+      "Keep beside others",
+    );
   }
 
   function beside() {
@@ -181,7 +253,14 @@
     return el(
       "section",
       { "aria-label": "Kept conversation" },
-      el("h3", null, "Kept: ", said(kept.stimulus), " ", el("button", { type: "button", class: "quiet", click: drop }, "Let go")),
+      el(
+        "h3",
+        null,
+        "Kept: ",
+        said(kept.stimulus),
+        " ",
+        el("button", { type: "button", class: "quiet", click: drop }, "Let go"),
+      ),
       el("div", { class: "cards two" }, answer(kept.record, {}, null, { name: kept.agent, calm: true, bare: true })),
     );
   }

@@ -23,7 +23,12 @@
       Object.assign(layer, pathShapes(layer, scale / 62));
     }
     const longest = Math.max(...drawn.map(({ points }) => points.length));
-    const density = svg("image", { ...size(frame), preserveAspectRatio: "none", class: "density", visibility: "hidden" });
+    const density = svg("image", {
+      ...size(frame),
+      preserveAspectRatio: "none",
+      class: "density",
+      visibility: "hidden",
+    });
     const label = `${count(drawn.length, "scanpath")} over the picture`;
     const drawing = canvas(picture, frame, label, ...targetBox(stimulus, frame, picture), density);
     drawing.append(...drawn.map(({ group }) => group));
@@ -93,7 +98,13 @@
     const marks = points.map(([x, y], at) => {
       const place = { cx: coordinate(x), cy: coordinate(y) };
       const forced = at === 0 && answer.forced_first ? " forced" : "";
-      const number = { class: "number", x: place.cx, y: place.cy, dy: "0.36em", "font-size": coordinate(radius * 1.25) };
+      const number = {
+        class: "number",
+        x: place.cx,
+        y: place.cy,
+        dy: "0.36em",
+        "font-size": coordinate(radius * 1.25),
+      };
       return svg(
         "g",
         null,
@@ -171,7 +182,8 @@
     }
     const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`);
     drawing.append(...drawn.map(({ group }) => group));
-    const show = () => drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
+    const show = () =>
+      drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
     const caption = el("figcaption", null, legend(drawn, show));
     show();
     return el("figure", { class: "overlay" }, drawing, caption);
@@ -196,7 +208,10 @@
     const button = (text, which) => el("button", { type: "button", class: "quiet", click: all(which) }, text);
     const buttons = [button("all", () => true), button("none", () => false)];
     if (seen.human && seen.machine)
-      buttons.push(button("machines", ({ kind }) => kind !== "human"), button("people", ({ kind }) => kind === "human"));
+      buttons.push(
+        button("machines", ({ kind }) => kind !== "human"),
+        button("people", ({ kind }) => kind === "human"),
+      );
     return el(
       "div",
       null,

@@ -38,7 +38,9 @@
     const outside = fixations.flatMap(([x, y], at) => (x >= 0 && x < width && y >= 0 && y < height ? [] : [at + 1]));
     return [
       drawn ? play(answer, stimulus, picture, calm) : null,
-      drawn && fixations.length > DRAWN ? note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`) : null,
+      drawn && fixations.length > DRAWN
+        ? note(`The first ${DRAWN} of ${count(fixations.length, "fixation")} are drawn.`)
+        : null,
       outside.length
         ? note(`Outside the frame: ${outside.slice(0, 10).join(", ")}${outside.length > 10 ? ", …" : ""}.`)
         : null,

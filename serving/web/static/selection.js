@@ -98,7 +98,10 @@
   /** Which answers and which stimuli have every word that is looked for. */
   function search() {
     const { texts, stimuli, meta } = Turinglike.index;
-    const words = state.q.toLowerCase().split(/\s+/).filter((word) => word);
+    const words = state.q
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word);
     if (!words.length) return null;
     if (searched?.q === state.q) return searched;
     lower ??= texts.map((text) => text.toLowerCase());

@@ -32,7 +32,10 @@
         ),
       );
     });
-    if (figures.length) parts.push(note("Intervals are of 95 %, with stimuli as their units: several answers to one stimulus are one draw."));
+    if (figures.length)
+      parts.push(
+        note("Intervals are of 95 %, with stimuli as their units: several answers to one stimulus are one draw."),
+      );
     return parts.filter((part) => part !== null);
   }
 
@@ -113,7 +116,13 @@
             el(
               "article",
               { class: "card" },
-              el("h3", null, said(agent.name), " ", ...agent.badges.flatMap(([text, kind]) => [badge(text, kind), " "])),
+              el(
+                "h3",
+                null,
+                said(agent.name),
+                " ",
+                ...agent.badges.flatMap(([text, kind]) => [badge(text, kind), " "]),
+              ),
               ...agent.about.map((text) => note(said(text))),
               texts(agent.rows),
               ...Object.entries(agent.more).map(([one, value]) => folded(one, json(value, one))),

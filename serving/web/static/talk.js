@@ -18,7 +18,12 @@
       this.names = { A: begun.names[0], B: begun.names[1] };
       this.mine = begun.person;
       this.other = begun.person === "A" ? "B" : "A";
-      this.list = el("ol", { class: "chat", "aria-label": `Conversation with ${begun.agent}`, role: "log", tabindex: 0 });
+      this.list = el("ol", {
+        class: "chat",
+        "aria-label": `Conversation with ${begun.agent}`,
+        role: "log",
+        tabindex: 0,
+      });
       this.end = note("The conversation is over: all its messages have been said.");
       this.write();
       this.record = el("div");

@@ -27,7 +27,8 @@
       else link.removeAttribute("aria-current");
       if (link.hash.includes("view=list")) link.hash = Turinglike.forList({});
     }
-    if (Turinglike.state.who === "" && shown !== view + Turinglike.state.stimulus + Turinglike.state.page) scrollTo(0, 0);
+    if (Turinglike.state.who === "" && shown !== view + Turinglike.state.stimulus + Turinglike.state.page)
+      scrollTo(0, 0);
     shown = view + Turinglike.state.stimulus + Turinglike.state.page;
     performance.measure(`show ${view}`, { start });
   }
@@ -72,7 +73,23 @@
     byId("made").textContent = how;
     byId("notices").replaceChildren(...notices.map((text) => el("div", { class: "box-notice" }, text)));
     byId("main").append(
-      el("p", { class: "note keys" }, "Keys: ", el("kbd", null, "/"), " search, ", el("kbd", null, "j"), " and ", el("kbd", null, "k"), " next and previous, ", el("kbd", null, "←"), " and ", el("kbd", null, "→"), " turn the page, ", el("kbd", null, "Esc"), " back to the list."),
+      el(
+        "p",
+        { class: "note keys" },
+        "Keys: ",
+        el("kbd", null, "/"),
+        " search, ",
+        el("kbd", null, "j"),
+        " and ",
+        el("kbd", null, "k"),
+        " next and previous, ",
+        el("kbd", null, "←"),
+        " and ",
+        el("kbd", null, "→"),
+        " turn the page, ",
+        el("kbd", null, "Esc"),
+        " back to the list.",
+      ),
     );
     addEventListener("hashchange", show);
     await show();

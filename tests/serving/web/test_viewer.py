@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
+from xml.etree import ElementTree
 
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
@@ -206,6 +207,24 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
     page.click("article.wanted summary:has-text('Record')")
     shown = page.inner_text("article.wanted .record pre")
     assert json.loads(shown) in folder.records["humans"]
+
+
+@pytest.mark.slow
+def test_a_figure_is_saved_and_told_in_a_table(folder: Folder, seen: Seen) -> None:
+    _many(folder)
+    page = seen.go(write_report([folder.path]).as_uri(), "view=statistics")
+    figure = page.locator("figure.chart:has(h3:has-text('Colours named'))")
+    with page.expect_download() as saved:
+        figure.locator("text=Save as SVG").click()
+    drawn = ElementTree.parse(saved.value.path()).getroot()
+    assert (drawn.tag, drawn.get("width")) == ("{http://www.w3.org/2000/svg}svg", "720")
+    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert "blue: 33 % (19 % to 51 %), of 30" in titles  # 10 of 30; Wilson's interval
+    figure.locator("summary").click()
+    figure.locator("tbody tr >> nth=1").wait_for()
+    rows = figure.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["people", "mmcq"]
+    assert "33 % (19 % to 51 %)" in rows[1]
 
 
 @pytest.mark.slow

@@ -269,7 +269,7 @@ def _report(options: argparse.Namespace) -> int:
 def _view(options: argparse.Namespace) -> int:
     from serving.web.view import view
 
-    return view(options.runs, port=options.port or 0, open_browser=options.open, tell=_print)
+    return view(options.runs, port=options.port or 0, open_browser=options.open)
 
 
 def _export(options: argparse.Namespace) -> int:

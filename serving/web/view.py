@@ -4,6 +4,7 @@ they are asked for, and are copied nowhere."""
 from __future__ import annotations
 
 import re
+import signal
 import tempfile
 import threading
 import webbrowser
@@ -104,14 +105,13 @@ def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler
     return Handler
 
 
-def view(
-    paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False, tell: Callable[[str], object] = print
-) -> int:
-    """Serve the viewer until Ctrl-C; returns the exit code."""
-    tell("reading the runs …")
+def view(paths: Sequence[Path | str], *, port: int = 0, open_browser: bool = False) -> int:
+    """Serve the viewer until Ctrl-C or SIGTERM; returns the exit code. To be called in the main thread."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the temporary folder goes then too
+    print("reading the runs …", flush=True)
     with viewer(paths, port) as server:
         address = f"http://{HOST}:{server.server_address[1]}/"
-        tell(f"{address}  (Ctrl-C ends it)")
+        print(f"{address}  (Ctrl-C ends it)", flush=True)
         if open_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         with suppress(KeyboardInterrupt):

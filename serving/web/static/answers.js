@@ -56,7 +56,7 @@
     if (record.attempts.length) shown.push(...attempts(record.attempts, record.task));
     if (record.raw !== null) shown.push(folded("What the model said", json(record.raw, "What the model said")));
     shown.push(particulars(record));
-    const head = el("h3", null, said(name), " ");
+    const head = el(bare ? "h4" : "h3", null, said(name), " ");
     if (!bare) head.append(small(TASKS[record.task] ?? record.task));
     if (record.sample > 0) head.append(" ", badge(`sample ${record.sample}`));
     if (record.kind === "control") head.append(" ", badge("control: odd by design", "warn"));

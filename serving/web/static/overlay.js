@@ -86,7 +86,7 @@
       note("Each path in its own colour, people's in white; a density's kernel is a degree of the papers' experiment."),
     );
     show();
-    return el("figure", { class: "overlay" }, drawing, caption);
+    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
   }
 
   const size = ([width, height]) => ({ width, height });
@@ -186,7 +186,7 @@
       drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
     const caption = el("figcaption", null, legend(drawn, show));
     show();
-    return el("figure", { class: "overlay" }, drawing, caption);
+    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
   }
 
   /** A box to tick for each layer, in its colour; some are ticked at first. */

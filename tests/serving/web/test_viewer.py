@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -174,7 +178,12 @@ def test_choosing_paging_downloading(
     )
     with page.expect_download() as table:
         page.click("button:has-text('CSV')")
-    assert len(table.value.path().read_text().splitlines()) == 1 + len(lines)
+    with table.value.path().open(encoding="utf-8-sig", newline="") as file:
+        rows = {(row["agent"], row["stimulus"]): row for row in csv.DictReader(file)}
+    assert len(rows) == len(lines)
+    assert rows["blip", "caption/7"]["answer"] == "a Dog number 7"
+    assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
+    assert rows["human:1", "color/3"]["meta.scene"] == "b"
     assert page.evaluate("Turinglike.held()") <= HELD
     assert len(list((tmp_path / "out" / "data").iterdir())) > HELD + 2
     assert all(address.startswith("file://") for address in seen.asked if address != "about:blank")
@@ -358,3 +367,20 @@ def test_the_server_shows_the_viewer_and_nothing_else(folder: Folder, served: Ca
             served(path)
     with pytest.raises(HTTPError, match="403"):
         served("/", host="evil.example")
+
+
+def test_the_command_serves_until_it_is_ended_and_leaves_nothing(folder: Folder, tmp_path: Path) -> None:
+    folder.agent("mmcq", "color_estimation")
+    folder.record("mmcq", folder.ask("color_estimation", "a", image=folder.picture("a.png")), COLOR)
+    (tmp_path / "temporary").mkdir()
+    call = [sys.executable, "-m", "serving.cli", "view", str(folder.write())]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading the runs …\n"
+        address = process.stdout.readline().split()[0]
+        with urllib.request.urlopen(f"{address}data/index.js") as reply:
+            assert b"mmcq" in reply.read()
+        process.terminate()
+        assert process.wait(20) == 0
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -28,7 +28,7 @@ from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.reader import Damage, RunFolder
 from serving.web.report_alarms import Alarms
 from serving.web.viewer_provenance import ERRORS, about_run
-from serving.web.viewer_statistics import Statistics
+from serving.web.viewer_statistics import UNKNOWN, Statistics
 
 CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
 SEARCHED = 24_000_000  # characters of answers that the index holds to be searched, over all records
@@ -66,6 +66,11 @@ class Tally:
     attempts: int = 0
     expected: int | None = None
     names: set[str] = field(default_factory=set)
+
+    def told(self) -> list[Any]:
+        """[kind, participants, ok, rejected, failed, expected, attempts]"""
+        participants = len(self.names - {UNKNOWN})
+        return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
 
 
 @dataclass(slots=True)
@@ -223,9 +228,8 @@ class Gathered:
             "pictures": shown,
             **index.columns(),
             "counts": [
-                [who, task, tally.kind, len(tally.names), tally.ok, tally.rejected, tally.failed, tally.expected,
-                 tally.attempts]
-                for (who, task), tally in self._tallies.items()
+                [who, task, *one.told()]
+                for (who, task), one in self._tallies.items()
             ],
             "failures": [
                 [agent, code, ERRORS.get(code), *about] for (agent, code), about in list(self._failures.items())[:200]

@@ -20,6 +20,7 @@ from agents.answer_numbers import cliffs_delta, in_widths, likeness, numbers, wo
 from agents.vision.colors import WORDS
 
 PEOPLE = "people"
+UNKNOWN = "human:unknown"  # whose samples are as many people
 PERSONS = 12  # of those who answered one stimulus: so many are compared with each other and with agents
 SAMPLES = 3  # of one agent, likewise
 LABELS = 25
@@ -101,9 +102,11 @@ class Statistics:
                 for verdict in attempt["verdicts"]:
                     if verdict["rejected"]:
                         self.rejections[record["task"]][of][verdict["filter"]] += 1
-            timing = record["timing"]
+            timing, worker = record["timing"], record["worker"]
             if isinstance(timing, dict) and isinstance(timing.get("responding"), float | int):
-                self.seconds[record["task"], of].append(float(timing["responding"]))
+                size = worker.get("batch_size") if isinstance(worker, dict) and record["task"] != "conversation" else 1
+                share = size if isinstance(size, int) and size > 0 else 1
+                self.seconds[record["task"], of].append(float(timing["responding"]) / share)
         for agent, record in parsed:
             self._answer(number, PEOPLE if record["kind"] == "human" else agent, record["task"], record["answer"])
         return self._compare(number, parsed)
@@ -146,8 +149,9 @@ class Statistics:
         """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""
         given: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for agent, record in parsed:
-            if record["kind"] != "control" and len(given[agent]) < SAMPLES:
-                given[agent].append(record)
+            of = f"{agent}#{record['sample']}" if agent == UNKNOWN else agent  # people who are not told apart
+            if record["kind"] != "control" and len(given[of]) < SAMPLES:
+                given[of].append(record)
         persons = [of for of, records in given.items() if records[0]["kind"] == "human"]
         for of in persons[PERSONS:]:
             del given[of]
@@ -323,7 +327,10 @@ class Statistics:
             values.append([middle, low, high, len(self.seconds[task, of])])
         if rows:
             panel = {"title": "seconds in the model", "values": values, "delta": [], "log": True}
-            note = "Of the batch that an answer was part of: the median, and where 90 % of the answers lie."
+            note = (
+                "Of one answer, its share of its batch's time (of a conversation, all of its turns): the median, and "
+            )
+            note += "where 90 % of the answers lie."
             yield _figure("panels", "Speed", rows, note, panels=[panel])
 
 

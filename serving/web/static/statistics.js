@@ -45,7 +45,7 @@
     const rows = counts.map(([who, task, kind, persons, ok, rejected, failed, expected, attempts]) => {
       const total = ok + rejected + failed;
       return [
-        kind === "human" ? `people (${count(persons, "participant")})` : who,
+        persons ? `people (${count(persons, "participant")})` : who,
         name(task),
         `${ok.toLocaleString("en")} (${total ? percent(ok / total) : "–"})`,
         rejected.toLocaleString("en"),

@@ -99,7 +99,13 @@ def test_colors_beside_people(tmp_path: Path) -> None:
     said = [("red", "red red blue"), ("red", "red red red"), ("teal", "blue blue red"), ("blue", "blue")]
     for number, (own, theirs) in enumerate(said):
         row = folder.ask("color_estimation", str(number), image=folder.picture(f"{number}.png"))
-        folder.record("mmcq", row, _color(own), timing={"waiting": 0, "preparing": 0, "responding": number + 1.0})
+        folder.record(
+            "mmcq",
+            row,
+            _color(own),
+            timing={"waiting": 0, "preparing": 0, "responding": 2 * (number + 1.0)},
+            worker={"host": "h", "device": "cpu", "batch_size": 2},
+        )
         for person, word in enumerate(theirs.split()):
             folder.record(f"human:{person}", row, _color(word), kind="human")
     figures, alike = _figures(folder)
@@ -177,6 +183,11 @@ def test_gaze_captions_labels_and_rejections(tmp_path: Path) -> None:
 def test_samples_of_an_agent_are_not_compared_with_each_other_nor_are_controls() -> None:
     statistics = Statistics(1)
     records = [("a", "red", "machine"), ("a", "blue", "machine"), ("b", "red", "machine"), ("odd", "pink", "control")]
-    parsed = [(of, {"kind": kind, "task": "color_estimation", "answer": _color(word)}) for of, word, kind in records]
+    parsed = [
+        (of, {"kind": kind, "sample": 0, "task": "color_estimation", "answer": _color(word)})
+        for of, word, kind in records
+    ]
     assert statistics.stimulus(0, [], parsed) == 0.5  # of b with each of a's two
     assert statistics.stimulus(0, [], parsed[:2]) is None
+    apart = [("human:unknown", {**record, "kind": "human", "sample": at}) for at, (_, record) in enumerate(parsed[:3])]
+    assert statistics.stimulus(0, [], apart) == pytest.approx(1 / 3)  # red, blue, red of three people

@@ -1,4 +1,4 @@
-# make demo | test | bench | lint: each starts from nothing; the first of them makes .venv.
+# make demo | test | bench | docs | lint: each starts from nothing; the first of them makes .venv.
 PYTHON ?= python3
 UV := uv==0.13.8
 BIN := .venv/bin
@@ -7,7 +7,7 @@ INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.
 DEMO := .venv/.demo
 TEST := .venv/.test
 
-.PHONY: demo test bench lint lowest clean
+.PHONY: demo test bench docs lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -26,6 +26,10 @@ lint: $(TEST)
 
 bench: $(TEST)
 	@set -e; for script in scripts/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+# The documentation as a site in site/, with the API from docstrings.
+docs: $(DEMO)
+	$(BIN)/uv tool run --quiet --from zensical==0.0.73 --with 'mkdocstrings[python]==1.0.8' zensical build --clean
 
 # The tests at the lowest versions that pyproject.toml allows, in a .venv-lowest of their own; no part of `make test`.
 lowest:
@@ -48,4 +52,4 @@ $(TEST): $(DEMO)
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest demo-run
+	rm -rf .venv .venv-lowest demo-run site

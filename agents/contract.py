@@ -102,7 +102,7 @@ class Draw:
 
 @dataclass(slots=True)
 class Reply:
-    """One reply: the typed ``answer`` (of :mod:`agents.answers`) and what the model said before it was cleaned."""
+    """One reply: the typed ``answer`` (of ``agents.answers``) and what the model said before it was cleaned."""
 
     answer: BaseModel
     raw: Any = None
@@ -125,10 +125,10 @@ class Agent(ABC, Generic[S]):
 
     ``memory`` is the host memory, in bytes, that one loaded agent needs, ``memory_beside_gpu`` what it needs where its
     model is on a GPU (None: as much). ``device_memory`` is what it needs on a GPU (0: the agent has no use for one), or
-    on each of its ``devices`` GPUs, of which :meth:`use_devices` gives it more, up to ``most_devices``. ``batch_size``
+    on each of its ``devices`` GPUs, of which ``use_devices`` gives it more, up to ``most_devices``. ``batch_size``
     is what the runner tries first.
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
-    batches by itself overrides :meth:`respond_one` instead of :meth:`respond` and says how many calls it takes at once
+    batches by itself overrides ``respond_one`` instead of ``respond`` and says how many calls it takes at once
     (``max_in_flight``). ``modes`` are those of attention prediction that it answers; a judge ``judges`` the answers to
     these tasks. ``packages`` are the modules that it imports beyond the base install; the ``extra`` of Turinglike
     installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
@@ -172,7 +172,7 @@ class Agent(ABC, Generic[S]):
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
         """What the model is told before a conversation begins and should not say again, if it is told something.
 
-        Asked where conversations are judged, so without :meth:`open`; of ``draw`` only the sample and the options.
+        Asked where conversations are judged, so without ``open``; of ``draw`` only the sample and the options.
         """
         return None
 
@@ -195,11 +195,11 @@ class Agent(ABC, Generic[S]):
         return self.device_memory
 
     def use_devices(self, count: int) -> None:
-        """Be spread over so many GPUs of one machine, where one cannot hold the model; before :meth:`open`."""
+        """Be spread over so many GPUs of one machine, where one cannot hold the model; before ``open``."""
         raise TypeError(f"{type(self).__name__} runs on one GPU")
 
     def fetch(self) -> Sequence[Download]:
-        """Download what the settings name and :meth:`missing` misses; the only verb that may use the network for it."""
+        """Download what the settings name and ``missing`` misses; the only verb that may use the network for it."""
         return ()
 
     def open(self) -> None:
@@ -209,7 +209,7 @@ class Agent(ABC, Generic[S]):
         """Load the model onto ``device`` ("cpu", "cuda:0")."""
 
     def prepare(self, stimulus: Stimulus) -> Any:
-        """CPU work for one stimulus. Thread-safe; may use only what :meth:`open` made. Raises AnswerError if this
+        """CPU work for one stimulus. Thread-safe; may use only what ``open`` made. Raises AnswerError if this
         stimulus cannot be answered."""
         return stimulus
 
@@ -225,6 +225,10 @@ class Agent(ABC, Generic[S]):
     def provenance(self) -> dict[str, Any]:
         """What else a reader needs to repeat the answers (processor class, versions); asked once, after ``load``."""
         return {}
+
+    async def aclose(self) -> None:
+        """Close the connections that :meth:`respond_one` has opened, in the event loop that it runs in; before
+        :meth:`close`. A process that ends needs neither."""
 
     def close(self) -> None:
         """Release what was loaded."""

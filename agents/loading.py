@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import checkpoints, random_weights
+from agents import checkpoints, gpu_arithmetic, random_weights
 from agents.checkpoints import short_text
 from agents.errors import UnavailableError
 
@@ -43,6 +43,8 @@ def load_pretrained(cls: Any, folder: Path, device: torch.device, dtype: torch.d
     import pickle
 
     from safetensors import SafetensorError
+
+    gpu_arithmetic.settle(device.type)
 
     places: Any = {"": str(device)} if device.type == "cuda" else None
     room: dict[int, int] | None = None

@@ -234,7 +234,7 @@ class Said(_Part):
 
 
 class ShownAnswer(_Part):
-    """What a judge sees of an answer: the part that people's answers have as well, by task (:data:`SHOWN`).
+    """What a judge sees of an answer: the part that people's answers have as well, by task (``SHOWN``).
 
     ``fixations`` are [x, y] in pixels of ``frame`` = [width, height]; ``messages`` an excerpt from its beginning.
     """
@@ -256,7 +256,7 @@ SHOWN: Mapping[Asked, tuple[str, ...]] = {
     "word_association": ("word",),
     "conversation": ("messages",),
 }
-"""The fields of :class:`ShownAnswer` that an answer to each task has."""
+"""The fields of ``ShownAnswer`` that an answer to each task has."""
 
 
 class JudgementStimulus(_Stimulus):
@@ -313,7 +313,7 @@ def parse_row(
     row: bytes | str, *, root: Path | str | None = None, files: Mapping[str, bytes] | None = None
 ) -> Stimulus:
     """One stimulus from its JSON. ``root`` is the folder that image paths are relative to; ``files`` gives images by
-    name. Raises :class:`pydantic.ValidationError`."""
+    name. Raises ``pydantic.ValidationError``."""
     return ADAPTER.validate_json(row, context={"root": root, "files": files})
 
 
@@ -323,7 +323,7 @@ def canonical(stimulus: Stimulus) -> bytes:
 
 
 def as_dict(stimulus: Stimulus) -> dict[str, Any]:
-    """What :func:`canonical` writes, as plain Python values."""
+    """What ``canonical`` writes, as plain Python values."""
     return stimulus.model_dump(mode="json", exclude_defaults=True)
 
 

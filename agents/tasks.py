@@ -15,6 +15,13 @@ Asked = Literal[
 Task = Literal[Asked, "judgement"]
 TASKS: tuple[Asked, ...] = get_args(Asked)
 ALL_TASKS: tuple[Task, ...] = get_args(Task)
+SHORT: dict[str, Asked] = {  # what a task may be called where one is named
+    "color": "color_estimation",
+    "object": "object_detection",
+    "attention": "attention_prediction",
+    "caption": "image_captioning",
+    "word": "word_association",
+}
 
 Mode = Literal["free", "search"]  # of attention prediction
 ConversationType = Literal["HH", "HM", "MM"]  # people, a person and a machine, machines

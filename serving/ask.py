@@ -18,10 +18,11 @@ from serving.typed_records import Records, TypedRecord
 def ask(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
-    if sum(given is not None for given in (options.image, options.cue, options.topic)) != 1:
-        raise InputError("ask: give pictures (--image), cues (--cue) or topics (--topic)")
+    shown = (options.image, options.cue, options.topic, options.message)
+    if sum(given is not None for given in shown) != 1:
+        raise InputError("ask: give pictures (--image), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    given = agents.check(None, options.image, options.cue, options.topic, options.task, options.samples)
+    given = agents.check(None, *shown, options.task, options.samples)
     if sys.stderr.isatty():
         print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
     with agents:

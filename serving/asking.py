@@ -1,4 +1,4 @@
-"""Agents asked from a program: answers at once, in this process, without Ray. ::
+"""Agents asked from a program: answers at once, in this process, without Ray.
 
     from serving import answer, load
 
@@ -27,10 +27,12 @@ import orjson
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
 from agents.selection import checked_agents, resolve
+from agents.stimuli import ConversationStimulus, parse_row
 from agents.tasks import ConversationType
 from serving.chosen_agents import check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation
+from serving.conversations.single_turn import as_conversation, turn_asked
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
 from serving.runs.record_lines import RecordHeader
@@ -54,6 +56,7 @@ def answer(
     images: Any = None,
     cues: str | Iterable[str] | None = None,
     topics: str | Iterable[str] | None = None,
+    messages: str | Iterable[str] | None = None,
     task: str | None = None,
     samples: int = 1,
     seed: int = 0,
@@ -65,7 +68,8 @@ def answer(
     """The records of one or several agents, or pairs ``a~b``, agent by agent, in the order of the stimuli.
 
     ``stimuli`` is the path of a set, or rows of one as mappings; ``images`` are pictures (paths, bytes, Pillow images,
-    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words, ``topics`` what pairs talk about.
+    arrays), asked about what the agents answer, or the ``task``; ``cues`` are words, ``topics`` what pairs talk about,
+    ``messages`` what one is to reply to, each by itself.
     ``settings`` are by agent, ``config`` is a TOML file of them.
 
     Raises InputError with everything that is wrong with stimuli or settings before anything is loaded, UnavailableError
@@ -74,7 +78,7 @@ def answer(
     """
     with _explained():
         asked = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
-        given = asked.check(stimuli, images, cues, topics, task, samples)
+        given = asked.check(stimuli, images, cues, topics, messages, task, samples)
         with asked:
             return asked.answer_checked(given, samples, seed)
 
@@ -87,13 +91,13 @@ def load(
     batch_size: int | None = None,
     device: Device = "auto",
 ) -> Agents:
-    """The agents, loaded, to be asked again and again. Arguments and errors as for :func:`answer`."""
+    """The agents, loaded, to be asked again and again. Arguments and errors as for ``answer``."""
     with _explained():
         return Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device).start()
 
 
 class Agents:
-    """Agents of this process; made by :func:`load`. ``close`` them, or use them as a context manager.
+    """Agents of this process; made by ``load``. ``close`` them, or use them as a context manager.
 
     ``assignments`` are settings as the command line has them ("agent.field=value").
     """
@@ -161,6 +165,7 @@ class Agents:
     async def _close(self) -> None:
         if self._pool is not None:
             await self._pool.close()
+        await self._process.stop()
 
     def __del__(self) -> None:
         self._end()
@@ -178,13 +183,15 @@ class Agents:
         images: Any = None,
         cues: str | Iterable[str] | None = None,
         topics: str | Iterable[str] | None = None,
+        messages: str | Iterable[str] | None = None,
         task: str | None = None,
         samples: int = 1,
         seed: int = 0,
     ) -> Records:
-        """As :func:`answer`. Calls from several threads are answered one after the other."""
+        """As ``answer``. Calls from several threads are answered one after the other."""
         with _explained():
-            return self.answer_checked(self.check(stimuli, images, cues, topics, task, samples), samples, seed)
+            given = self.check(stimuli, images, cues, topics, messages, task, samples)
+            return self.answer_checked(given, samples, seed)
 
     def check(
         self,
@@ -192,13 +199,14 @@ class Agents:
         images: Any,
         cues: str | Iterable[str] | None,
         topics: str | Iterable[str] | None,
+        messages: str | Iterable[str] | None,
         task: str | None,
         samples: int,
     ) -> GivenStimuli:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
         check_usage(self.names, self.entries, self._made, samples)
         asked = {name: tasks_asked(about) for name, about in self._about.items()}
-        given = given_stimuli(stimuli, images, cues, topics, task, asked)
+        given = given_stimuli(stimuli, images, cues, topics, messages, task, asked)
         kinds = given.kinds()
         problems = [
             nothing_to_answer(given.where, name, about, kinds)
@@ -210,7 +218,7 @@ class Agents:
         return given
 
     def answer_checked(self, given: GivenStimuli, samples: int, seed: int) -> Records:
-        """The answers to what :meth:`check` gave."""
+        """The answers to what ``check`` gave."""
         with self._one_at_a_time:
             self._process.root = given.root
             return self._wait_for(self._answer(given, samples, seed))
@@ -218,8 +226,7 @@ class Agents:
     # in the thread of the scheduler
 
     def _answers(self, name: str, kind: tuple[str, str | None]) -> bool:
-        about = self._about[name]
-        return is_asked({**about, "task": tasks_asked(about)}, kind)
+        return is_asked(self._about[name], kind) and (kind != ("conversation", None) or "~" in name)
 
     async def _load(self) -> None:
         await self._process.start()
@@ -241,13 +248,18 @@ class Agents:
         if "~" in name:
             done = await _all(self._converse(name, one, sample, seed) for one, sample in keys)
         else:
-            done = await self._stream(
-                AgentRequest(name, one.row, one.id, sample, seed, name, files=given.files or None)
-                for one, sample in keys
-            )
+            done = await self._stream(self._request(name, one, given, sample, seed) for one, sample in keys)
         place = {one.id: number for number, one in enumerate(asked)}
         done.sort(key=lambda request: (place[request.stimulus], request.sample))
         return [self._record(name, request, given) for request in done]
+
+    def _request(self, name: str, one: GivenStimulus, given: GivenStimuli, sample: int, seed: int) -> AgentRequest:
+        request = AgentRequest(name, one.row, one.id, sample, seed, name, files=given.files or None)
+        if one.kind[0] == "conversation":  # with a person: the next message is asked for
+            stimulus = parse_row(one.row)
+            assert isinstance(stimulus, ConversationStimulus)
+            request.turn, request.options = turn_asked(stimulus)
+        return request
 
     async def _stream(self, requests: Iterator[AgentRequest]) -> list[AgentRequest]:
         async with aclosing(self._scheduler.stream(requests)) as stream:
@@ -266,6 +278,8 @@ class Agents:
         return await conversation.run(self._scheduler)
 
     def _record(self, name: str, request: AgentRequest, given: GivenStimuli) -> TypedRecord:
+        if request.turn is not None and request.answer is not None:
+            request.answer = as_conversation(request).model_dump_json().encode()
         line = self._headers[name].line(request, task_of(request.row))
         return typed(line, partial(given.parsed, request.row))
 

@@ -18,12 +18,13 @@ from typing import Any, get_args
 from agents import __version__
 from agents.errors import InputError, TuringlikeError, printable
 from agents.selection import read_names, resolve
-from agents.tasks import ALL_TASKS, MODES, TASKS
+from agents.tasks import MODES
 from serving.agent_list import print_agent, print_agents
 from serving.command_line import (
     Commands,
     Parser,
     add_registered,
+    any_task,
     chosen,
     frame,
     json_option,
@@ -35,6 +36,7 @@ from serving.command_line import (
     seed,
     settings_options,
     sizes,
+    task,
     worker_options,
 )
 from serving.export import registry
@@ -61,7 +63,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making.add_argument("source", type=path)
     making.add_argument("--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder")
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
-    making.add_argument("--task", choices=TASKS, help="what is asked (default: what was annotated)")
+    making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
 
     summary = "answer a whole stimulus set; the same command again resumes"
@@ -80,7 +82,10 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
-    ask.add_argument("--task", choices=TASKS, help="what is asked about pictures, where agents answer several tasks")
+    ask.add_argument("--message", action="append", metavar="TEXT", help="what an agent replies to; once for each")
+    ask.add_argument(
+        "--task", type=task, metavar="TASK", help="what is asked about pictures, where agents answer several tasks"
+    )
     ask.add_argument("--samples", type=positive, default=1, metavar="N", help="answers to each (default 1)")
     ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -106,7 +111,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
     bench.add_argument("--seconds", type=seconds, default=5.0, metavar="N", help="measured for each size (default 5)")
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    bench.add_argument("--task", choices=TASKS, help="of agents with several (default: an agent's first)")
+    bench.add_argument("--task", type=task, metavar="TASK", help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
     bench.add_argument("--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
     bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
@@ -114,7 +119,15 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     agents = command("agents", _agents, "list the agents, or tell about one", as_json)
     agents.add_argument("name", nargs="?")
-    agents.add_argument("--task", choices=ALL_TASKS, help="only those that answer it; judgement: the judges")
+    agents.add_argument(
+        "--task", type=any_task, metavar="TASK", help="only those that answer it; judgement: the judges"
+    )
+
+    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json)
+    doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
+
+    schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set")
+    schema.add_argument("of", choices=("record", "stimulus"))
 
     summary = "download the checkpoints that agents need, and tell size and licence"
     fetch = command("fetch", _fetch, summary, settings)
@@ -146,7 +159,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing = command("import", _import, "read published answers into the same records")
     importing.add_argument("files", nargs="+", type=path)
     importing.add_argument("--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
-    importing.add_argument("--task", choices=TASKS, help="where the file's name does not say it")
+    importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     add_registered(commands)
@@ -162,7 +175,8 @@ def _source() -> Parser:
         metavar="set",
         help="a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task",
     )
-    shared.add_argument("--task", choices=TASKS, help="for rows that name none; another one in a row is a problem")
+    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
+    shared.add_argument("--task", type=task, metavar="TASK", help=names)
     return shared
 
 
@@ -242,6 +256,22 @@ def _agents(options: argparse.Namespace) -> int:
     if options.name is None:
         return print_agents(options.task, json=options.json)
     return print_agent(options.name, json=options.json)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from serving.doctor import doctor
+
+    return doctor(options.task, json=options.json)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    import orjson
+
+    from serving.runs.records import json_schema, stimulus_schema
+
+    made = json_schema() if options.of == "record" else stimulus_schema()
+    print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
+    return 0
 
 
 def _fetch(options: argparse.Namespace) -> int:

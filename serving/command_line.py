@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
 from agents.errors import printable
+from agents.tasks import ALL_TASKS, SHORT, TASKS
 
 GROUP = "turinglike.commands"
 log = logging.getLogger("turinglike.commands")
@@ -56,6 +57,23 @@ def path(text: str) -> Path:
 def frame(text: str) -> tuple[int, int]:
     across, _, down = text.partition("x")
     return positive(across), positive(down)
+
+
+def task(text: str) -> str:
+    """A task that participants are asked, by its name or a short one."""
+    return _task(text, TASKS)
+
+
+def any_task(text: str) -> str:
+    """As :func:`task`, or that of judges."""
+    return _task(text, ALL_TASKS)
+
+
+def _task(text: str, known: Sequence[str]) -> str:
+    if (found := SHORT.get(text, text)) not in known:
+        names = ", ".join([*SHORT, *(name for name in known if name not in SHORT.values())])
+        raise argparse.ArgumentTypeError(f"must be {names}, or one of these in full, not {text!r}")
+    return found
 
 
 def replicas(text: str) -> int | None:

@@ -26,7 +26,7 @@ IN_A_NOTEBOOK = 24  # records that a list of them shows
 
 
 class TypedRecord(Record):
-    """A :class:`serving.runs.records.Record` whose ``answer`` is one of :data:`agents.answers.BY_TASK`, or None.
+    """A ``serving.runs.records.Record`` whose ``answer`` is one of ``agents.answers.BY_TASK``, or None.
 
     ``model_dump(mode="json", by_alias=True)`` is the record as it is written.
     """
@@ -49,7 +49,7 @@ class TypedRecord(Record):
 
 
 def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] | None = None) -> TypedRecord:
-    """A record from its JSON; ``shown`` gives its stimulus. Raises :class:`pydantic.ValidationError`."""
+    """A record from its JSON; ``shown`` gives its stimulus. Raises ``pydantic.ValidationError``."""
     load = TypedRecord.model_validate_json if isinstance(record, bytes) else TypedRecord.model_validate
     found = load(record)  # type: ignore[arg-type]
     found._shown = shown
@@ -70,7 +70,7 @@ class Records(list[TypedRecord]):
         return arrow_table(columns, lambda: iter(pairs))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As :meth:`to_arrow`, with pandas."""
+        """As ``to_arrow``, with pandas."""
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
@@ -121,7 +121,7 @@ class OpenRun:
         return arrow_table(export_columns(Selection(self.folder, None, True, True)), pairs)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As :meth:`to_arrow`, with pandas."""
+        """As ``to_arrow``, with pandas."""
         return self.to_arrow().to_pandas()
 
     def _is_chosen(self, record: dict[str, Any]) -> bool:

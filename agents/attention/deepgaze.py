@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from agents import checkpoints
+from agents import checkpoints, gpu_arithmetic
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.contract import GIB, Condition, Draw, Reply
@@ -123,8 +123,7 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         model = deepgaze.build()
         self.give_weights(model, checkpoints.read_weights)
         self._device = torch.device(device)
-        if self._device.type == "cuda":
-            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        gpu_arithmetic.settle(self._device.type)
         self.model = deepgaze.OnePass(model.eval().requires_grad_(False).to(self._device))
 
     def prepare(self, stimulus: Stimulus) -> Prepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from agents import checkpoints
+from agents import checkpoints, gpu_arithmetic
 from agents.contract import MIB
 from agents.errors import UnavailableError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download_torchvision, torch_hub_path
@@ -56,8 +56,7 @@ class VGGAgent(WeightsFileAgent[V]):
         features.to_empty(device="cpu")
         self.give_weights(features, _read, ("classifier.",))
         self.device = torch.device(device)
-        if self.device.type == "cuda":
-            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        gpu_arithmetic.settle(self.device.type)
         features = features.eval().requires_grad_(False)
         self.features = features.to(self.device, memory_format=memory_format(self.device))
 

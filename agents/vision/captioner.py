@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from agents import gpu_arithmetic
 from agents.answers import CaptionAnswer
 from agents.contract import GIB, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
@@ -110,8 +111,7 @@ class CaptionAgent(PretrainedAgent[C]):
 
         self._device = torch.device(device)
         self._dtype = dtype_for(self.settings.precision, self._device, self.folder())
-        if self._device.type == "cuda" and self._dtype == torch.float32:
-            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        gpu_arithmetic.settle(self._device.type)
         self._model = self._load_model(self.folder())
         if self._device.type == "cuda" and self._dtype != torch.float32:
             self._model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
+from agents import gpu_arithmetic
 from agents.answers import ObjectAnswer
 from agents.contract import Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
@@ -96,8 +97,7 @@ class Detector(Agent[D]):
         import torch
 
         self.device = torch.device(device)
-        if self.device.type == "cuda" and self._reduced() is None:
-            torch.backends.cudnn.allow_tf32 = False  # the only 19-bit arithmetic that is on unless it is switched off
+        gpu_arithmetic.settle(self.device.type)
         self.model = model.eval().to(self.device)
         if self.device.type == "cuda" and self._reduced() is not None:
             self.model.to(memory_format=torch.channels_last)  # as tensor cores take convolutions

@@ -122,13 +122,24 @@ class SCSTAgent(CaptionAgent["SCSTAgent.Settings"]):
         return model
 
     def _group_key(self, prepared: Prepared) -> tuple[int, ...]:
-        return ()  # each picture goes through the ResNet alone, as it is; what comes out is of one size
+        return ()  # pictures of any size: what the ResNet makes of them is of one size
 
     def _encode(self, images: Sequence[Prepared]) -> Tensor:
+        """Pictures go through the ResNet as they are: on a GPU those of one size together, as far as memory goes."""
         import torch
 
         pixels = self._moved(*(image["pixel_values"] for image in images))
-        return torch.cat([self._model.features(one[None]) for one in pixels])
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for index, one in enumerate(pixels):
+            alike.setdefault(tuple(one.shape[1:]), []).append(index)
+        found: dict[int, Tensor] = {}
+        for (height, width), indices in alike.items():
+            portion = MOST_PIXELS // (height * width) if self._device.type == "cuda" else 1
+            for start in range(0, len(indices), portion):
+                chosen = indices[start : start + portion]
+                together = torch.stack([pixels[index] for index in chosen])
+                found |= zip(chosen, self._model.features(together), strict=True)
+        return torch.stack([found[index] for index in range(len(images))])
 
     def _config(self, width: int, returned: int) -> GenerationConfig:
         from agents.vision.models.scst import UNKNOWN

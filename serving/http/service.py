@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agents.answers import ConversationAnswer, Message, TurnAnswer
+from agents.answers import ConversationAnswer, Message
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.scenario import SIDES
+from serving.conversations.single_turn import as_conversation, next_side, turn_asked
 from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics
@@ -268,8 +268,7 @@ class Service:
         deadline = await self.loaded(name)
         turn, options = None, None
         if isinstance(stimulus, ConversationStimulus):
-            turn = len(stimulus.history)
-            options = {"speaker": SIDES[_next_side(stimulus)], "turn": turn}
+            turn, options = turn_asked(stimulus)
         try:
             item = await self.scheduler.answer(
                 name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline
@@ -305,7 +304,7 @@ class Service:
             item = replace(item, error=(item.error[0], failure(item.agent, item.error[0]).detail))
         task = self._task(item)
         if task == "conversation" and item.answer is not None and not item.name:
-            item = replace(item, answer=_as_conversation(item).model_dump_json().encode())
+            item = replace(item, answer=as_conversation(item).model_dump_json().encode())
         return self.headers[item.agent].line(item, task)
 
     def _task(self, item: AgentRequest) -> str:
@@ -319,14 +318,14 @@ class Service:
             return item
         stimulus = parse_row(item.row)
         assert isinstance(stimulus, ConversationStimulus)
-        last = _as_conversation(item).messages[0]
+        last = as_conversation(item).messages[0]
         said = [
             Message(turn=turn, speaker=one.speaker, agent=item.agent if one.speaker == last.speaker else PERSON,
                     text=one.text)
             for turn, one in enumerate(stimulus.history)
         ]  # fmt: skip
         whole = ConversationAnswer(messages=[*said, last], ended_early=len(said) + 1 < stimulus.exchanges)
-        return replace(item, name=_pair(item.agent, _next_side(stimulus)), answer=whole.model_dump_json().encode())
+        return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=whole.model_dump_json().encode())
 
     async def stream(
         self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
@@ -380,19 +379,3 @@ def _log_failed(name: str, why: str) -> None:
 def _pair(agent: str, side: int) -> str:
     """The name of a pair of a person and an agent, who is A (0) or B (1)."""
     return f"{PERSON}~{agent}" if side else f"{agent}~{PERSON}"
-
-
-def _next_side(stimulus: ConversationStimulus) -> int:
-    """Whose message is next: of the one who did not speak last, or of who starts (A, if nobody says)."""
-    if not stimulus.history:
-        return SIDES.index(stimulus.who_starts or "A")
-    return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
-
-
-def _as_conversation(item: AgentRequest) -> ConversationAnswer:
-    """One message, in the form that a record has of conversations."""
-    stimulus = parse_row(item.row)
-    assert isinstance(stimulus, ConversationStimulus)
-    said = TurnAnswer.model_validate_json(item.answer or b"")
-    speaker, turn = (stimulus.names or SIDES)[_next_side(stimulus)], len(stimulus.history)
-    return ConversationAnswer(messages=[Message(turn=turn, speaker=speaker, agent=item.agent, **said.model_dump())])

@@ -20,6 +20,7 @@ import orjson
 
 from agents.errors import InputError
 from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
+from agents.tasks import SHORT
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
@@ -58,13 +59,15 @@ def given_stimuli(
     images: Any,
     cues: str | Iterable[str] | None,
     topics: str | Iterable[str] | None,
+    messages: str | Iterable[str] | None,
     task: str | None,
     asked: Mapping[str, Sequence[str]],
 ) -> GivenStimuli:
     """What was given, read and checked. ``asked`` are the tasks of each agent, by which the ``task`` is found where
     only one is meant. Raises InputError with every problem."""
-    if sum(one is not None for one in (stimuli, images, cues, topics)) != 1:
-        raise InputError("give one of stimuli, images, cues and topics")
+    if sum(one is not None for one in (stimuli, images, cues, topics, messages)) != 1:
+        raise InputError("give one of stimuli, images, cues, topics and messages")
+    task = None if task is None else SHORT.get(task, task)
     if isinstance(stimuli, str | Path):
         return _from_set(Path(stimuli), task, asked)
     found = GivenStimuli("stimuli", os.getcwd())
@@ -75,6 +78,10 @@ def given_stimuli(
         found.where, rows = "cues", _word_rows("cue", cues)
     elif topics is not None:
         found.where, rows = "topics", _word_rows("topic", topics)
+    elif messages is not None:
+        said = [messages] if isinstance(messages, str) else messages
+        found.where = "messages"
+        rows = [{"type": "HM", "history": [{"speaker": "A", "text": text}]} for text in said]
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
     _check(found, _rows(found, rows, task, asked))
@@ -129,7 +136,7 @@ def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str
     """The task of a row that names none, by what it shows."""
     if "image" in fields:
         return _one_task(asked)
-    return "word_association" if "cue" in fields else "conversation" if "topic" in fields else None
+    return "word_association" if "cue" in fields else "conversation" if {"topic", "history"} & fields.keys() else None
 
 
 def _fields(row: Any) -> dict[str, Any]:

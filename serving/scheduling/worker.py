@@ -29,11 +29,11 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from agents import answers, stimuli
+from agents import answers, gpu_arithmetic, stimuli
 from agents.contract import Agent, Draw, Reply
 from agents.entry import Entry
 from agents.errors import AnswerError
-from serving.scheduling import gpu_arithmetic, worker_process
+from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
 
 # Plain tuples, as they travel between processes by the thousand.
@@ -125,7 +125,7 @@ class Worker:
         if on_gpu:
             import torch
 
-            gpu_arithmetic.settle()
+            gpu_arithmetic.settle("cuda")
             if self.spec.memory_fraction is not None:
                 torch.cuda.set_per_process_memory_fraction(self.spec.memory_fraction, device)
         self._device.submit(self._load, device).result()

@@ -227,17 +227,14 @@ class Gathered:
             "people": [name for run, name in self._labels if run < 0],
             "pictures": shown,
             **index.columns(),
-            "counts": [
-                [who, task, *one.told()]
-                for (who, task), one in self._tallies.items()
-            ],
+            "counts": [[who, task, *one.told()] for (who, task), one in self._tallies.items()],
             "failures": [
                 [agent, code, ERRORS.get(code), *about] for (agent, code), about in list(self._failures.items())[:200]
             ],
             "alarms": self._alarms.told(),
             "figures": statistics.figures(),
             "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
-        }  # fmt: skip
+        }
 
     def _picture(self, number: int, image: Image, shown: Callable[[int, Image], str | None]) -> list[Any]:
         """[width, height, name, why it cannot be shown or None, whether the file has changed since it was answered]"""

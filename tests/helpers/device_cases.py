@@ -43,7 +43,7 @@ def _vgg(folder: Path, entry: Entry, stack: ExitStack, **chosen: Any) -> dict[st
     """A GPU is given many tiles at a time, whether it has so many or not, which would take a CPU long."""
     from agents.attention.models import similarity
 
-    stack.enter_context(mock.patch.object(similarity, "PIXELS_AT_ONCE", 10 * similarity.TILE**2))
+    stack.enter_context(mock.patch.object(similarity, "PIXELS_AT_ONCE", 3 * similarity.TILE**2))
     return {"checkpoint": str(tiny_vgg.weights(folder)), **QUICK, **chosen}
 
 

@@ -8,9 +8,9 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from agents import gpu_arithmetic
 from agents.answers import WordAnswer
 from agents.contract import GIB, MIB, Agent, Draw, Reply, Settings
-from serving.scheduling import gpu_arithmetic
 
 
 class PlacedSettings(Settings):
@@ -39,7 +39,7 @@ class Placed(Agent[PlacedSettings]):
         torch: Any = types.ModuleType("torch")
         torch.cuda = types.SimpleNamespace(set_per_process_memory_fraction=lambda *told: None)
         sys.modules["torch"] = torch
-        gpu_arithmetic.settle = lambda: None
+        gpu_arithmetic.settle = lambda kind: None
         gpu_arithmetic.provenance = dict
 
     def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:

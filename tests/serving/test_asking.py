@@ -15,6 +15,7 @@ from typing import Any
 import in_process
 import numpy as np
 import pytest
+import served_here
 from PIL import Image as PILImage
 from run_folders import ANSWERS, agent_entry, record, write_run
 
@@ -193,6 +194,23 @@ def test_a_notebook_shows_pictures_paths_boxes_and_text_and_no_markup_of_others(
     assert answer("null", cues=[f"c{i}" for i in range(40)])._repr_html_().count("<figure") == 24
 
 
+def test_a_message_is_replied_to_as_by_the_server() -> None:
+    said = "My cat is sad."
+    [reply, other] = answer("eliza", messages=[said, "Hello"], seed=3)
+    stimulus = {"id": reply.stimulus, "task": "conversation", "type": "HM", "history": [{"speaker": "A", "text": said}]}
+
+    async def served(here: Any) -> tuple[int, Any]:
+        body = {"agent": "eliza", "stimulus": stimulus, "seed": 3}
+        found: tuple[int, Any] = await here.post("/answers", body)
+        return found
+
+    status, record = served_here.here(served, {"eliza": {}})
+    assert status == 200
+    assert {**same(record), "worker": None} == {**same(plain(reply)), "worker": None}
+    assert [(one.turn, one.speaker, one.agent) for one in reply.answer.messages] == [(1, "B", "eliza")]
+    assert other.answer != reply.answer
+
+
 def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     def ask(*arguments: str) -> tuple[int, str, str]:
         code = main(["ask", *arguments])
@@ -209,6 +227,8 @@ def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert "failed: told_to_fail" in out
     assert ask("eliza~eliza", "--topic", "tea")[1].count(": ") >= 24
+    assert ask("eliza", "--message", "tea")[1].startswith("B: ")
+    assert ask("eliza", "--topic", "tea")[0] == ask("eliza~eliza", "--message", "tea")[0] == 2
     assert ask("mmcq")[0] == ask("mmcq", "--cue", "sun")[0] == ask("mmcq", "--image", "no.png")[0] == 2
     assert "no such file" in ask("mmcq", "--image", "no.png")[2]
     assert ask("null", "--cue", "sun", "--set", "null.fail_load=true")[0] == 3
@@ -233,6 +253,6 @@ def test_the_lines_of_the_readme(
     color, talk, paths, table = shown
     assert f".answer.color  # {color!r}" in lines
     assert talk._repr_html_().count("<b>") > 24
-    assert len(paths) == len(table) == 12
-    assert paths._repr_html_().count("<polyline") == 12
+    assert len(paths) == len(table) == 4
+    assert paths._repr_html_().count("<polyline") == 4
     assert capsys.readouterr().out == "sun minilm together\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import signal
@@ -209,3 +210,42 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()
+
+
+def test_what_runs_here_and_what_the_rest_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = importlib.metadata.version
+
+    def without_h5py(name: str) -> str:
+        if name == "h5py":
+            raise importlib.metadata.PackageNotFoundError
+        return version(name)
+
+    monkeypatch.setattr("importlib.metadata.version", without_h5py)
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["extras_missing"]["pysaliency"] == ["h5py"]
+    assert [one["name"] for one in found["agents"]] == [
+        one.name for one in catalogue.entries().values() if not one.hidden
+    ]
+    for one in found["agents"]:
+        assert one["missing"] == catalogue.get(one["name"]).make().missing()
+        assert (one["lacks"] is None) == (one["missing"] is None)
+    sizes = {one["name"]: one for one in found["agents"]}
+    assert sizes["llama-3.3-70b"]["memory"] > 4 * 70e9
+    assert sizes["mmcq"]["fits"]
+    assert main(["doctor", "--task", "color"]) == 0
+    said = capsys.readouterr().out
+    assert "run here: mmcq, mmcq-lab, catch\n" in said
+    assert "not installed: h5py: pip install 'turinglike[pysaliency]'" in said
+    assert "git-base-coco" not in said
+
+
+def test_short_names_of_tasks_and_schemas(capsys: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).parents[2]
+    assert main(["check", str(root / "examples" / "images"), "--task", "color"]) == 0
+    assert "color_estimation 10" in capsys.readouterr().out
+    for name in ("record", "stimulus"):
+        assert main(["schema", name]) == 0
+        assert capsys.readouterr().out == (root / "docs" / f"{name}.schema.json").read_text()

@@ -47,7 +47,8 @@ def command(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "serving.cli", *arguments],
         cwd=ROOT,
-        env={**os.environ, **tiny_vllm.ENVIRONMENT},
+        # Its engine's process is a fork of the worker, so that nothing is imported twice.
+        env={**os.environ, **tiny_vllm.ENVIRONMENT, "VLLM_WORKER_MULTIPROC_METHOD": "fork"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -58,6 +58,18 @@ def test_a_size_of_pictures_that_is_new_is_not_waited_for():
     assert {what for what, _ in cuda.copies} == {"to cuda, asynchronous"}
 
 
+def test_pictures_of_one_size_are_seen_together(tiny):
+    """By SCST, which takes them as they are; four, of which two are alike."""
+    settings, folder = tiny("scst")
+    entry = device_cases.entries()["scst"]
+    with pretended_cuda():
+        agent = device_cases.loaded(entry, settings, "cuda:0")
+        seen = []
+        agent._model.resnet.register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0].shape)))
+        device_cases.answers(agent, device_cases.stimuli(entry, folder, 4))
+    assert sorted(seen) == [(1, 3, 80, 120), (1, 3, 90, 64), (2, 3, 72, 96)]
+
+
 def _ours(counts):
     """The waits and copies that the project itself asks for, by kind."""
     found = Counter()

@@ -1,11 +1,11 @@
-"""What a worker settles of a GPU's arithmetic, without one."""
+"""What is settled of a GPU's arithmetic, without one."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from serving.scheduling import gpu_arithmetic
+from agents import gpu_arithmetic
 
 
 def test_float32_is_exact_and_a_record_tells_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,9 @@ def test_float32_is_exact_and_a_record_tells_so(monkeypatch: pytest.MonkeyPatch)
     try:
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.allow_tf32 = True
-        gpu_arithmetic.settle()
+        gpu_arithmetic.settle("cpu")
+        assert torch.backends.cuda.matmul.allow_tf32 is True
+        gpu_arithmetic.settle("cuda")
         assert torch.backends.cuda.matmul.allow_tf32 is False
         told = gpu_arithmetic.provenance()
     finally:

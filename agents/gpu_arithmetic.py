@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
-def settle() -> None:
-    """Let float32 be float32: neither products of matrices nor convolutions round their factors to TF32's 10 bits.
+def settle(kind: str) -> None:
+    """On devices of the ``kind`` "cuda" let float32 be float32: neither products of matrices nor convolutions, where
+    torch itself would have it, round their factors to TF32's 10 bits.
 
     What is computed in bfloat16 or float16 is as fast as before.
     """
     import torch
 
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
+    if kind == "cuda":
+        torch.set_float32_matmul_precision("highest")
+        torch.backends.cudnn.allow_tf32 = False
 
 
 def provenance() -> dict[str, Any]:

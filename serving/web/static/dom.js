@@ -26,10 +26,18 @@ globalThis.Turinglike ??= {};
     return fill(document.createElementNS(SVG, tag), attributes, children);
   }
 
+  const SAID = 20_000; // characters of one text that are shown
+  const SHOWN = 200_000; // characters of one JSON value
+
+  function cut(text, most) {
+    if (text.length <= most) return text;
+    return `${text.slice(0, most)}… (${(text.length - most).toLocaleString("en")} more characters)`;
+  }
+
   const byId = (id) => document.getElementById(id);
 
   /** What somebody said, kept apart from the writing direction of the text around it. */
-  const said = (text) => el("bdi", { class: "said" }, String(text));
+  const said = (text) => el("bdi", { class: "said" }, cut(String(text), SAID));
 
   const code = (text) => el("code", null, String(text));
   const small = (...parts) => el("small", null, ...parts);
@@ -45,7 +53,7 @@ globalThis.Turinglike ??= {};
   /** Any JSON value in a block of its own, which the keyboard can scroll. */
   function json(value, label) {
     const text = typeof value === "string" ? value : JSON.stringify(value, null, 2).replace(NUMBERS, beside);
-    return el("pre", { tabindex: 0, role: "region", "aria-label": label }, text);
+    return el("pre", { tabindex: 0, role: "region", "aria-label": label }, cut(text, SHOWN));
   }
 
   /** A list of (name, part). */

@@ -323,6 +323,16 @@ def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -
     page.close()
 
 
+@pytest.mark.slow
+def test_a_huge_text_is_cut_and_said_to_be(folder: Folder, seen: Seen) -> None:
+    folder.agent("x", "image_captioning")
+    text = "<&" * 2_000_000
+    folder.record("x", folder.ask("image_captioning", "s"), {**ANSWERS["image_captioning"], "text": text}, raw=text)
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=image_captioning&stimulus=s")
+    assert "(3,980,000 more characters)" in page.inner_text("#one blockquote")
+    assert page.evaluate("() => document.body.textContent.length") < 300_000
+
+
 # from its server
 
 

@@ -233,7 +233,9 @@ class Agents:
     # in the thread of the scheduler
 
     def _answers(self, name: str, kind: tuple[str, str | None]) -> bool:
-        return is_asked(self._about[name], kind) and (kind != ("conversation", None) or "~" in name)
+        task, mode = kind
+        fits = task != "conversation" or mode == (None if "~" in name else "HM")
+        return fits and is_asked(self._about[name], kind)
 
     async def _load(self) -> None:
         await self._process.start()

@@ -100,6 +100,8 @@ def test_a_loaded_agent_is_asked_again_also_where_an_event_loop_runs(tmp_path: P
                 thread.join()
         with pytest.raises(InputError, match="closed"):
             agents.answer(cues="sun")
+        with agents:
+            assert agents.answer(cues="sun")[0].answer.word in told
         return [[one.answer.word for one in first], again[::-1], sorted(told)]
 
     first, again, told = asyncio.run(in_a_notebook())

@@ -79,7 +79,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
-    ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
+    ask.add_argument(
+        "--image", action="append", type=path, metavar="FILE", help="a picture, once for each, or a folder"
+    )
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
     ask.add_argument("--message", action="append", metavar="TEXT", help="what an agent replies to; once for each")

@@ -35,7 +35,7 @@ from agents.vision.blip2 import Blip2Agent
 from agents.vision.captioner import CaptionAgent
 from agents.vision.git import GitAgent
 from agents.vision.llava_next import LlavaNextAgent, majority_color, majority_objects
-from serving.generate import GenerateOptions, check_usage
+from serving.chosen_agents import check_usage
 
 FAMILIES: dict[str, type[CaptionAgent[Any]]] = {
     "git": GitAgent,
@@ -542,9 +542,9 @@ def test_llavas_tenth_caption_is_kept(
 def test_more_samples_than_beams_are_refused_before_anything_is_loaded() -> None:
     entry = catalogue.get("git-large-coco")
     agents = {"git": entry.make(), "drawn": entry.make({"decoding": "sample"}), "wide": entry.make({"beams": 9})}
-    check_usage(GenerateOptions(Path("set"), [], Path("run"), {}, samples=4), agents)
+    check_usage([], {}, agents, 4)
     with pytest.raises(InputError) as raised:
-        check_usage(GenerateOptions(Path("set"), [], Path("run"), {}, samples=5), agents)
+        check_usage([], {}, agents, 5)
     assert [(problem.field, problem.where) for problem in raised.value.problems] == [("git", "--samples")]
 
 

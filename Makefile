@@ -44,7 +44,7 @@ $(DEMO): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
-	$(INSTALL) '.[vision,attention,words,judging]'
+	$(INSTALL) '.[vision,attention,words,judging,parquet]'
 	@touch $@
 
 $(TEST): $(DEMO)

@@ -226,6 +226,10 @@ class Agent(ABC, Generic[S]):
         """What else a reader needs to repeat the answers (processor class, versions); asked once, after ``load``."""
         return {}
 
+    async def aclose(self) -> None:
+        """Close the connections that :meth:`respond_one` has opened, in the event loop that it runs in; before
+        :meth:`close`. A process that ends needs neither."""
+
     def close(self) -> None:
         """Release what was loaded."""
 

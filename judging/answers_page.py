@@ -9,7 +9,7 @@ from typing import Any
 from judging.published import MEASURES as NAMES
 from judging.published import published, told_inside
 from serving.runs.display_text import count, details, esc, table
-from serving.web.report_html import TASK_NAMES
+from serving.web.viewer_provenance import TASK_NAMES
 
 Row = Mapping[str, Any]
 

@@ -8,19 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
+
+from agents import answer_numbers
 
 Trial = Mapping[str, Any]
 
 
 def texts(trial: Trial) -> list[str]:
     """What is said in the answer that is judged; of a conversation by the judged speaker."""
-    answer = trial["answer"]
-    said = [answer.get("text"), answer.get("word"), answer.get("color"), *(answer.get("labels") or ())]
-    said += [one["text"] for one in answer.get("messages") or () if one["speaker"] == trial["speaker"]]
-    return [text for text in said if text is not None]
+    return answer_numbers.texts(trial["answer"], trial.get("speaker"))
 
 
 def length(trial: Trial) -> list[float]:
@@ -54,23 +51,11 @@ def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
 
 
 def path_length(trial: Trial) -> list[float]:
-    points = _in_widths(trial)
-    steps = np.hypot(*np.diff(points, axis=0).T)
-    return [float(steps.sum()), float(steps.mean()) if len(steps) else 0.0]
+    return list(answer_numbers.path_length(trial["answer"]))
 
 
 def center(trial: Trial) -> list[float]:
-    width, height = trial["answer"]["frame"]
-    away = np.hypot(*(_in_widths(trial) - [0.5, height / width / 2]).T)
-    return [float(away.mean()), float(away.std())]
-
-
-def _in_widths(trial: Trial) -> NDArray[np.float64]:
-    """The fixations [n, 2] of a scanpath, in widths of its frame."""
-    answer = trial["answer"]
-    points: NDArray[np.float64] = np.array(answer["fixations"], dtype=np.float64).reshape(-1, 2)
-    points /= answer["frame"][0]
-    return points
+    return list(answer_numbers.center(trial["answer"]))
 
 
 def metadata(folder: Path, trial: Trial, place: int) -> list[float]:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from judging.measures import ALL
-from serving.web.report_html import TASK_NAMES
+from serving.web.viewer_provenance import TASK_NAMES
 
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, told apart by the colour-blind
 Row = dict[str, Any]

@@ -10,7 +10,8 @@ from judging.answers_page import captions_section, published_section, statistics
 from judging.measures import ALL, MISSING
 from judging.verdicts import SAID
 from serving.runs.display_text import count, details, esc, table
-from serving.web.report_html import TASK_NAMES, head
+from serving.web.document import head
+from serving.web.viewer_provenance import TASK_NAMES
 
 Row = Mapping[str, Any]
 FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read

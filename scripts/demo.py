@@ -50,7 +50,7 @@ def main() -> int:
         code = run(*words)
         if code:
             return code
-    pages = [str(path.resolve()) for path in (answers / "report.html", scores / "index.html")]
+    pages = [str(path.resolve()) for path in (answers / "report" / "index.html", scores / "index.html")]
     print("\nOpen these pages in a browser:", *pages, sep="\n")
     return 0
 

@@ -18,7 +18,8 @@ from serving.typed_records import Records, TypedRecord
 def ask(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
-    shown = (options.image, options.cue, options.topic, options.message)
+    images = options.image[0] if options.image is not None and len(options.image) == 1 else options.image
+    shown = (images, options.cue, options.topic, options.message)
     if sum(given is not None for given in shown) != 1:
         raise InputError("ask: give pictures (--image), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)

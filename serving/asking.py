@@ -165,6 +165,7 @@ class Agents:
     async def _close(self) -> None:
         if self._pool is not None:
             await self._pool.close()
+        await self._process.stop()
 
     def __del__(self) -> None:
         self._end()

@@ -79,7 +79,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
-    ask.add_argument("--image", action="append", type=path, metavar="FILE", help="a picture; once for each")
+    ask.add_argument(
+        "--image", action="append", type=path, metavar="FILE", help="a picture, once for each, or a folder"
+    )
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
     ask.add_argument("--message", action="append", metavar="TEXT", help="what an agent replies to; once for each")
@@ -136,9 +138,15 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     status = command("status", _status, "how far a run is, and what failed", as_json)
     status.add_argument("dir", type=path)
 
-    report = command("report", _report, "an HTML page of a run: every answer side by side")
-    report.add_argument("dir", type=path)
-    report.add_argument("--out", type=path, help="default: DIR/report.html")
+    report = command("report", _report, "every answer of runs side by side, with statistics: a folder for a browser")
+    report.add_argument("runs", nargs="+", type=path, metavar="RUN")
+    report.add_argument("--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
+    report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
+
+    view = command("view", _view, "the same as report, on this machine's own address until Ctrl-C")
+    view.add_argument("runs", nargs="+", type=path, metavar="RUN")
+    view.add_argument("--port", type=port, help="default: a free one")
+    view.add_argument("--open", action="store_true", help="open it in the browser")
 
     export = command("export", _export, "write a run's records in another format")
     export.add_argument("dir", type=path)
@@ -286,8 +294,14 @@ def _status(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from serving.web.report import write_report
 
-    _print(str(write_report(options.dir, options.out)))
+    _print(str(write_report(options.runs, options.out, single_file=options.single_file)))
     return 0
+
+
+def _view(options: argparse.Namespace) -> int:
+    from serving.web.view import view
+
+    return view(options.runs, port=options.port or 0, open_browser=options.open)
 
 
 def _export(options: argparse.Namespace) -> int:

@@ -12,6 +12,8 @@ import orjson
 from pydantic import PrivateAttr, model_validator
 
 from agents.answers import BY_TASK
+from agents.contract import is_installed
+from agents.errors import UnavailableError
 from agents.stimuli import Stimulus, as_dict, parse_row
 from serving import notebook
 from serving.export.selection import StimulusLookup
@@ -75,6 +77,12 @@ class Records(list[TypedRecord]):
 
     def _repr_html_(self) -> str:
         return notebook.records_html(self[:IN_A_NOTEBOOK], len(self))
+
+
+def _as_pandas(table: pyarrow.Table) -> pandas.DataFrame:
+    if not is_installed("pandas"):
+        raise UnavailableError("the package pandas is not installed: pip install pandas")
+    return table.to_pandas()
 
 
 def _row(stimulus: Stimulus | None) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
                 assert alone == there, (entry.name, record["stimulus"])
 
     assert main(["report", str(out)]) == 0
-    page = (out / "report.html").read_text(encoding="utf-8")
+    page = (out / "report" / "data" / "index.js").read_text(encoding="utf-8")
     assert page.count("RANDOM WEIGHTS") >= len(settings)
     meta = json.loads((out / "run.json").read_bytes())
     assert [about["provenance"].get("random_weights") for about in meta["agents"].values()] == [True] * len(settings)

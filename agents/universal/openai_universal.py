@@ -62,7 +62,7 @@ class UniversalSettings(TalkSettings):
     scanpath_tokens: int = Field(1024, ge=1, le=100_000)
     """The most tokens of a scanpath."""
     lengths: Lengths = LENGTHS
-    """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
+    """Lengths in words, one of which is drawn: COCO's, others, or a file of records of people's captions."""
     reject: tuple[Flag, ...] = ("too_few_words", "too_many_words")
     """Flags that make a caption be asked for again; all flags are in the record anyway."""
     caption_attempts: int = Field(5, ge=1, le=100)

@@ -8,15 +8,17 @@ five runs, and what is said most often is the answer.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from agents import checkpoints
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
@@ -30,8 +32,6 @@ from agents.vision.caption_settings import CaptionSettings
 from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, Prepared
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import Tensor
     from transformers import GenerationConfig, LogitsProcessorList
 
@@ -51,7 +51,25 @@ INSTRUCTIONS = "\n    ".join(  # indented, as in the program
     )
 )
 QUESTIONS: dict[Task, str] = {"color_estimation": COLOR, "object_detection": OBJECTS}
-Lengths = Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)]
+
+
+def _of_people(given: object) -> object:
+    """The lengths in words of the people's captions in a file of records, in place of its path."""
+    if not isinstance(given, str):
+        return given
+    try:
+        rows = [json.loads(line) for line in Path(given).read_text(encoding="utf-8").splitlines()]
+        said = [row["answer"]["text"] for row in rows if (row["task"], row["kind"]) == ("image_captioning", "human")]
+        return [length for length in (len(text.split()) for text in said) if length]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ValueError(f"{given} is no file of records: {type(error).__name__}: {error}") from None
+
+
+Lengths = Annotated[
+    tuple[Annotated[int, Field(ge=1, le=1000)], ...],
+    BeforeValidator(_of_people, json_schema_input_type=tuple[int, ...] | str),
+    Field(min_length=1),
+]
 LENGTHS: Lengths = (8, 9, 9, 10, 10, 10, 11, 11, 12, 13, 14, 16)  # of COCO's captions, in words
 TEMPLATE = "[INST] <image>\n{prompt} [/INST]"  # Mistral's, for checkpoints without a chat template
 
@@ -69,7 +87,7 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         prompt: str = INSTRUCTIONS
         """What is asked; {words} stands for the drawn number of words."""
         lengths: Lengths = LENGTHS
-        """People's caption lengths in words, one of which is drawn; the papers' are not published, these are COCO's."""
+        """Lengths in words, one of which is drawn: COCO's, others, or a file of records of people's captions."""
         least_words: int = Field(10, ge=1, le=1000)
         """A smaller drawn length is raised to this."""
         runs: int = Field(5, ge=1, le=100)

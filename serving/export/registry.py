@@ -38,6 +38,7 @@ FORMATS = {
     "jsonl": "serving.export.tables:JSONL",
     "csv": "serving.export.tables:CSV",
     "parquet": "serving.export.parquet:PARQUET",
+    "dataset": "serving.export.dataset:DATASET",
     "turingtest": "serving.export.benchmark:TURINGTEST",
     "coco-search18": "serving.export.coco_search18:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",
@@ -71,11 +72,12 @@ class FileFormat:
 
 @dataclass(frozen=True, slots=True)
 class FolderFormat:
-    """A format that is a folder of files with the side-car in it: ``write(selection, folder, options)``. It holds one
-    sample, by default sample 0."""
+    """A format that is a folder of files with the side-car in it: ``write(selection, folder, options)``. With
+    ``one_sample`` it holds one, by default sample 0."""
 
     write: Callable[[Selection, Path, Any], dict[str, Any]]
     options: type[FormatOptions] = FormatOptions
+    one_sample: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def export(
     refuse_own_files([out], folder.path)
     if out.name in ("", ".."):
         raise InputError(f"{out} has no name of its own; give the name of the file or folder to make")
-    if isinstance(kind, FolderFormat) and sample is None:
+    if isinstance(kind, FolderFormat) and kind.one_sample and sample is None:
         sample = 0
     chosen = Selection(folder, sample, include_rejected, include_control)
     if isinstance(kind, FolderFormat):
@@ -175,6 +177,8 @@ def _folder(
 ) -> dict[str, Any]:
     with new_folder(out, marker=MARKER, force=force) as folder:
         notes = kind.write(chosen, folder, options)
+        if not chosen.taken.total():
+            raise InputError(f"{chosen.folder.path}: there is nothing to export{chosen.left_out_told()}")
         (folder / MARKER).write_bytes(chosen.sidecar(name, notes))
         if chosen.folder.has_stimuli():
             with (folder / STIMULI).open("wb") as file:

@@ -25,6 +25,7 @@ from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows
+from serving.runs.table_sets import is_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,18 @@ def given_stimuli(
     if sum(one is not None for one in (stimuli, images, cues, topics, messages)) != 1:
         raise InputError("give one of stimuli, images, cues, topics and messages")
     task = None if task is None else SHORT.get(task, task)
+    if isinstance(images, str | os.PathLike) and os.path.isdir(images):
+        stimuli = Path(images)
     if isinstance(stimuli, str | Path):
         return _from_set(Path(stimuli), task, asked)
     found = GivenStimuli("stimuli", os.getcwd())
     rows: Iterable[Any] = ()
     if images is not None:
         found.where, rows = "images", _image_rows(images)
-    elif cues is not None:
+        for one in [task] if task is not None else _image_tasks(asked):
+            _check(found, _rows(found, rows, one, asked))
+        return found
+    if cues is not None:
         found.where, rows = "cues", _word_rows("cue", cues)
     elif topics is not None:
         found.where, rows = "topics", _word_rows("topic", topics)
@@ -91,16 +97,21 @@ def given_stimuli(
 def _from_set(path: Path, task: str | None, asked: Mapping[str, Sequence[str]]) -> GivenStimuli:
     is_folder = path.is_dir()
     found = GivenStimuli(str(path), str(path.resolve() if is_folder else path.resolve().parent))
-    _check(found, read_rows(path, task or (_one_task(asked) if is_folder else None)))
+    of_images = is_folder and not is_table(path) and task is None
+    for one in _image_tasks(asked) if of_images else [task]:
+        _check(found, read_rows(path, one))
     return found
 
 
-def _one_task(asked: Mapping[str, Sequence[str]]) -> str:
-    """The one task about pictures that all agents answer. Raises InputError if there are several, or none."""
-    common = [task for task in next(iter(asked.values())) if all(task in tasks for tasks in asked.values())]
-    shown = [task for task in common if task in PICTURE_TASKS and task != "judgement"]
-    if len(shown) == 1:
-        return shown[0]
+def _image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
+    """What the agents are asked about images: the one task that all answer, or each the only one that it answers.
+    Raises InputError where that is not said by the agents alone."""
+    shown = [[task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in asked.values()]
+    common = [task for task in shown[0] if all(task in tasks for tasks in shown)]
+    if len(common) == 1:
+        return common
+    if any(shown) and all(len(tasks) <= 1 for tasks in shown):
+        return [*dict.fromkeys(task for tasks in shown for task in tasks)]
     told = "; ".join(f"{name} answers {', '.join(tasks)}" for name, tasks in asked.items())
     raise InputError(f"say with task what is asked about the images: {told}")
 
@@ -114,7 +125,7 @@ def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
     if result.total_problems:
         said = count(result.total_problems, "problem")
         raise InputError(f"{found.where}: {said}; nothing was started", result.problems)
-    if not found.stimuli:
+    if not result.count:
         raise InputError(f"{found.where}: an empty set: there is no stimulus in it")
 
 
@@ -135,7 +146,8 @@ def _rows(
 def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str | None:
     """The task of a row that names none, by what it shows."""
     if "image" in fields:
-        return _one_task(asked)
+        [task, *others] = _image_tasks(asked)
+        return None if others else task
     return "word_association" if "cue" in fields else "conversation" if {"topic", "history"} & fields.keys() else None
 
 

@@ -4,6 +4,7 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
   does not say who A and B were.
+- A table (``.csv``) of people's answers: ``stimulus``, ``subject``, ``response``.
 - COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
   nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
@@ -12,7 +13,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
@@ -32,7 +35,9 @@ from serving.runs.published_benchmark import (
     Form,
     Source,
     benchmark_source,
+    notice,
     read_whole,
+    task_of_file,
     without_surrogates,
 )
 from serving.runs.records import KEYS, problems
@@ -100,6 +105,9 @@ def read_file(path: Path, task: str | None = None, name: str | None = None, fram
     elif path.suffix.lower() == ".jsonl":
         _of_task(source, "records", "conversation", task)
         _add_records(source, data)
+    elif path.suffix.lower() == ".csv":
+        source.form, source.task = "table", task_of_file(path, task)
+        _add_table(source, data, frame)
     else:
         content = _parsed(data)
         if isinstance(content, list):
@@ -252,6 +260,45 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
         source.answers.append(
             Answered(names[one.image_id], "human", f"{PERSON}:{UNKNOWN}", one.caption, {"answer": answer})
         )
+
+
+# tables
+
+
+def _add_table(source: Source, data: bytes, frame: Size | None) -> None:
+    try:
+        table = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        names = table.fieldnames or ()
+        if absent := [name for name in ("stimulus", "response") if name not in names]:
+            raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
+        for name in names:
+            source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
+        wrong = [problem for row in table if (problem := _add_row(source, row, frame, table.line_num)) is not None]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is not CSV in UTF-8: {error}") from None
+    _refuse(wrong)
+    source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
+
+
+def _add_row(source: Source, row: Mapping[str, Any], frame: Size | None, line: int) -> Problem | None:
+    """Add the answer of one row; what is wrong with it, if anything is."""
+    stimulus, response, subject = ((row.get(name) or "").strip() for name in ("stimulus", "response", "subject"))
+    where, fields = str(source.path), {}
+    said: Any = response
+    if not stimulus or not response:
+        return Problem(where, line, "response" if stimulus else "stimulus", "is empty")
+    if source.task == "attention_prediction":
+        if frame is None:
+            raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT")
+        try:
+            said = strict_json(response)
+            fields = {"answer": plain(ScanpathAnswer(fixations=said, frame=list(frame)))}
+        except ValueError:  # pydantic's among them
+            return Problem(where, line, "response", "must be a list of points, [[x, y], …]")
+    else:
+        notice(source.task, response, source.noticed)
+    source.answers.append(Answered(stimulus, "human", f"{PERSON}:{subject or UNKNOWN}", said, fields))
+    return None
 
 
 # scanpaths

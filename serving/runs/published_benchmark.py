@@ -43,7 +43,9 @@ _FIELDS = {"response", "groundtruth", "human_groundtruth", "machine_groundtruth"
 _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-Form = Literal["ground truth", "submission", "records", "topical-chat", "page", "coco-captions", "coco-search18"]
+Form = Literal[
+    "ground truth", "submission", "records", "topical-chat", "page", "table", "coco-captions", "coco-search18"
+]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]
 
@@ -152,7 +154,7 @@ def read_source(path: Path, task: str | None = None, name: str | None = None) ->
 
 def benchmark_source(path: Path, data: bytes, content: Any, task: str | None, name: str | None) -> Source:
     """The file whose bytes are ``data``, parsed ``content``. Raises as :func:`read_source`."""
-    which = _task(path, task)
+    which = task_of_file(path, task)
     if not isinstance(content, dict):
         raise InputError("must be a JSON object of stimuli")
     form = _form(content, which)
@@ -171,7 +173,7 @@ def benchmark_source(path: Path, data: bytes, content: Any, task: str | None, na
     if not source.answers:
         raise InputError("holds no answers")
     for answer in source.answers:
-        _notice(which, answer.response, source.noticed)
+        notice(which, answer.response, source.noticed)
     return source
 
 
@@ -212,8 +214,8 @@ def read_whole(path: Path) -> bytes:
         raise InputError(f"cannot be read: {error.strerror}") from error
 
 
-def _task(path: Path, task: str | None) -> Task:
-    """The task that was given, else the one that the file's name stands for."""
+def task_of_file(path: Path, task: str | None) -> Task:
+    """The task that was given, else the one that the file's name stands for. Raises InputError."""
     given = (task or path.stem).lower()
     known = SHORT | {name: name for name in SHORT.values()}
     if given not in known:
@@ -242,7 +244,7 @@ def _form(content: dict[str, Any], task: Task) -> Form:
     return "submission" if task == "attention_prediction" else "ground truth"
 
 
-def _notice(task: Task, response: Any, noticed: Counter[str]) -> None:
+def notice(task: Task, response: Any, noticed: Counter[str]) -> None:
     """Count what is odd about a response. It is kept as it is."""
     match task:
         case "attention_prediction":

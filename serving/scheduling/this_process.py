@@ -7,10 +7,11 @@ its process ends this one, and one that hangs cannot be ended, only left behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.errors import AgentStoppedError
@@ -81,6 +82,11 @@ class LocalWorker:
 
     def kill(self) -> None:
         """Let go of the agent once what it has in hand is answered."""
+        self._process.ending.add(asyncio.create_task(self._end()))
+
+    async def _end(self) -> None:
+        with contextlib.suppress(Exception):  # of a library: nothing is asked of it any more
+            await self.worker.agent.aclose()
         self.worker.close()
 
 
@@ -96,6 +102,7 @@ class ThisProcess:
     address: str | None = None
     root: str | None = None
     has_use_for_gpu: bool = True  # without, none is looked for, which takes seconds
+    ending: set[asyncio.Task[None]] = field(init=False, default_factory=set)  # what workers do at their end
 
     async def start(self) -> None:
         """Find out what there is here."""
@@ -121,4 +128,5 @@ class ThisProcess:
         await asyncio.Event().wait()
 
     async def stop(self) -> None:
-        """There is nothing to end."""
+        """Wait for the ends of workers, but not for what they have in hand."""
+        await asyncio.gather(*self.ending)

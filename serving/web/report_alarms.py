@@ -80,6 +80,22 @@ class Alarms:
         """Every alarm, the worst kind first."""
         return [*self._same_paths(), *self._monotone(), *self._twins()]
 
+    def told(self) -> dict[str, Any]:
+        """What is found, for the page: ``found``, ``few`` (who answered too little) and what was looked for."""
+        compared = self.compared()
+        return {
+            "found": [[alarm.kind, alarm.sentence, alarm.example] for alarm in self.found()[:200]],
+            "few": [f"{agent} ({task})" for (agent, task), number in compared.items() if number < LEAST][:20],
+            "compared": bool(compared),
+            "note": (
+                f"Looked for, among answers of machines to the first {LOOKED_AT:,} stimuli of each task, from {LEAST} "
+                f"on: two agents that give the same answer to at least {TWINS:.0%} of the stimuli that both answered; "
+                f"one answer to at least {MONOTONE:.0%} of the stimuli; a path of {SHORTEST_PATH} or more fixations "
+                f"that is the same for different pictures, at least {SAME_PATH:.0%} of them. An alarm is a reason to "
+                "look, not a verdict."
+            ),
+        }
+
     def compared(self) -> dict[tuple[str, str], int]:
         """The number of answers that were looked at, by (agent, task)."""
         return {key: len(given.answers) for key, given in sorted(self._given.items())}

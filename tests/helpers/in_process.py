@@ -31,8 +31,8 @@ class InProcess(LocalWorker):
         self.worker, self.host, self.device = worker, "here", "cpu"
         self._process, self._loader = ThisProcess(HERE), ThreadPoolExecutor(1)
 
-    def kill(self) -> None:
-        """There is nothing to end."""
+    async def _end(self) -> None:
+        await self.worker.agent.aclose()
 
 
 class Mortal(InProcess):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
+from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
-from judging.answer_statistics import answer_statistics, cliffs_delta, cohens_d
+from judging.answer_statistics import answer_statistics
 from judging.answers_page import statistics_section
 
 

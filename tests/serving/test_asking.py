@@ -74,7 +74,7 @@ def test_a_picture_in_whatever_form_has_one_answer() -> None:
         by_path = agents.answer(images=[COFFEE, PICTURES / "china.jpg"])
         others = agents.answer(images=[pixels, PILImage.fromarray(pixels[:50]), COFFEE.read_bytes()])
         rows = agents.answer([row, {"image": {"bytes": COFFEE.read_bytes(), "path": None}, "task": "color_estimation"}])
-        folder = agents.answer(PICTURES)
+        folder = agents.answer(images=PICTURES)
     assert [one.stimulus for one in by_path] == ["coffee.png", "china.jpg"]
     known = {one.stimulus: one for one in folder}
     assert len(known) == len(list(PICTURES.iterdir()))
@@ -228,6 +228,10 @@ def test_ask_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "failed: told_to_fail" in out
     assert ask("eliza~eliza", "--topic", "tea")[1].count(": ") >= 24
     assert ask("eliza", "--message", "tea")[1].startswith("B: ")
+    code, out, _ = ask("center,mmcq", "--image", str(COFFEE))
+    assert (code, [line.split()[1] for line in out.splitlines()[1:]]) == (0, ["center", "mmcq"])
+    assert ask("center,null", "--image", str(COFFEE), "--task", "attention")[0] == 0
+    assert "say with task" in ask("mmcq,null,center", "--image", str(COFFEE))[2]
     assert ask("eliza", "--topic", "tea")[0] == ask("eliza~eliza", "--message", "tea")[0] == 2
     assert ask("mmcq")[0] == ask("mmcq", "--cue", "sun")[0] == ask("mmcq", "--image", "no.png")[0] == 2
     assert "no such file" in ask("mmcq", "--image", "no.png")[2]

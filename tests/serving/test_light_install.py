@@ -37,7 +37,7 @@ WORKS = {
     "check set.jsonl": "1 stimulus (color_estimation 1): no problems.",
     "ask eliza~eliza --topic tea": "tea",
     "status run": "mmcq",
-    "report run": "report.html",
+    "report run": "index.html",
     "export run --format csv --out answers.csv": "",
     "export run --format turingtest --out answers": "",
 }

@@ -1,62 +1,77 @@
 // Elements made here. Whatever a model, a person or a file said becomes text and never markup.
+"use strict";
 
-const SVG = "http://www.w3.org/2000/svg";
+globalThis.Turinglike ??= {};
 
-function fill(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") node.addEventListener(name, value);
-    else node.setAttribute(name, value === true ? "" : String(value));
+{
+  const SVG = "http://www.w3.org/2000/svg";
+
+  function fill(node, attributes, children) {
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (value === null || value === undefined || value === false) continue;
+      if (typeof value === "function") node.addEventListener(name, value);
+      else node.setAttribute(name, value === true ? "" : String(value));
+    }
+    node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+    return node;
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
-  return node;
-}
 
-/** An HTML element; a function among the attributes listens to the event of that name. */
-export function el(tag, attributes, ...children) {
-  return fill(document.createElement(tag), attributes, children);
-}
+  /** An HTML element; a function among the attributes listens to the event of that name. */
+  function el(tag, attributes, ...children) {
+    return fill(document.createElement(tag), attributes, children);
+  }
 
-/** An SVG element. */
-export function svg(tag, attributes, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
-}
+  /** An SVG element. */
+  function svg(tag, attributes, ...children) {
+    return fill(document.createElementNS(SVG, tag), attributes, children);
+  }
 
-export const byId = (id) => document.getElementById(id);
+  const SAID = 20_000; // characters of one text that are shown
+  const SHOWN = 200_000; // characters of one JSON value
 
-/** What somebody said, kept apart from the writing direction of the text around it. */
-export const said = (text) => el("bdi", { class: "said" }, String(text));
+  function cut(text, most) {
+    if (text.length <= most) return text;
+    return `${text.slice(0, most)}… (${(text.length - most).toLocaleString("en")} more characters)`;
+  }
 
-export const code = (text) => el("code", null, String(text));
-export const small = (...parts) => el("small", null, ...parts);
-export const note = (...parts) => el("p", { class: "note" }, ...parts);
-export const badge = (text, kind = "") => el("span", { class: `badge ${kind}`.trim() }, text);
+  const byId = (id) => document.getElementById(id);
 
-/** A part that is folded away. */
-export const folded = (summary, ...body) => el("details", null, el("summary", null, summary), ...body);
+  /** What somebody said, kept apart from the writing direction of the text around it. */
+  const said = (text) => el("bdi", { class: "said" }, cut(String(text), SAID));
 
-const NUMBERS = /\[\n([-+.\deE,\s]+)\]/g; // a list of numbers over several lines; no string has such line breaks
-const beside = (found, numbers) => `[${numbers.trim().replace(/,\s+/g, ", ")}]`;
+  const code = (text) => el("code", null, String(text));
+  const small = (...parts) => el("small", null, ...parts);
+  const note = (...parts) => el("p", { class: "note" }, ...parts);
+  const badge = (text, kind = "") => el("span", { class: `badge ${kind}`.trim() }, text);
 
-/** Any JSON value in a block of its own, which the keyboard can scroll. */
-export function json(value, label) {
-  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2).replace(NUMBERS, beside);
-  return el("pre", { tabindex: 0, role: "region", "aria-label": label }, text);
-}
+  /** A part that is folded away. */
+  const folded = (summary, ...body) => el("details", null, el("summary", null, summary), ...body);
 
-/** A list of (name, part). */
-export function pairs(rows) {
-  return el(
-    "dl",
-    null,
-    ...rows.map(([name, part]) => el("div", null, el("dt", null, name), " ", el("dd", null, part))),
-  );
-}
+  const NUMBERS = /\[\n([-+.\deE,\s]+)\]/g; // a list of numbers over several lines; no string has such line breaks
+  const beside = (found, numbers) => `[${numbers.trim().replace(/,\s+/g, ", ")}]`;
 
-export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+  /** Any JSON value in a block of its own, which the keyboard can scroll. */
+  function json(value, label) {
+    const text = typeof value === "string" ? value : JSON.stringify(value, null, 2).replace(NUMBERS, beside);
+    return el("pre", { tabindex: 0, role: "region", "aria-label": label }, cut(text, SHOWN));
+  }
 
-/** A number for an attribute or a list: at most one decimal, kept within what a drawing can hold. */
-export function coordinate(value) {
-  if (!Number.isFinite(value)) return "0";
-  return String(Math.round(Math.max(-1e7, Math.min(1e7, value)) * 10) / 10);
+  /** A list of (name, part). */
+  function pairs(rows) {
+    return el(
+      "dl",
+      null,
+      ...rows.map(([name, part]) => el("div", null, el("dt", null, name), " ", el("dd", null, part))),
+    );
+  }
+
+  const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+
+  /** A number for an attribute or a list: at most one decimal, kept within what a drawing can hold. */
+  function coordinate(value) {
+    if (!Number.isFinite(value)) return "0";
+    return String(Math.round(Math.max(-1e7, Math.min(1e7, value)) * 10) / 10);
+  }
+
+  Object.assign(Turinglike, { el, svg, byId, said, code, small, note, badge, folded, json, pairs, count, coordinate });
 }

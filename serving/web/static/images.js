@@ -1,102 +1,107 @@
 // A place for one picture: chosen, dropped or pasted, with a preview.
+"use strict";
 
-import { el } from "./dom.js";
+{
+  const { el } = Turinglike;
 
-const NONE = "or drop or paste one here";
+  const NONE = "or drop or paste one here";
 
-/** `changed` is called whenever the picture changes. */
-export class ImageField {
-  constructor(holder, id, label, changed) {
-    this.changed = changed;
-    this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
-    this.said = el("p", { id: `${id}-said`, class: "note" }, NONE);
-    this.preview = el("img", { alt: "", class: "preview", hidden: true });
-    this.button = el("button", { type: "button", class: "quiet", hidden: true }, "Remove");
-    this.zone = el(
-      "div",
-      { class: "drop" },
-      this.preview,
-      el("div", null, el("label", { for: id }, label), this.input, this.said, this.button),
-    );
-    holder.replaceChildren(this.zone);
-    this.input.addEventListener("change", () => this.look());
-    this.button.addEventListener("click", () => {
-      this.clear();
-      this.input.focus();
-    });
-    this.preview.addEventListener("load", () => {
-      this.preview.hidden = false;
-      this.tell(`${this.preview.naturalWidth} × ${this.preview.naturalHeight} px`);
-    });
-    this.preview.addEventListener("error", () => {
-      this.preview.hidden = true;
-      this.tell("this browser cannot show it; an agent may read it all the same");
-    });
-    this.listenToDrops();
-  }
-
-  listenToDrops() {
-    const over = (is) => this.zone.classList.toggle("over", is);
-    this.zone.addEventListener("dragover", () => over(true));
-    this.zone.addEventListener("dragleave", () => over(false));
-    this.zone.addEventListener("drop", (event) => {
-      over(false);
-      this.takeFrom(event.dataTransfer);
-    });
-  }
-
-  /** The picture's file, or null. */
-  get file() {
-    return this.input.files[0] ?? null;
-  }
-
-  /** Take the first file of what was dropped or pasted; whether there was one. */
-  takeFrom(transfer) {
-    const file = transfer?.files[0];
-    if (file === undefined) return false;
-    const one = new DataTransfer();
-    one.items.add(file);
-    this.input.files = one.files;
-    this.look();
-    return true;
-  }
-
-  clear() {
-    this.input.value = "";
-    this.look();
-  }
-
-  /** Show what the field holds now. */
-  look() {
-    if (this.preview.src) URL.revokeObjectURL(this.preview.src);
-    this.preview.removeAttribute("src");
-    this.preview.hidden = true;
-    this.button.hidden = this.file === null;
-    if (this.file !== null) this.preview.src = URL.createObjectURL(this.file);
-    this.tell("");
-    this.changed();
-  }
-
-  tell(more) {
-    if (this.file === null) {
-      this.said.textContent = NONE;
-      return;
+  /** `changed` is called whenever the picture changes. */
+  class ImageField {
+    constructor(holder, id, label, changed) {
+      this.changed = changed;
+      this.input = el("input", { type: "file", id, accept: "image/*", "aria-describedby": `${id}-said` });
+      this.said = el("p", { id: `${id}-said`, class: "note" }, NONE);
+      this.preview = el("img", { alt: "", class: "preview", hidden: true });
+      this.button = el("button", { type: "button", class: "quiet", hidden: true }, "Remove");
+      this.zone = el(
+        "div",
+        { class: "drop" },
+        this.preview,
+        el("div", null, el("label", { for: id }, label), this.input, this.said, this.button),
+      );
+      holder.replaceChildren(this.zone);
+      this.input.addEventListener("change", () => this.look());
+      this.button.addEventListener("click", () => {
+        this.clear();
+        this.input.focus();
+      });
+      this.preview.addEventListener("load", () => {
+        this.preview.hidden = false;
+        this.tell(`${this.preview.naturalWidth} × ${this.preview.naturalHeight} px`);
+      });
+      this.preview.addEventListener("error", () => {
+        this.preview.hidden = true;
+        this.tell("this browser cannot show it; an agent may read it all the same");
+      });
+      this.listenToDrops();
     }
-    const kib = Math.max(1, Math.round(this.file.size / 1024)).toLocaleString("en");
-    this.said.textContent = [this.file.name, `${kib} KiB`, more].filter((part) => part).join(", ");
-  }
-}
 
-/** The file as a picture that can be drawn on: its own URL and its size in pixels; both 0 if it cannot be shown. */
-export async function picture(file) {
-  const url = URL.createObjectURL(file);
-  const image = new Image();
-  image.src = url;
-  try {
-    await image.decode();
-    return { url, width: image.naturalWidth, height: image.naturalHeight };
-  } catch {
-    URL.revokeObjectURL(url);
-    return { url: null, width: 0, height: 0 };
+    listenToDrops() {
+      const over = (is) => this.zone.classList.toggle("over", is);
+      this.zone.addEventListener("dragover", () => over(true));
+      this.zone.addEventListener("dragleave", () => over(false));
+      this.zone.addEventListener("drop", (event) => {
+        over(false);
+        this.takeFrom(event.dataTransfer);
+      });
+    }
+
+    /** The picture's file, or null. */
+    get file() {
+      return this.input.files[0] ?? null;
+    }
+
+    /** Take the first file of what was dropped or pasted; whether there was one. */
+    takeFrom(transfer) {
+      const file = transfer?.files[0];
+      if (file === undefined) return false;
+      const one = new DataTransfer();
+      one.items.add(file);
+      this.input.files = one.files;
+      this.look();
+      return true;
+    }
+
+    clear() {
+      this.input.value = "";
+      this.look();
+    }
+
+    /** Show what the field holds now. */
+    look() {
+      if (this.preview.src) URL.revokeObjectURL(this.preview.src);
+      this.preview.removeAttribute("src");
+      this.preview.hidden = true;
+      this.button.hidden = this.file === null;
+      if (this.file !== null) this.preview.src = URL.createObjectURL(this.file);
+      this.tell("");
+      this.changed();
+    }
+
+    tell(more) {
+      if (this.file === null) {
+        this.said.textContent = NONE;
+        return;
+      }
+      const kib = Math.max(1, Math.round(this.file.size / 1024)).toLocaleString("en");
+      this.said.textContent = [this.file.name, `${kib} KiB`, more].filter((part) => part).join(", ");
+    }
   }
+
+  /** The file as a picture that can be drawn on: its own URL and its size in pixels; both 0 if it cannot be shown. */
+  async function picture(file) {
+    const url = URL.createObjectURL(file);
+    const image = new Image();
+    image.src = url;
+    try {
+      await image.decode();
+      return { url, width: image.naturalWidth, height: image.naturalHeight };
+    } catch {
+      URL.revokeObjectURL(url);
+      return { url: null, width: 0, height: 0 };
+    }
+  }
+
+  Object.assign(Turinglike, { ImageField, picture });
 }

@@ -1,151 +1,159 @@
 // A conversation of a person with an agent: bubbles, what filters noticed, a place to write, and its record.
+"use strict";
 
-import { recorded } from "./answers.js";
-import { call } from "./api.js";
-import { badge, count, el, note, said, small } from "./dom.js";
+{
+  const { badge, call, count, el, note, recorded, said, small } = Turinglike;
 
-const MOST = 2000; // characters of a message that the server takes
+  const MOST = 2000; // characters of a message that the server takes
 
-export class Talk {
-  /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
-  constructor(begun, page) {
-    Object.assign(this, {
-      agent: begun.agent,
-      path: `conversations/${encodeURIComponent(begun.id)}`,
-      page,
-      sending: false,
-    });
-    this.names = { A: begun.names[0], B: begun.names[1] };
-    this.mine = begun.person;
-    this.other = begun.person === "A" ? "B" : "A";
-    this.list = el("ol", { class: "chat", "aria-label": `Conversation with ${begun.agent}`, role: "log", tabindex: 0 });
-    this.end = note("The conversation is over: all its messages have been said.");
-    this.write();
-    this.record = el("div");
-    this.recordButton = el(
-      "button",
-      { type: "button", class: "quiet", click: () => this.showRecord() },
-      "Show the record",
-    );
-    const about = note(
-      "Topic ",
-      said(begun.topic),
-      `; ${count(begun.exchanges, "message")} in all. You are ${begun.person}, `,
-      said(this.names[this.mine]),
-      "; the agent is ",
-      said(this.names[this.other]),
-      ".",
-    );
-    this.parts = [
-      el(
-        "article",
-        { class: "card" },
-        el("h3", null, begun.agent, " ", small("Conversation")),
-        about,
-        this.list,
-        this.end,
-        this.form,
-      ),
-      el("div", { class: "record" }, this.recordButton),
-      this.record,
-    ];
-    this.hear(begun);
-  }
-
-  write() {
-    this.text = el("textarea", { id: "message", rows: 2, maxlength: MOST, "aria-describedby": "message-note" });
-    this.button = el("button", { type: "submit" }, "Send");
-    const hint = el("span", { id: "message-note", class: "small" }, "Enter sends; Shift and Enter begin a new line.");
-    this.form = el(
-      "form",
-      { class: "write", autocomplete: "off" },
-      el("label", { for: "message" }, "Your message"),
-      this.text,
-      el("div", { class: "line" }, this.button, hint),
-    );
-    this.form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.send();
-    });
-    this.text.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.send();
-    });
-  }
-
-  focus() {
-    (this.form.hidden ? this.list : this.text).focus();
-  }
-
-  async send() {
-    const text = this.text.value.trim();
-    if (text === "" || this.sending) return;
-    this.hold(true);
-    this.page.tell("");
-    const waiting = [this.bubble(this.mine, text), this.bubble(this.other, "…")];
-    try {
-      const { found } = await call(`${this.path}/messages`, { text });
-      waiting.forEach((row) => row.remove());
-      this.text.value = "";
-      this.hear(found);
-      if (found.ended || this.record.hasChildNodes()) await this.showRecord();
-    } catch (error) {
-      waiting.forEach((row) => row.remove());
-      this.page.refused(error, "The message was not taken");
-    } finally {
-      this.hold(false);
-      this.focus();
-    }
-  }
-
-  /** Show what was said, and whether that was all. */
-  hear({ messages, ended }) {
-    for (const message of messages) {
-      const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
-      row.append(
-        ...message.flags.map((flag) =>
-          el("span", { class: "flag" }, badge(flag.filter, "warn"), " ", said(flag.found)),
-        ),
+  class Talk {
+    /** `begun` is what the server said when the conversation was opened; `page` tells what happens. */
+    constructor(begun, page) {
+      Object.assign(this, {
+        agent: begun.agent,
+        path: `conversations/${encodeURIComponent(begun.id)}`,
+        page,
+        sending: false,
+      });
+      this.names = { A: begun.names[0], B: begun.names[1] };
+      this.mine = begun.person;
+      this.other = begun.person === "A" ? "B" : "A";
+      this.list = el("ol", {
+        class: "chat",
+        "aria-label": `Conversation with ${begun.agent}`,
+        role: "log",
+        tabindex: 0,
+      });
+      this.end = note("The conversation is over: all its messages have been said.");
+      this.write();
+      this.record = el("div");
+      this.recordButton = el(
+        "button",
+        { type: "button", class: "quiet", click: () => this.showRecord() },
+        "Show the record",
       );
+      const about = note(
+        "Topic ",
+        said(begun.topic),
+        `; ${count(begun.exchanges, "message")} in all. You are ${begun.person}, `,
+        said(this.names[this.mine]),
+        "; the agent is ",
+        said(this.names[this.other]),
+        ".",
+      );
+      this.parts = [
+        el(
+          "article",
+          { class: "card" },
+          el("h3", null, begun.agent, " ", small("Conversation")),
+          about,
+          this.list,
+          this.end,
+          this.form,
+        ),
+        el("div", { class: "record" }, this.recordButton),
+        this.record,
+      ];
+      this.hear(begun);
     }
-    this.end.hidden = !ended;
-    this.form.hidden = ended;
-    this.list.scrollTop = this.list.scrollHeight;
-  }
 
-  bubble(speaker, text) {
-    const mine = speaker === this.mine;
-    const who = el("span", { class: "who" }, mine ? "you" : this.agent, " (", said(this.names[speaker]), ")");
-    const row = el(
-      "li",
-      { class: mine ? "right" : "left" },
-      who,
-      el("p", { class: "bubble", dir: "auto" }, said(text)),
-    );
-    this.list.append(row);
-    this.list.scrollTop = this.list.scrollHeight;
-    return row;
-  }
+    write() {
+      this.text = el("textarea", { id: "message", rows: 2, maxlength: MOST, "aria-describedby": "message-note" });
+      this.button = el("button", { type: "submit" }, "Send");
+      const hint = el("span", { id: "message-note", class: "small" }, "Enter sends; Shift and Enter begin a new line.");
+      this.form = el(
+        "form",
+        { class: "write", autocomplete: "off" },
+        el("label", { for: "message" }, "Your message"),
+        this.text,
+        el("div", { class: "line" }, this.button, hint),
+      );
+      this.form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        this.send();
+      });
+      this.text.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        this.send();
+      });
+    }
 
-  hold(is) {
-    this.sending = is;
-    this.button.setAttribute("aria-disabled", String(is));
-    this.text.readOnly = is;
-  }
+    focus() {
+      (this.form.hidden ? this.list : this.text).focus();
+    }
 
-  async showRecord() {
-    try {
-      const { found } = await call(this.path);
-      this.record.replaceChildren(recorded(found.record, JSON.stringify(found.record)));
-      this.recordButton.hidden = true; // from now on it follows the conversation
-    } catch (error) {
-      this.page.refused(error, "There is no record");
+    async send() {
+      const text = this.text.value.trim();
+      if (text === "" || this.sending) return;
+      this.hold(true);
+      this.page.tell("");
+      const waiting = [this.bubble(this.mine, text), this.bubble(this.other, "…")];
+      try {
+        const { found } = await call(`${this.path}/messages`, { text });
+        waiting.forEach((row) => row.remove());
+        this.text.value = "";
+        this.hear(found);
+        if (found.ended || this.record.hasChildNodes()) await this.showRecord();
+      } catch (error) {
+        waiting.forEach((row) => row.remove());
+        this.page.refused(error, "The message was not taken");
+      } finally {
+        this.hold(false);
+        this.focus();
+      }
+    }
+
+    /** Show what was said, and whether that was all. */
+    hear({ messages, ended }) {
+      for (const message of messages) {
+        const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
+        row.append(
+          ...message.flags.map((flag) =>
+            el("span", { class: "flag" }, badge(flag.filter, "warn"), " ", said(flag.found)),
+          ),
+        );
+      }
+      this.end.hidden = !ended;
+      this.form.hidden = ended;
+      this.list.scrollTop = this.list.scrollHeight;
+    }
+
+    bubble(speaker, text) {
+      const mine = speaker === this.mine;
+      const who = el("span", { class: "who" }, mine ? "you" : this.agent, " (", said(this.names[speaker]), ")");
+      const row = el(
+        "li",
+        { class: mine ? "right" : "left" },
+        who,
+        el("p", { class: "bubble", dir: "auto" }, said(text)),
+      );
+      this.list.append(row);
+      this.list.scrollTop = this.list.scrollHeight;
+      return row;
+    }
+
+    hold(is) {
+      this.sending = is;
+      this.button.setAttribute("aria-disabled", String(is));
+      this.text.readOnly = is;
+    }
+
+    async showRecord() {
+      try {
+        const { found } = await call(this.path);
+        this.record.replaceChildren(recorded(found.record, JSON.stringify(found.record)));
+        this.recordButton.hidden = true; // from now on it follows the conversation
+      } catch (error) {
+        this.page.refused(error, "There is no record");
+      }
+    }
+
+    /** The page shows something else now: the server may forget the conversation. */
+    leave() {
+      call(this.path, undefined, undefined, "DELETE").catch(() => {}); // it forgets by itself, only later
     }
   }
 
-  /** The page shows something else now: the server may forget the conversation. */
-  leave() {
-    call(this.path, undefined, undefined, "DELETE").catch(() => {}); // it forgets by itself, only later
-  }
+  Object.assign(Turinglike, { Talk });
 }

@@ -26,6 +26,7 @@ from agents import catalogue
 from agents.answers import CaptionAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
+from agents.selection import checked_agents, resolve
 from agents.stimuli import CaptionStimulus, Stimulus, parse_row
 from agents.universal.prompts import COLOR, OBJECTS
 from agents.vision import llava_next
@@ -417,6 +418,25 @@ def test_git_cuts_out_the_middle_where_its_authors_do(tmp_path: Path, size: tupl
         ]
     )(picture)
     torch.testing.assert_close(found, wanted, atol=0.05 if backend == "torchvision" else 1e-5, rtol=0)
+
+
+def test_lengths_are_those_of_the_people_in_a_file_of_records(tmp_path: Path) -> None:
+    path, kinds = tmp_path / "humans.jsonl", ("human", "human", "machine", "human")
+    texts = ("a dog on a bench", "two cats", "one two three four", "")
+    rows = [
+        {"task": "image_captioning", "kind": kind, "answer": {"text": text}}
+        for kind, text in zip(kinds, texts, strict=True)
+    ]
+    words = {"task": "word_association", "kind": "human", "answer": {"word": "bone"}}
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in [*rows, words]))
+    name = "llava-v1.6-mistral-7b"
+    entries, settings = resolve([name], [f"{name}.lengths={path}"], None)
+    [made] = checked_agents(entries, settings).values()
+    assert made.settings.lengths == (5, 2)
+    path.write_text("[]\n")
+    with pytest.raises(InputError) as caught:
+        checked_agents(entries, settings)
+    assert f"{path} is no file of records" in str(caught.value.problems)
 
 
 def test_llava_is_told_what_people_were_and_a_drawn_number_of_words(

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
+from agents import catalogue
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from serving.cli import build_parser
@@ -169,6 +170,22 @@ def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
     assert types["answer.fixations"] == "list<element: struct<x: double, y: double>>"
     assert types["answer.palette"] == "list<element: struct<rgb: list<element: int64>, population: int64>>"
     assert types["meta.odd"] == types["meta.pool"] == "string"
+
+
+def test_a_dataset_is_the_table_and_a_card_with_the_licences(tmp_path: Path) -> None:
+    run, out = _mixed(tmp_path), tmp_path / "answers"
+    export(run, "dataset", out)
+    export(run, "parquet", tmp_path / "t.parquet")
+    assert pq.read_table(out / "records.parquet").equals(pq.read_table(tmp_path / "t.parquet"))  # all samples
+    _, head, card = (out / "README.md").read_text().split("---\n", 2)
+    assert "- config_name: default\n  data_files: records.parquet\n" in head
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in card.splitlines() if line.startswith("| ")]
+    told = {row[0]: (row[1], row[-1]) for row in rows}
+    assert told["mmcq"] == (str(sum(row["agent"] == "mmcq" for row in _exported(run))), catalogue.get("mmcq").licence)
+    assert told["human:05"] == ("1", "the people's to say")
+    hostile = stimulus("c1", COLOR, source="a|b<img>", meta={"author": "[x](y)\n# z", "licence": "CC0"})
+    export(write_run(tmp_path / "other", [hostile], {"mmcq": [record("c1")]}), "dataset", tmp_path / "d")
+    assert r"| a\|b\<img\> | \[x\]\(y\)\\n\# z | CC0 | 1 |" in (tmp_path / "d" / "README.md").read_text()
 
 
 def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:

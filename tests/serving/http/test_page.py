@@ -1,15 +1,13 @@
 """The page at ``/``: its files and their headers, and what people see of it in a real, headless Chromium.
 
-The browser tests need the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names.
+The browser is that of `tests/serving/conftest.py`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
@@ -23,7 +21,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from serving.http import page as served_page
-from serving.web.report_html import TASK_NAMES
+from serving.web.viewer_provenance import TASK_NAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -33,9 +31,6 @@ IMAGES = Path(__file__).parents[3] / "examples" / "images"
 TARGETS = IMAGES.parent / "targets"
 KEY = "a-key-for-the-tests-0123"
 PHONE = {"width": 360, "height": 740}
-CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 # the files
 
@@ -106,7 +101,8 @@ def test_the_page_keeps_to_its_policy() -> None:
     markup.feed((STATIC / "index.html").read_text())
     assert markup.wrong == []
     files = {address.removeprefix("static/") for address in markup.addresses if not address.startswith("#")}
-    assert files == {"app.js", "icon.svg", "style.css"}
+    scripts = ["dom", "scanpath", "answers", "api", "images", "talk", "app"]
+    assert files == {*(f"{name}.js" for name in scripts), "icon.svg", "style.css"}
 
 
 def test_nothing_is_asked_of_anybody_else() -> None:
@@ -124,18 +120,6 @@ def test_what_is_said_never_becomes_markup() -> None:
 
 
 # in a browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="the page's browser tests need playwright")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium: install Debian's chromium or name one in TURINGLIKE_CHROMIUM")
-    with playwright.sync_playwright() as started:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -199,3 +199,44 @@ def test_what_is_wrong_is_told_and_nothing_is_imported(
         import_files([write(tmp_path / name, content)], out, **more)
     assert message in str(refused.value.problems)
     assert not out.exists()
+
+
+def test_a_table_of_peoples_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = '\ufeffstimulus,subject,response,age\r\nsun,05,moon,30\r\nsun,05,"star, bright",30\r\nsea,,wave,\r\n'
+    out = tmp_path / "out"
+    import_files([write(tmp_path / "mine.csv", words.encode())], out, task="word_association")
+    found = [(row["stimulus"], row["agent"], row["sample"], row["answer"]["word"]) for row in rows(out, "humans")]
+    assert found == [
+        ("sun", "human:05", 0, "moon"),
+        ("sun", "human:05", 1, "star, bright"),
+        ("sea", "human:unknown", 0, "wave"),
+    ]
+    assert "column age not imported: 1" in capsys.readouterr().out
+    paths = write(tmp_path / "fv.csv", b'stimulus,response\na.jpg,"[[1, 2.5], [3, 4]]"\n')
+    import_files([paths, write(tmp_path / "object.csv", b"stimulus,response\na.jpg,a cat\n")], out, frame=(640, 480))
+    path, objects = rows(out, "humans")[3:]
+    assert (path["task"], path["answer"]["fixations"], path["answer"]["frame"]) == (
+        GAZE,
+        [[1, 2.5], [3, 4]],
+        [640, 480],
+    )
+    assert objects["answer"]["labels"] == ["a cat"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("word.csv", b"stimulus,answer\na,b\n", "has no column response"),
+        ("word.csv", b"stimulus,response\na,\n", "word.csv:2: response: is empty"),
+        ("word.csv", b"stimulus,response\n\xff,b\n", "is not CSV in UTF-8"),
+        ("mine.csv", b"stimulus,response\na,b\n", "is no task of the benchmark"),
+        ("fv.csv", b"stimulus,response\na,b\n", "give --frame"),
+        ("word.csv", b"stimulus,response\n", "holds no answers"),
+    ],
+)
+def test_tables_that_are_refused(
+    name: str, content: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(write(tmp_path / name, content)), "--out", str(tmp_path / "out")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

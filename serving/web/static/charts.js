@@ -1,0 +1,79 @@
+// Charts: a figure's drawing with its title, all of its figures in a table, and a button that saves it.
+"use strict";
+
+{
+  const { el, folded, note, PLOT_WIDTH, PLOTS, said, svg } = Turinglike;
+
+  /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
+  function chart(figure) {
+    const { parts, height, table } = PLOTS[figure.kind](figure);
+    const drawing = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${PLOT_WIDTH} ${height}`,
+        role: "img",
+        "aria-label": `${figure.title}: its figures are in the table below`,
+        class: "chart",
+      },
+      ...parts,
+    );
+    const save = el(
+      "button",
+      { type: "button", class: "quiet", click: () => saved(drawing, figure.title) },
+      "Save as SVG",
+    );
+    return el(
+      "figure",
+      { class: "chart" },
+      el("h3", null, el("span", null, figure.title), save),
+      el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": figure.title }, drawing),
+      el(
+        "figcaption",
+        null,
+        figure.note ? note(figure.note) : null,
+        lazily("As a table", () => tabled(table)),
+      ),
+    );
+  }
+
+  /** A folded part that is made when it is opened for the first time. */
+  function lazily(summary, make) {
+    const part = folded(summary);
+    part.addEventListener("toggle", () => part.open && part.children.length === 1 && part.append(make()));
+    return part;
+  }
+
+  function tabled([head, ...rows]) {
+    return el(
+      "div",
+      { class: "wide", tabindex: 0, role: "region", "aria-label": "The figures as a table" },
+      el(
+        "table",
+        null,
+        el("thead", null, el("tr", null, ...head.map((name) => el("th", { scope: "col" }, said(name))))),
+        el(
+          "tbody",
+          null,
+          ...rows.map(([first, ...cells]) =>
+            el("tr", null, el("th", { scope: "row" }, said(first)), ...cells.map((one) => el("td", null, said(one)))),
+          ),
+        ),
+      ),
+    );
+  }
+
+  function saved(drawing, title) {
+    const copy = drawing.cloneNode(true);
+    const [, , width, height] = drawing.getAttribute("viewBox").split(" ");
+    copy.setAttribute("color", "#1d1c1a");
+    copy.setAttribute("width", width);
+    copy.setAttribute("height", height);
+    copy.removeAttribute("class");
+    copy.prepend(svg("rect", { width: "100%", height: "100%", fill: "#fff" }));
+    const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+    el("a", { href: url, download: `${title.replace(/[^\w ]/g, "")}.svg` }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+
+  Object.assign(Turinglike, { chart, lazily, tabled });
+}

@@ -1,0 +1,291 @@
+// The list of all stimuli with what was answered, page by page, from the index alone; and what is chosen of it.
+"use strict";
+
+{
+  const {
+    badge,
+    byId,
+    colourOf,
+    coordinate,
+    count,
+    download,
+    el,
+    forList,
+    forOne,
+    note,
+    PEOPLE,
+    picture,
+    said,
+    selection,
+    small,
+    state,
+    stimulus,
+    svg,
+    swatch,
+    TASKS,
+    WORDS,
+  } = Turinglike;
+  const PAGE = 25;
+  const ANSWERS = 8; // of one stimulus that stand in the list
+  const PATHS = 3; // that are drawn on a small picture
+  const SORTS = {
+    set: "as in the set",
+    id: "by id",
+    answer: "by answer",
+    disagreement: "most disagreement first",
+    attempts: "most attempts first",
+  };
+  const controls = {};
+
+  /** The form of choices, made once. */
+  function form() {
+    const { tasks, agents, people, flags, meta } = Turinglike.index;
+    const machines = agents.filter((name) => !people.includes(name));
+    const kinds = [...new Set(flags.flat())].sort();
+    const only = { "": "all", disagree: "only where answers disagree", failed: "only failed" };
+    controls.q = el("input", { type: "search", id: "q", placeholder: "words of answers, ids, cues …" });
+    const groups = [
+      ["Agents", machines],
+      ["People", people],
+    ].filter(([, names]) => names.length);
+    controls.agent = el("select", null, el("option", { value: "" }, "everybody"));
+    if (people.length > 1) controls.agent.append(el("option", { value: PEOPLE }, "all people"));
+    controls.agent.append(
+      ...groups.map(([label, names]) => el("optgroup", { label }, ...names.map((one) => option(one, one)))),
+    );
+    controls.task = select([["", "all"], ...tasks.map((task) => [task, TASKS[task] ?? task])]);
+    controls.status = select([
+      ["", "any"],
+      ["ok", "ok"],
+      ["rejected", "rejected"],
+      ["failed", "failed"],
+    ]);
+    controls.flag = select([["", "any"], ...kinds.map((one) => [one, one])]);
+    controls.column = select([["", "–"], ...meta.map(([name]) => [name, name.replaceAll("_", " ")])]);
+    controls.value = select([["", "any"]]);
+    controls.only = select(Object.entries(only));
+    controls.sort = select(Object.entries(SORTS));
+    const fields = [
+      ["Task", controls.task, tasks.length > 1],
+      ["Agent", controls.agent, true],
+      ["Status", controls.status, true],
+      ["Flag", controls.flag, kinds.length > 0],
+      ["Column", controls.column, meta.length > 0],
+      ["Value", controls.value, meta.length > 0],
+      ["Show", controls.only, true],
+      ["Order", controls.sort, true],
+    ];
+    let timer = null;
+    controls.q.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => go({ q: controls.q.value }), 200);
+    });
+    for (const name of ["task", "agent", "status", "flag", "value", "only", "sort"])
+      controls[name].addEventListener("change", () => go({ [name]: controls[name].value }));
+    controls.column.addEventListener("change", () => go({ column: controls.column.value, value: "" }));
+    const told = el("span", { role: "status", class: "small" });
+    const save = (form_, text) => {
+      const button = el("button", { type: "button", class: "quiet" }, text);
+      button.addEventListener("click", () =>
+        download(form_, (how) => (told.textContent = how)).catch((error) => (told.textContent = error.message)),
+      );
+      return button;
+    };
+    return el(
+      "form",
+      { role: "search", "aria-label": "Choose answers", class: "choices", submit: (event) => event.preventDefault() },
+      el("label", { class: "search" }, el("span", null, "Search"), controls.q),
+      ...fields
+        .filter(([, , has]) => has)
+        .map(([label, control]) => el("label", null, el("span", null, label), control)),
+      el(
+        "div",
+        { class: "line downloads" },
+        small("Download the selection"),
+        save("jsonl", "JSONL"),
+        save("csv", "CSV"),
+        told,
+        small("Parquet: ", el("code", null, "turinglike export RUN --format parquet")),
+      ),
+    );
+  }
+
+  const option = (value, text) => el("option", { value }, text);
+  const select = (options) => el("select", null, ...options.map(([value, text]) => option(value, text)));
+  /** Go to the first page of what is now chosen; typing makes no history. */
+  const go = (changes) => location.replace(forList({ page: 1, ...changes }));
+
+  function list() {
+    const section = byId("list");
+    if (!section.firstChild) section.append(form(), el("div", { id: "found" }));
+    const column = Turinglike.index.meta.find(([name]) => name === state.column);
+    controls.value.replaceChildren(option("", "any"), ...(column?.[1] ?? []).map((one) => option(one, one)));
+    controls.value.disabled = column === undefined;
+    for (const [name, control] of Object.entries(controls))
+      if (document.activeElement !== control) control.value = state[name];
+    const { numbers, records } = selection();
+    const pages = Math.max(1, Math.ceil(numbers.length / PAGE));
+    const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), pages);
+    const shown = numbers.slice((page - 1) * PAGE, page * PAGE);
+    byId("found").replaceChildren(
+      el(
+        "p",
+        { role: "status", class: "found" },
+        `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`,
+      ),
+      pager(page, pages),
+      el("ol", { class: "rows", start: (page - 1) * PAGE + 1 }, ...shown.map(row)),
+      shown.length ? pager(page, pages) : note("Nothing is chosen: take a choice back."),
+    );
+  }
+
+  function pager(page, pages) {
+    const to = (number, text, label) =>
+      number >= 1 && number <= pages && number !== page
+        ? el(
+            "a",
+            {
+              class: "button quiet",
+              href: forList({ page: number }),
+              "aria-label": label,
+              rel: text === "›" ? "next" : text === "‹" ? "prev" : null,
+            },
+            text,
+          )
+        : el("span", { class: "button quiet", "aria-disabled": "true" }, text);
+    const field = el("input", { type: "text", inputmode: "numeric", value: page, size: 5, "aria-label": "Page" });
+    field.addEventListener("change", () => {
+      location.hash = forList({ page: Math.min(Math.max(1, Number.parseInt(field.value, 10) || 1), pages) });
+    });
+    return el(
+      "nav",
+      { class: "pager line", "aria-label": "Pages" },
+      to(1, "«", "First page"),
+      to(page - 1, "‹", "Page before"),
+      field,
+      small(`of ${pages.toLocaleString("en")}`),
+      to(page + 1, "›", "Next page"),
+      to(pages, "»", "Last page"),
+    );
+  }
+
+  function row(number) {
+    const { stimuli, records, tasks } = Turinglike.index;
+    const { matches } = selection();
+    const seen = picture(stimuli.picture[number]);
+    const href = forOne(number);
+    const chosen = [];
+    for (let at = stimuli.first[number]; at < stimuli.first[number + 1]; at += 1)
+      if (matches(at, number)) chosen.push(at);
+    const task = tasks[stimuli.task[number]];
+    const alike = stimuli.alike[number];
+    const shown = el(
+      "li",
+      null,
+      seen?.url
+        ? el(
+            "a",
+            { href, tabindex: -1, "aria-hidden": "true" },
+            el("img", { src: seen.url, alt: "", loading: "lazy", error: (event) => event.target.remove() }),
+          )
+        : null,
+      el(
+        "div",
+        { class: "what" },
+        el(
+          "a",
+          { href, class: "open" },
+          said(seen || !stimuli.title[number] ? stimuli.id[number] : stimuli.title[number]),
+        ),
+        el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement\u00a0${alike}\u00a0%` : ""),
+      ),
+      el("ul", { class: "answers" }, ...answers(chosen, number)),
+    );
+    if (seen?.url && task === "attention_prediction") sketch(shown.firstChild, number, chosen);
+    return shown;
+  }
+
+  /** Draw the first paths of those that are chosen over the small picture, once their records are there. */
+  async function sketch(holder, number, chosen) {
+    const { stimuli } = Turinglike.index;
+    const { lines } = await stimulus(number);
+    const records = chosen.slice(0, PATHS).map((at) => JSON.parse(lines[at - stimuli.first[number]]));
+    const { width, height } = picture(stimuli.picture[number]);
+    const box = { class: "sketch", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet" };
+    const drawn = svg("svg", box);
+    for (const [nth, { answer, kind }] of records.entries()) {
+      if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) continue;
+      const scale = [width / answer.frame[0], height / answer.frame[1]];
+      const points = answer.fixations
+        .map(([x, y]) => `${coordinate(x * scale[0])},${coordinate(y * scale[1])}`)
+        .join(" ");
+      const over = svg("polyline", { class: "over", points });
+      over.style.stroke = colourOf(nth, kind);
+      drawn.append(svg("polyline", { class: "under", points }), over);
+    }
+    holder.append(drawn);
+  }
+
+  /** One line for each agent that answered, one for all people. */
+  function answers(chosen, number) {
+    const { records, agents, people, texts, flags } = Turinglike.index;
+    const person = new Set(people);
+    const humans = chosen.filter((at) => person.has(agents[records.agent[at]]));
+    const machines = chosen.filter((at) => !person.has(agents[records.agent[at]]));
+    const lines = machines.slice(0, ANSWERS).map((at) => {
+      const name = agents[records.agent[at]];
+      const sample = records.sample[at];
+      const status = ["ok", "rejected", "failed"][records.status[at]];
+      return el(
+        "li",
+        null,
+        el(
+          "a",
+          { href: forOne(number, { agent: name, sample }), class: "who" },
+          said(name),
+          sample ? ` ${sample}` : "",
+        ),
+        " ",
+        status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "],
+        el("span", { class: "text" }, swatchOf(texts[records.text[at]], number), said(texts[records.text[at]])),
+        flags[records.flags[at]].length ? [" ", small("⚑")] : null,
+      );
+    });
+    if (machines.length > ANSWERS) lines.push(el("li", null, small(`and ${machines.length - ANSWERS} more`)));
+    if (humans.length) {
+      const tally = new Map();
+      for (const at of humans) tally.set(texts[records.text[at]], (tally.get(texts[records.text[at]]) ?? 0) + 1);
+      const most = [...tally].sort((one, other) => other[1] - one[1]).slice(0, 3);
+      const told = most.map(([text, times]) => (times > 1 ? `${text} × ${times}` : text)).join(" · ");
+      lines.push(
+        el(
+          "li",
+          null,
+          el("span", { class: "who" }, count(humans.length, "person", "people")),
+          " ",
+          el("span", { class: "text" }, swatchOf(most[0][0], number), said(told), tally.size > 3 ? " · …" : ""),
+        ),
+      );
+    }
+    return lines;
+  }
+
+  /** The colour that an answer names, if it names one. */
+  function swatchOf(text, number) {
+    const { stimuli, tasks } = Turinglike.index;
+    return tasks[stimuli.task[number]] === "color_estimation" && WORDS.includes(text) ? swatch(text) : null;
+  }
+
+  /** Move to the row that is so many further than the one with the focus. */
+  function moveRow(by) {
+    const links = [...document.querySelectorAll("#found .rows a.open")];
+    const at = links.indexOf(document.activeElement);
+    links[Math.min(Math.max(at + by, 0), links.length - 1)]?.focus();
+  }
+
+  function turnPage(by) {
+    document.querySelector(`#found .pager a[rel=${by > 0 ? "next" : "prev"}]`)?.click();
+  }
+
+  Object.assign(Turinglike, { list, moveRow, turnPage });
+}

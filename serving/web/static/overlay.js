@@ -1,0 +1,227 @@
+// Answers to one picture on top of each other: scanpaths with a scrubber and a density map, boxes of detectors.
+"use strict";
+
+{
+  const { canvas, coordinate, count, el, note, said, small, svg, targetBox } = Turinglike;
+  // Okabe and Ito's colours, which the colour-blind tell apart; people are drawn in their own.
+  const COLOURS = ["#ffd400", "#56b4e9", "#e69f00", "#00c08b", "#ff7eb6", "#d55e00", "#b39ddb", "#8bc34a"];
+  const PEOPLE = "#ffffff";
+  const MACHINES = 3; // layers that are shown at first
+  const PERSONS = 1;
+  const SPREAD = 43 / 1280; // of the frame's width, a degree in the papers' experiment: the density's kernel
+  const GRID = 96; // cells of the density map across
+
+  /** `layers`: {label, kind, colour, answer}. The figure of scanpaths, or null if none can be drawn. */
+  function paths(layers, stimulus, picture) {
+    const drawn = layers.filter(({ answer }) => answer.fixations.length && answer.frame[0] > 0 && answer.frame[1] > 0);
+    if (!drawn.length) return null;
+    const frame = picture?.width ? [picture.width, picture.height] : drawn[0].answer.frame;
+    const scale = Math.max(...frame);
+    for (const layer of drawn) {
+      const [sx, sy] = [frame[0] / layer.answer.frame[0], frame[1] / layer.answer.frame[1]];
+      layer.points = layer.answer.fixations.map(([x, y]) => [x * sx, y * sy]);
+      Object.assign(layer, pathShapes(layer, scale / 62));
+    }
+    const longest = Math.max(...drawn.map(({ points }) => points.length));
+    const density = svg("image", {
+      ...size(frame),
+      preserveAspectRatio: "none",
+      class: "density",
+      visibility: "hidden",
+    });
+    const label = `${count(drawn.length, "scanpath")} over the picture`;
+    const drawing = canvas(picture, frame, label, ...targetBox(stimulus, frame, picture), density);
+    drawing.append(...drawn.map(({ group }) => group));
+    const scrubber = el("input", { type: "range", min: 0, max: longest, value: 0, "aria-label": "Up to fixation" });
+    const where = el("output", { class: "where" });
+    const densities = el("input", { type: "checkbox" });
+    const lines = el("input", { type: "checkbox", checked: true });
+    const play = el("button", { type: "button", class: "quiet" }, "Play");
+    let timer = null;
+
+    function show() {
+      const upTo = Number(scrubber.value);
+      const text = upTo === 0 ? "whole paths" : `fixation ${upTo} of ${longest}`;
+      where.textContent = text;
+      scrubber.setAttribute("aria-valuetext", text);
+      const seen = drawn.filter(({ box }) => box.checked);
+      for (const layer of drawn) showPath(layer, layer.box.checked && lines.checked, upTo);
+      density.setAttribute("visibility", densities.checked && seen.length ? "visible" : "hidden");
+      if (densities.checked && seen.length) {
+        const fixations = seen.flatMap(({ points }) => points.slice(0, upTo === 0 ? points.length : upTo));
+        density.setAttribute("href", densityMap(fixations, frame));
+      }
+    }
+    function stop() {
+      clearTimeout(timer);
+      timer = null;
+      play.textContent = "Play";
+    }
+    function step() {
+      const next = Number(scrubber.value) + 1;
+      scrubber.value = String(next > longest ? 0 : next);
+      show();
+      if (next > longest || !drawing.isConnected) stop();
+      else timer = setTimeout(step, 500);
+    }
+    play.addEventListener("click", () => {
+      if (timer !== null) {
+        stop();
+        return;
+      }
+      play.textContent = "Pause";
+      step();
+    });
+    scrubber.addEventListener("input", () => {
+      stop();
+      show();
+    });
+    for (const box of [densities, lines]) box.addEventListener("change", show);
+    const caption = el(
+      "figcaption",
+      null,
+      el("div", { class: "line" }, play, scrubber, where),
+      el("div", { class: "line" }, choice(lines, "paths"), choice(densities, "density of the fixations shown")),
+      legend(drawn, show),
+      note("Each path in its own colour, people's in white; a density's kernel is a degree of the papers' experiment."),
+    );
+    show();
+    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
+  }
+
+  const size = ([width, height]) => ({ width, height });
+  const choice = (box, ...text) => el("label", { class: "choice" }, box, " ", ...text);
+
+  function pathShapes({ points, colour, answer }, radius) {
+    const under = svg("polyline", { class: "under" });
+    const line = svg("polyline", { class: "path" });
+    const marks = points.map(([x, y], at) => {
+      const place = { cx: coordinate(x), cy: coordinate(y) };
+      const forced = at === 0 && answer.forced_first ? " forced" : "";
+      const number = {
+        class: "number",
+        x: place.cx,
+        y: place.cy,
+        dy: "0.36em",
+        "font-size": coordinate(radius * 1.25),
+      };
+      return svg(
+        "g",
+        null,
+        svg("circle", { class: `fixation${forced}`, ...place, r: coordinate(radius) }),
+        svg("text", number, String(at + 1)),
+      );
+    });
+    return { group: coloured(colour, under, line, ...marks), under, line, marks, radius };
+  }
+
+  function coloured(colour, ...shapes) {
+    const group = svg("g", { class: "layer" }, ...shapes);
+    group.style.setProperty("--layer", colour);
+    return group;
+  }
+
+  /** The path up to a fixation (0: all of it), the fixation itself larger than the others. */
+  function showPath({ group, under, line, marks, points, radius }, visible, upTo) {
+    group.setAttribute("visibility", visible ? "visible" : "hidden");
+    if (!visible) return;
+    const some = upTo === 0 ? points : points.slice(0, upTo);
+    for (const one of [under, line])
+      one.setAttribute("points", some.map((point) => point.map(coordinate).join(",")).join(" "));
+    marks.forEach((mark, at) => {
+      mark.setAttribute("display", at < some.length ? "inline" : "none");
+      mark.firstChild.setAttribute("r", coordinate(at === upTo - 1 ? radius * 1.8 : radius));
+    });
+  }
+
+  /** A URL of a picture: Gaussians around the fixations, added up, from clear to red. */
+  function densityMap(fixations, [width, height]) {
+    const [across, down] = [GRID, Math.max(1, Math.round((GRID * height) / width))];
+    const spread = SPREAD * GRID;
+    const sums = new Float64Array(across * down);
+    for (const [x, y] of fixations) {
+      const [column, row] = [(x / width) * across, (y / height) * down];
+      for (let at = 0; at < sums.length; at += 1) {
+        const far = ((at % across) + 0.5 - column) ** 2 + (Math.floor(at / across) + 0.5 - row) ** 2;
+        if (far < 16 * spread ** 2) sums[at] += Math.exp(-far / (2 * spread ** 2));
+      }
+    }
+    const most = sums.reduce((one, other) => Math.max(one, other), 1e-9);
+    const sheet = el("canvas", { width: across, height: down });
+    const context = sheet.getContext("2d");
+    const pixels = context.createImageData(across, down);
+    sums.forEach((sum, at) => {
+      const share = sum / most;
+      const hue = [Math.min(255, 510 * share), Math.min(255, 510 * (1 - share)), Math.max(0, 255 - 510 * share)];
+      pixels.data.set([...hue, 190 * Math.min(1, share * 1.6)], at * 4);
+    });
+    context.putImageData(pixels, 0, 0);
+    return sheet.toDataURL();
+  }
+
+  /** Boxes of several agents over one picture. */
+  function boxes(layers, stimulus, picture) {
+    const drawn = layers.filter(({ answer }) => answer.boxes?.length);
+    if (!drawn.length || !picture?.width) return null;
+    const frame = [picture.width, picture.height];
+    const letters = Math.max(...frame) / 32;
+    for (const [nth, layer] of drawn.entries()) {
+      layer.group = coloured(layer.colour);
+      layer.answer.boxes.slice(0, 100).forEach(([x, y, width, height], at) => {
+        const place = { x: coordinate(x), y: coordinate(y) };
+        const text = { x: coordinate(x + letters / 4), y: coordinate(Math.max(y, 0) + letters * (1 + (nth % 3))) };
+        layer.group.append(
+          svg("rect", {
+            class: "box",
+            ...place,
+            ...size([width, height].map((side) => coordinate(Math.max(side, 0)))),
+          }),
+          svg("text", { class: "tag", ...text, "font-size": coordinate(letters) }, layer.answer.labels[at] ?? ""),
+        );
+      });
+    }
+    const drawing = canvas(picture, frame, `Boxes of ${count(drawn.length, "answer")} over the picture`);
+    drawing.append(...drawn.map(({ group }) => group));
+    const show = () =>
+      drawn.forEach(({ group, box }) => group.setAttribute("visibility", box.checked ? "visible" : "hidden"));
+    const caption = el("figcaption", null, legend(drawn, show));
+    show();
+    return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
+  }
+
+  /** A box to tick for each layer, in its colour; some are ticked at first. */
+  function legend(layers, show) {
+    const seen = { machine: 0, human: 0 };
+    const rows = layers.map((layer) => {
+      const human = layer.kind === "human";
+      seen[human ? "human" : "machine"] += 1;
+      const first = human ? seen.human <= PERSONS : seen.machine <= MACHINES;
+      layer.box = el("input", { type: "checkbox", checked: first, change: show });
+      const mark = el("span", { class: "swatch", "aria-hidden": "true" });
+      mark.style.background = layer.colour;
+      return el("li", null, choice(layer.box, mark, said(layer.label)));
+    });
+    const all = (which) => () => {
+      for (const layer of layers) layer.box.checked = which(layer);
+      show();
+    };
+    const button = (text, which) => el("button", { type: "button", class: "quiet", click: all(which) }, text);
+    const buttons = [button("all", () => true), button("none", () => false)];
+    if (seen.human && seen.machine)
+      buttons.push(
+        button("machines", ({ kind }) => kind !== "human"),
+        button("people", ({ kind }) => kind === "human"),
+      );
+    return el(
+      "div",
+      null,
+      el("ul", { class: "legend layers" }, ...rows),
+      layers.length > 1 ? el("div", { class: "line" }, small("Show "), ...buttons) : null,
+    );
+  }
+
+  /** The colour of the layer of a number, or of a person's. */
+  const colourOf = (number, kind) => (kind === "human" ? PEOPLE : COLOURS[number % COLOURS.length]);
+
+  Object.assign(Turinglike, { boxes, colourOf, paths });
+}

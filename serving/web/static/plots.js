@@ -1,0 +1,381 @@
+// Figures of the index drawn as SVG. Colours are attributes, not styles, so that a saved file looks as the page does.
+"use strict";
+
+{
+  const { svg, WORDS } = Turinglike;
+  const INK = "currentColor";
+  const SERIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7b5ea7"];
+  const PEOPLE = "people";
+  const LETTER = 7.3; // pixels of a letter at 12 pixels, about
+  const WIDTH = 720;
+  const NAMED = 170; // pixels for names of rows, at most
+
+  const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  const short = (value) =>
+    Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
+  const text = (x, y, said_, more = {}) =>
+    svg("text", { x, y, fill: INK, "font-size": 12, "font-family": "system-ui, sans-serif", ...more }, said_);
+  const cut = (name, pixels) => {
+    const letters = Math.max(4, Math.floor(pixels / LETTER + 0.5));
+    return name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
+  };
+  /** A name that may have been cut; the whole of it is its title. */
+  const named = (x, y, name, pixels, more = {}) => {
+    const shown = text(x, y, cut(name, pixels), more);
+    shown.append(svg("title", null, name));
+    return shown;
+  };
+  const colourOf = (names, at) => {
+    if (names[at] === PEOPLE) return INK;
+    return SERIES[(at - (names[0] === PEOPLE ? 1 : 0)) % SERIES.length];
+  };
+  const interval = (cell, form) => {
+    if (!cell) return "–";
+    const [value, low, high] = cell;
+    return low === null || low === undefined ? form(value) : `${form(value)} (${form(low)} to ${form(high)})`;
+  };
+
+  /** Means with intervals, one panel for each number and one row for each agent; people's mean is a line. */
+  function panels({ rows, panels: some }) {
+    const across = Math.min(some.length, some.some(({ title }) => title.length > 20) ? 2 : 3);
+    const left = Math.min(NAMED, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+    const gap = 30;
+    const hasDelta = some.some(({ delta }) => delta.some((one) => one !== null));
+    const beside = hasDelta ? 42 : 0; // pixels for the deltas
+    const width = (WIDTH - left - gap * across) / across - beside;
+    const tall = rows.length * 20 + 58;
+    const parts = [];
+    some.forEach((panel, number) => {
+      const [x0, y0] = [
+        left + (number % across) * (width + beside + gap) + gap / 2,
+        Math.floor(number / across) * tall,
+      ];
+      const values = panel.values
+        .filter((one) => one)
+        .flatMap((one) => one.slice(0, 3).filter((value) => value !== null));
+      const scale = scaled(values, width, panel.log);
+      parts.push(named(x0, y0 + 14, panel.title, width + beside, { "font-weight": 600 }));
+      for (const tick of scale.ticks) {
+        const x = x0 + scale.at(tick);
+        parts.push(svg("line", { x1: x, x2: x, y1: y0 + 22, y2: y0 + tall - 32, stroke: INK, "stroke-opacity": 0.15 }));
+        parts.push(text(x, y0 + tall - 18, short(tick), { "text-anchor": "middle", "font-size": 11 }));
+      }
+      rows.forEach((name, at) => {
+        const y = y0 + 34 + at * 20;
+        if (number % across === 0) parts.push(named(left - 8, y + 4, name, left - 12, { "text-anchor": "end" }));
+        const cell = panel.values[at];
+        if (!cell) return;
+        const colour = colourOf(rows, at);
+        if (name === PEOPLE) {
+          const x = x0 + scale.at(cell[0]);
+          parts.push(
+            svg("line", { x1: x, x2: x, y1: y0 + 22, y2: y0 + tall - 32, stroke: INK, "stroke-dasharray": "3 3" }),
+          );
+        }
+        parts.push(bar(x0, y, scale, cell, colour));
+        const delta = panel.delta?.[at];
+        if (delta !== null && delta !== undefined)
+          parts.push(
+            text(x0 + width + beside, y + 4, `δ ${delta.toFixed(2)}`, {
+              "text-anchor": "end",
+              "font-size": 10,
+              "fill-opacity": 0.75,
+            }),
+          );
+      });
+    });
+    const table = [
+      ["", ...some.flatMap((one) => [one.title, ...(one.delta.some((d) => d !== null) ? ["δ"] : [])]), "number"],
+    ];
+    rows.forEach((name, at) => {
+      const cells = some.flatMap((one) => [
+        interval(one.values[at], short),
+        ...(one.delta.some((d) => d !== null) ? [one.delta[at] === null ? "–" : one.delta[at].toFixed(2)] : []),
+      ]);
+      table.push([name, ...cells, short(some.map((one) => one.values[at]?.[3]).find((n) => n) ?? 0)]);
+    });
+    return { parts, height: tall * Math.ceil(some.length / across), table };
+  }
+
+  function bar(x0, y, scale, [value, low, high, number], colour) {
+    const group = svg(
+      "g",
+      null,
+      svg("title", null, `${interval([value, low, high], short)}, of ${short(number ?? 0)}`),
+    );
+    if (low !== null && low !== undefined)
+      group.append(
+        svg("line", {
+          x1: x0 + scale.at(low),
+          x2: x0 + scale.at(high),
+          y1: y,
+          y2: y,
+          stroke: colour,
+          "stroke-width": 2,
+        }),
+      );
+    group.append(svg("circle", { cx: x0 + scale.at(value), cy: y, r: 4.5, fill: colour }));
+    return group;
+  }
+
+  /** Where values stand on so many pixels, with a few round ticks. */
+  function scaled(values, width, log) {
+    let [low, high] = [Math.min(...values), Math.max(...values)];
+    if (!Number.isFinite(low)) [low, high] = [0, 1];
+    if (log) {
+      [low, high] = [Math.floor(Math.log10(Math.max(low, 1e-6))), Math.ceil(Math.log10(Math.max(high, 1e-6)))];
+      if (low === high) high += 1;
+      const step = Math.ceil((high - low) / 4);
+      const ticks = [];
+      for (let power = low; power <= high; power += step) ticks.push(10 ** power);
+      return { ticks, at: (value) => ((Math.log10(Math.max(value, 1e-6)) - low) / (high - low)) * width };
+    }
+    if (low >= 0 && low < high * 0.5) low = 0;
+    if (low === high)
+      [low, high] = [low === 0 ? 0 : low - Math.abs(low) / 10, high === 0 ? 1 : high + Math.abs(high) / 10];
+    const raw = (high - low) / 3;
+    const unit = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].find((one) => one * unit >= raw) * unit;
+    const ticks = [];
+    for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step)
+      ticks.push(Number(tick.toPrecision(10)));
+    return { ticks, at: (value) => ((value - low) / (high - low)) * width };
+  }
+
+  /** Shares that add up to one, a bar for each row, in the colours that they are the names of. */
+  function stacks({ rows, columns, values }) {
+    const left = Math.min(NAMED, Math.max(...rows.map((name) => name.length)) * LETTER + 12);
+    const width = WIDTH - left - 10;
+    const parts = [];
+    const fill = (name) => (WORDS.includes(name) ? name : "#8884");
+    rows.forEach((name, at) => {
+      const y = at * 28 + 6;
+      parts.push(named(left - 8, y + 15, name, left - 12, { "text-anchor": "end" }));
+      let x = left;
+      values[at].forEach(([share, low, high, number], column) => {
+        if (share === 0) return;
+        const part = svg("rect", {
+          x,
+          y,
+          width: Math.max(share * width, 0.5),
+          height: 22,
+          fill: fill(columns[column]),
+          stroke: INK,
+          "stroke-opacity": 0.4,
+          "stroke-width": 0.7,
+        });
+        part.append(svg("title", null, `${columns[column]}: ${interval([share, low, high], percent)}, of ${number}`));
+        parts.push(part);
+        if (share * width > 34) {
+          const dark = ["black", "blue", "brown", "purple", "green", "red"].includes(columns[column]);
+          parts.push(
+            text(x + (share * width) / 2, y + 15, percent(share), {
+              "text-anchor": "middle",
+              "font-size": 11,
+              fill: columns[column] === "other words" ? INK : dark ? "#fff" : "#000",
+            }),
+          );
+        }
+        x += share * width;
+      });
+    });
+    const used = columns.filter((_, column) => values.some((row) => row[column][0] > 0));
+    let [x, y] = [left, rows.length * 28 + 18];
+    for (const name of used) {
+      const wide = 22 + name.length * 6.6;
+      if (x + wide > WIDTH) [x, y] = [left, y + 18];
+      parts.push(svg("rect", { x, y, width: 11, height: 11, fill: fill(name), stroke: INK, "stroke-opacity": 0.4 }));
+      parts.push(text(x + 14, y + 10, name, { "font-size": 11 }));
+      x += wide;
+    }
+    const table = [
+      ["", ...columns],
+      ...rows.map((name, at) => [name, ...values[at].map((one) => interval(one, percent))]),
+    ];
+    return { parts, height: y + 20, table };
+  }
+
+  /** A table of shares, the larger the darker; a cell's title has its interval. */
+  function matrix({ rows, columns, values, down, across }) {
+    const left = Math.min(NAMED + 40, Math.max(...rows.map((name) => name.length)) * LETTER + 12) + (down ? 20 : 0);
+    const side = Math.min(74, (WIDTH - left) / columns.length);
+    const tall = 24;
+    const steep = columns.some((name) => name.length * LETTER > side - 4);
+    const longest = Math.min(110, Math.max(...columns.map((name) => name.length)) * LETTER);
+    const top = (steep ? longest * 0.75 + 14 : 20) + (across ? 18 : 0);
+    const parts = [];
+    if (across) parts.push(text(left, 12, across, { "font-weight": 600 }));
+    if (down) {
+      const middle = top + (rows.length * tall) / 2;
+      parts.push(
+        text(12, middle, down, { "font-weight": 600, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }),
+      );
+    }
+    columns.forEach((name, column) => {
+      const [x, y] = [left + (column + 0.5) * side, top - 6];
+      const way = steep ? { transform: `rotate(-45 ${x} ${y})` } : { "text-anchor": "middle" };
+      parts.push(named(x, y, name, steep ? 110 : side, way));
+    });
+    const most = Math.max(0.01, ...values.flat().map((cell) => cell?.[0] ?? 0));
+    rows.forEach((name, row) => {
+      const y = top + row * tall;
+      parts.push(named(left - 8, y + 16, name, left - 12 - (down ? 20 : 0), { "text-anchor": "end" }));
+      columns.forEach((_, column) => {
+        const cell = values[row][column];
+        if (!cell) return;
+        const strength = cell[0] / Math.max(most, most > 0.3 ? 1 : 0);
+        const part = svg(
+          "g",
+          null,
+          svg("title", null, `${name}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`),
+        );
+        const place = { x: left + column * side + 1, y: y + 1, width: side - 2, height: tall - 2 };
+        part.append(svg("rect", { ...place, fill: "#0072b2", "fill-opacity": (0.06 + 0.94 * strength).toFixed(3) }));
+        if (side > 30)
+          part.append(
+            text(left + (column + 0.5) * side, y + 16, percent(cell[0]), {
+              "text-anchor": "middle",
+              "font-size": 11,
+              fill: strength > 0.75 ? "#fff" : INK,
+            }),
+          );
+        parts.push(part);
+      });
+    });
+    const table = [
+      ["", ...columns],
+      ...rows.map((name, at) => [
+        name,
+        ...values[at].map((one) => (one ? `${interval(one, percent)}, n = ${one[3]}` : "–")),
+      ]),
+    ];
+    return { parts, height: top + rows.length * tall + 6, table };
+  }
+
+  function lines({ rows, values, x, totals, across, down }) {
+    const [left, top, width, height] = [52, 12, 470, 220];
+    const most = Math.max(...values.flat(), 1e-9);
+    const place = (at, share) => [left + (at / (x.length - 1)) * width, top + height - (share / most) * height];
+    const parts = [text(left + width / 2, top + height + 34, across, { "text-anchor": "middle" })];
+    parts.push(
+      text(14, top + height / 2, down, { "text-anchor": "middle", transform: `rotate(-90 14 ${top + height / 2})` }),
+    );
+    for (const tick of scaled([0, most], 1).ticks) {
+      const [, y] = place(0, tick);
+      parts.push(svg("line", { x1: left, x2: left + width, y1: y, y2: y, stroke: INK, "stroke-opacity": 0.15 }));
+      parts.push(text(left - 6, y + 4, short(tick), { "text-anchor": "end", "font-size": 11 }));
+    }
+    x.forEach((value, at) => {
+      if (at % 5 === 0)
+        parts.push(
+          text(place(at, 0)[0], top + height + 16, short(value), { "text-anchor": "middle", "font-size": 11 }),
+        );
+    });
+    rows.forEach((name, at) => {
+      const colour = colourOf(rows, at);
+      const points = values[at]
+        .map((share, bin) =>
+          place(bin, share)
+            .map((one) => one.toFixed(1))
+            .join(","),
+        )
+        .join(" ");
+      const people = name === PEOPLE ? { "stroke-width": 3, "stroke-dasharray": "5 3" } : { "stroke-width": 1.8 };
+      parts.push(svg("polyline", { points, fill: "none", stroke: colour, ...people }));
+      const y = top + 10 + at * 18;
+      parts.push(
+        svg("line", { x1: left + width + 14, x2: left + width + 32, y1: y - 4, y2: y - 4, stroke: colour, ...people }),
+      );
+      parts.push(named(left + width + 38, y, `${name} (${short(totals[at])})`, WIDTH - left - width - 40));
+    });
+    const table = [["", ...rows], ...x.map((value, bin) => [short(value), ...values.map((row) => percent(row[bin]))])];
+    return { parts, height: Math.max(top + height + 44, top + rows.length * 18 + 20), table };
+  }
+
+  /** Small multiples: four beside each other, each with its name. */
+  function multiples(rows, totals, tall, draw) {
+    const side = WIDTH / 4;
+    const parts = rows.flatMap((name, at) => {
+      const [x, y] = [(at % 4) * side, Math.floor(at / 4) * (tall + 30)];
+      return [
+        named(x + side / 2, y + 14, `${name} (${short(totals[at])})`, side - 8, { "text-anchor": "middle" }),
+        ...draw(at, x, y + 22, side),
+      ];
+    });
+    return { parts, height: Math.ceil(rows.length / 4) * (tall + 30) };
+  }
+
+  function roses({ rows, values, totals }) {
+    const most = Math.max(...values.flat(), 1e-9);
+    const sectors = values[0].length;
+    const drawn = multiples(rows, totals, 150, (at, x, y, side) => {
+      const [cx, cy, radius] = [x + side / 2, y + 74, 70];
+      const parts = [1, 0.5].map((share) =>
+        svg("circle", { cx, cy, r: radius * share, fill: "none", stroke: INK, "stroke-opacity": 0.25 }),
+      );
+      values[at].forEach((share, sector) => {
+        const r = Math.sqrt(share / most) * radius; // the area stands for the share
+        const ends = [-0.5, 0.5].map((half) => ((sector + half) / sectors) * 2 * Math.PI);
+        const [a, b] = ends.map(
+          (angle) => `${(cx + r * Math.cos(angle)).toFixed(1)} ${(cy - r * Math.sin(angle)).toFixed(1)}`,
+        );
+        const wedge = svg("path", {
+          d: `M${cx} ${cy}L${a}A${r.toFixed(1)} ${r.toFixed(1)} 0 0 0 ${b}Z`,
+          fill: colourOf(rows, at),
+          "fill-opacity": 0.75,
+        });
+        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${percent(share)}`));
+        parts.push(wedge);
+      });
+      return parts;
+    });
+    const head = ["", ...values[0].map((_, sector) => `${(sector / sectors) * 360}°`)];
+    return { ...drawn, table: [head, ...rows.map((name, at) => [name, ...values[at].map(percent)])] };
+  }
+
+  function maps({ rows, values, totals, shape: [down, across] }) {
+    const most = Math.max(...values.flat(), 1e-9);
+    const drawn = multiples(rows, totals, 126, (at, x, y, side) => {
+      const cell = (side - 16) / across;
+      const parts = [
+        svg("rect", {
+          x: x + 8,
+          y,
+          width: side - 16,
+          height: cell * down,
+          fill: "none",
+          stroke: INK,
+          "stroke-opacity": 0.4,
+        }),
+      ];
+      values[at].forEach((share, number) => {
+        if (share === 0) return;
+        const place = { x: x + 8 + (number % across) * cell, y: y + Math.floor(number / across) * cell };
+        const part = svg("rect", {
+          ...place,
+          width: cell,
+          height: cell,
+          fill: "#d55e00",
+          "fill-opacity": (0.1 + (0.9 * share) / most).toFixed(3),
+        });
+        part.append(svg("title", null, percent(share)));
+        parts.push(part);
+      });
+      return parts;
+    });
+    const table = [["", "cell with most, from the top left", "share"]];
+    rows.forEach((name, at) => {
+      const top = values[at].indexOf(Math.max(...values[at]));
+      table.push([
+        name,
+        `row ${Math.floor(top / across) + 1} of ${down}, column ${(top % across) + 1} of ${across}`,
+        percent(values[at][top]),
+      ]);
+    });
+    return { ...drawn, table };
+  }
+
+  const PLOTS = { panels, stacks, matrix, lines, roses, maps };
+
+  Object.assign(Turinglike, { percent, PLOT_WIDTH: WIDTH, PLOTS });
+}

@@ -1,0 +1,369 @@
+"""What the viewer shows, as data: one columnar index of all stimuli and records, and in chunks the records by stimulus.
+
+``gathered`` copies the runs' records into a temporary file; ``Gathered.write`` goes through it stimulus by stimulus. In
+memory there are the rows of the set, and of each record some 40 bytes and its text as far as it can be searched.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import IO, Any
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+
+from agents import __version__, answers
+from agents.answer_numbers import texts
+from agents.errors import ImageError
+from agents.images import Image
+from serving.runs.display_text import count
+from serving.runs.eligibility import Kind, is_asked, kind_of
+from serving.runs.reader import Damage, RunFolder
+from serving.web.report_alarms import Alarms
+from serving.web.viewer_provenance import ERRORS, about_run
+from serving.web.viewer_statistics import UNKNOWN, Statistics
+
+CHUNK = 300_000  # bytes of records in a chunk, from which on the next begins
+SEARCHED = 24_000_000  # characters of answers that the index holds to be searched, over all records
+SPOOL = 64_000_000  # bytes of records that are kept in memory before they go to a temporary file
+COLUMNS = ("mode", "type", "asked", "source")  # of a stimulus, by which one can choose beside those of its ``meta``
+MOST_COLUMNS = 30
+MOST_VALUES = 300  # of a column that is offered
+STATUSES = ("ok", "rejected", "failed")
+
+Put = Callable[[str, bytes], object]  # takes a chunk's name and its JSON
+
+
+class Codes:
+    """Values of a column, each once, and numbers for them."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+
+    def __call__(self, value: str) -> int:
+        return self.codes.setdefault(value, len(self.codes))
+
+    @property
+    def values(self) -> list[str]:
+        return list(self.codes)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one agent's records in one task. ``expected`` is None where nothing says how many there should be."""
+
+    kind: str
+    ok: int = 0
+    rejected: int = 0
+    failed: int = 0
+    attempts: int = 0
+    expected: int | None = None
+    names: set[str] = field(default_factory=set)
+
+    def told(self) -> list[Any]:
+        """[kind, participants, ok, rejected, failed, expected, attempts]"""
+        participants = len(self.names - {UNKNOWN})
+        return [self.kind, participants, self.ok, self.rejected, self.failed, self.expected, self.attempts]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The runs' stimuli and records, ready to be written. ``pictures`` are the images, by their number."""
+
+    runs: Sequence[RunFolder]
+    _spool: IO[bytes]
+    pictures: list[Image] = field(default_factory=list)
+    damage: Damage = field(default_factory=Damage)
+    _rows: list[bytes] = field(default_factory=list)
+    _row_pictures: array[int] = field(default_factory=lambda: array("i"))
+    _places: dict[tuple[str, str], int] = field(default_factory=dict)
+    _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
+    _agents: Codes = field(default_factory=Codes)
+    _labels: dict[tuple[int, str], int] = field(default_factory=dict)
+    _tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    _failures: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+    _alarms: Alarms = field(default_factory=Alarms)
+    _of: array[int] = field(default_factory=lambda: array("I"))  # the stimulus of each record
+    _from: array[int] = field(default_factory=lambda: array("Q"))
+    _by: array[int] = field(default_factory=lambda: array("I"))
+    _sha256: dict[int, str] = field(default_factory=dict)  # of a picture, when it was answered
+
+    def read(self) -> None:
+        for number, run in enumerate(self.runs):
+            kinds: Counter[Kind] = Counter()
+            for _, row in run.stimuli():
+                kinds[kind_of(row)] += 1
+                self._place(number, row)
+            self._expect(number, run, kinds)
+        at = 0
+        for number, run in enumerate(self.runs):
+            for name in [*run.agents(), *run.imports()]:
+                for record in run.latest(name, self.damage):
+                    key = (record["task"], record["stimulus"])
+                    place = self._places.get(key)
+                    if place is None:  # imported answers alone: there is no set to go by
+                        place = self._place(number, {"id": record["stimulus"], "task": record["task"]})
+                    line = orjson.dumps(record)
+                    self._of.append(place)
+                    self._from.append(at)
+                    self._by.append(self._label(number, record))
+                    at += self._spool.write(line)
+        self._from.append(at)
+
+    def _place(self, run: int, row: dict[str, Any]) -> int:
+        """The number of a stimulus; two runs of one set share it."""
+        task, image = str(row.get("task")), row.get("image")
+        key = (task, str(row.get("id")))
+        if key in self._places:
+            return self._places[key]
+        place = self._places[key] = len(self._rows)
+        if isinstance(row.get("benchmark_id"), str):  # imported answers name the benchmark's stimulus
+            self._places.setdefault((task, row["benchmark_id"]), place)
+        self._rows.append(orjson.dumps(row))
+        self._alarms.stimulus(row)
+        picture = -1
+        if isinstance(image, str) and image:
+            picture = self._numbers.setdefault((run, image), len(self.pictures))
+            if picture == len(self.pictures):
+                self.pictures.append(Image(image, root=self.runs[run].root or self.runs[run].path))
+        self._row_pictures.append(picture)
+        return place
+
+    def _expect(self, run: int, folder: RunFolder, kinds: Mapping[Kind, int]) -> None:
+        for name, agent in folder.meta["agents"].items():
+            samples = agent.get("samples", 1)
+            asked: Counter[str] = Counter()
+            for kind, number in kinds.items():
+                asked[kind[0]] += number * is_asked(agent, kind)
+            label = self._label(run, {"agent": name, "kind": agent.get("kind", "machine")})
+            for task, number in asked.items():
+                if number and isinstance(samples, int):
+                    tally = Tally(str(agent.get("kind", "machine")), expected=number * samples)
+                    self._tallies[self._agents.values[label], task] = tally
+
+    def _label(self, run: int, record: Mapping[str, Any]) -> int:
+        """The number of who answered: people are the same in every run, other names that two runs use are not."""
+        name = record["agent"]
+        key = (-1 if record["kind"] == "human" else run, name)
+        if key not in self._labels:
+            taken = name in self._agents.codes and key[0] >= 0
+            self._labels[key] = self._agents(f"{name} (run {self.runs[run].path.resolve().name})" if taken else name)
+        return self._labels[key]
+
+    def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
+        """Hand over the chunks "0", "1" …, then "index". ``pictures`` is told of each picture that can be shown, after
+        the chunks, and says why it cannot be after all, or None."""
+        index = Index()
+        statistics = Statistics(len(self._rows))
+        order = np.argsort(np.asarray(self._of), kind="stable")
+        bounds = np.searchsorted(np.asarray(self._of)[order], np.arange(len(self._rows) + 1))
+        longest = max(120, min(2_000, SEARCHED // max(len(order), 1)))
+        names = self._agents.values
+        chunk: list[bytes] = []
+        size = 0
+        for place, line in enumerate(self._rows):
+            row = orjson.loads(line)
+            own = order[bounds[place] : bounds[place + 1]].tolist()
+            lines = [self._line(at) for at in own]
+            records = [orjson.loads(one) for one in lines]
+            for at, record in zip(own, records, strict=True):
+                self._see(place, names[self._by[at]], record)
+                index.record(self._by[at], record, longest)
+            labelled = [(names[self._by[at]], record) for at, record in zip(own, records, strict=True)]
+            parsed = [(of, record) for of, record in labelled if well_formed(record)]
+            alike = statistics.stimulus(place, labelled, parsed)
+            index.stimulus(row, self._row_pictures[place], len(lines), alike)
+            chunk.append(orjson.dumps([line.decode(), [one.decode() for one in lines]]))
+            size += len(chunk[-1])
+            if size > CHUNK or place == len(self._rows) - 1:
+                put(str(len(index.chunks) - 1), b"[" + b",".join(chunk) + b"]")
+                index.chunks.append(place + 1)
+                chunk, size = [], 0
+        put("index", orjson.dumps(self._whole(index, statistics, pictures), option=orjson.OPT_SERIALIZE_NUMPY))
+
+    def _line(self, at: int) -> bytes:
+        self._spool.seek(self._from[at])
+        return self._spool.read(self._from[at + 1] - self._from[at])
+
+    def _see(self, place: int, label: str, record: Mapping[str, Any]) -> None:
+        """Count a record."""
+        kind, task = str(record["kind"]), record["task"]
+        self._alarms.record({**record, "agent": label})
+        tally = self._tallies.setdefault(("people" if kind == "human" else label, task), Tally(kind))
+        if kind == "human":
+            tally.names.add(label)
+        setattr(tally, record["status"], getattr(tally, record["status"]) + 1)
+        tally.attempts += len(record["attempts"])
+        if record["status"] == "failed":
+            code = str(record["error"].get("code"))
+            message = str(record["error"].get("message"))[:1000]
+            self._failures.setdefault((label, code), [0, str(record["stimulus"]), message])[0] += 1
+        picture, digest = self._row_pictures[place], record["stimulus_sha256"]
+        # Where there is a picture of the target, the hash is of both.
+        if kind != "human" and picture >= 0 and isinstance(digest, str) and b'"target_image"' not in self._rows[place]:
+            self._sha256.setdefault(picture, digest)
+
+    def _whole(
+        self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
+    ) -> dict[str, Any]:
+        shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
+        first = self.runs[0]
+        source = (first.meta.get("set") or {}).get("source")
+        title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
+        if len(self.runs) > 1:
+            title = f"{count(len(self.runs), 'run')}: " + ", ".join(run.path.resolve().name for run in self.runs)
+        return {
+            "title": title[:300],
+            "made": f"{datetime.now(UTC).isoformat(timespec='seconds')} by Turinglike {__version__}",
+            "notices": list(self._notices()),
+            "agents": self._agents.values,
+            "people": [name for run, name in self._labels if run < 0],
+            "pictures": shown,
+            **index.columns(),
+            "counts": [[who, task, *one.told()] for (who, task), one in self._tallies.items()],
+            "failures": [
+                [agent, code, ERRORS.get(code), *about] for (agent, code), about in list(self._failures.items())[:200]
+            ],
+            "alarms": self._alarms.told(),
+            "figures": statistics.figures(),
+            "provenance": orjson.dumps([about_run(run) for run in self.runs]).decode(),
+        }
+
+    def _picture(self, number: int, image: Image, shown: Callable[[int, Image], str | None]) -> list[Any]:
+        """[width, height, name, why it cannot be shown or None, whether the file has changed since it was answered]"""
+        try:
+            header = image.header()
+            trouble = shown(number, image)
+            changed = number in self._sha256 and image.sha256 != self._sha256[number]
+        except ImageError as error:
+            return [0, 0, image.name, str(error), False]
+        return [header.width, header.height, image.name, trouble, changed]
+
+    def _notices(self) -> Iterator[str]:
+        for run in self.runs:
+            if run.root is not None and self.pictures and not run.root.is_dir():
+                yield (
+                    f"The pictures cannot be shown: the folder {run.root}, where they were when the run was made, is "
+                    "not there. The answers are complete."
+                )
+        if self.damage.lines:
+            lines = count(self.damage.lines, "line")
+            yield f"{lines} could not be read as records. The first: {self.damage.first}"
+
+
+class Index:
+    """The columns of the index, one value per stimulus or record, texts and names each written once."""
+
+    def __init__(self) -> None:
+        self.chunks = [0]  # the first stimulus of each chunk, and where the last one ends
+        self.tasks, self.texts, self.flags, self.codes = Codes(), Codes(), Codes(), Codes()
+        self.per_stimulus: dict[str, list[Any]] = {name: [] for name in ("id", "task", "title", "picture", "alike")}
+        self.per_record: dict[str, array[int]] = {
+            name: array("i") for name in ("agent", "sample", "status", "flags", "text", "code", "attempts")
+        }
+        self.first = array("I", [0])
+        self.meta: dict[str, tuple[Codes, array[int]]] = {}
+        self.flags("[]")
+        self.codes("")
+
+    def record(self, agent: int, record: Mapping[str, Any], longest: int) -> None:
+        columns = self.per_record
+        columns["agent"].append(agent)
+        columns["sample"].append(min(record["sample"], 2**31 - 1))
+        columns["status"].append(STATUSES.index(record["status"]))
+        columns["flags"].append(self.flags(orjson.dumps(flags_of(record)).decode()))
+        columns["text"].append(self.texts(short_text(record)[:longest]))
+        failed = record["status"] == "failed"
+        columns["code"].append(self.codes(str(record["error"].get("code")) if failed else ""))
+        columns["attempts"].append(len(record["attempts"]))
+
+    def stimulus(self, row: Mapping[str, Any], picture: int, records: int, alike: float | None) -> None:
+        named = [row.get(name) for name in ("cue", "topic", "image")]
+        title = next((one for one in named if isinstance(one, str) and one), "")
+        values = (str(row.get("id")), self.tasks(str(row.get("task"))), title[:200], picture)
+        for name, value in zip(self.per_stimulus, (*values, -1 if alike is None else round(100 * alike)), strict=True):
+            self.per_stimulus[name].append(value)
+        meta = row.get("meta")
+        given = {name: row[name] for name in COLUMNS if name in row} | (meta if isinstance(meta, dict) else {})
+        place = len(self.first) - 1
+        for name, value in given.items():
+            if isinstance(value, str | int | float) and (name in self.meta or len(self.meta) < MOST_COLUMNS):
+                codes, column = self.meta.setdefault(name, (Codes(), array("i")))
+                column.extend([-1] * (place - len(column)))
+                column.append(codes(value[:200] if isinstance(value, str) else orjson.dumps(value).decode()))
+        self.first.append(self.first[-1] + records)
+
+    def columns(self) -> dict[str, Any]:
+        stimuli = len(self.first) - 1
+        for _, column in self.meta.values():
+            column.extend([-1] * (stimuli - len(column)))
+        return {
+            "tasks": self.tasks.values,
+            "texts": self.texts.values,
+            "flags": [orjson.loads(flags) for flags in self.flags.values],
+            "codes": self.codes.values,
+            "stimuli": {**self.per_stimulus, "first": np.asarray(self.first)},
+            "records": {name: np.asarray(column) for name, column in self.per_record.items()},
+            "meta": [
+                [name, codes.values, np.asarray(column)]
+                for name, (codes, column) in self.meta.items()
+                if len(codes.codes) <= MOST_VALUES
+            ],
+            "chunks": self.chunks,
+        }
+
+
+def short_text(record: Mapping[str, Any]) -> str:
+    """An answer in words, on one line; of a failure why there is none."""
+    answer = record["answer"]
+    if record["status"] == "failed":
+        return f"{record['error'].get('code')}: {record['error'].get('message')}"
+    if answer is None:
+        return "no answer"
+    try:
+        if record["task"] == "attention_prediction":
+            return count(len(answer["fixations"]), "fixation")
+        if record["task"] == "judgement":
+            return " – ".join(str(answer[name]) for name in ("verdict", "reason") if answer[name])
+        said = (" / " if record["task"] == "conversation" else ", ").join(texts(answer))
+        return " ".join(said.split()) or "nothing"
+    except (KeyError, TypeError, AttributeError):
+        return "an answer of another form"
+
+
+def flags_of(record: Mapping[str, Any]) -> list[str]:
+    """What one may look for: the flags of the answer and the filters that rejected or noted something."""
+    own = (record["answer"] or {}).get("flags")
+    found = [flag for flag in own if isinstance(flag, str)] if isinstance(own, list) else []
+    for attempt in record["attempts"]:
+        for verdict in attempt["verdicts"]:
+            found.append(f"{verdict['filter']} {'rejected' if verdict['rejected'] else 'noted'}"[:100])
+    return sorted(set(found))
+
+
+def well_formed(record: Mapping[str, Any]) -> bool:
+    """Whether a record has an answer that stands, in the form of its task's answers."""
+    kind = answers.BY_TASK.get(record["task"])
+    if record["status"] != "ok" or kind is None:
+        return False
+    try:
+        kind.model_validate(record["answer"])
+    except ValidationError:
+        return False
+    return bool(record["task"] != "attention_prediction" or min(record["answer"]["frame"]) > 0)
+
+
+@contextmanager
+def gathered(runs: Sequence[RunFolder]) -> Iterator[Gathered]:
+    """The runs, read. Raises InputError where a set or ``run.json`` is damaged; damaged records are counted."""
+    with tempfile.SpooledTemporaryFile(SPOOL) as spool:
+        data = Gathered(runs, spool)
+        data.read()
+        yield data

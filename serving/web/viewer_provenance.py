@@ -1,0 +1,111 @@
+"""What a run says of where its answers come from, and of their failures, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agents import catalogue
+from agents.errors import InputError
+from serving.runs.display_text import count
+from serving.runs.reader import RunFolder
+
+TASK_NAMES = {
+    "color_estimation": "Colour estimation",
+    "object_detection": "Object detection",
+    "attention_prediction": "Attention prediction",
+    "image_captioning": "Image captioning",
+    "word_association": "Word association",
+    "conversation": "Conversation",
+    "judgement": "Judgement",
+}
+IN_PAPER = {"compared": "the papers' agent", "variant": "a variant of the papers' agent", "no": "not in the papers"}
+ERRORS = {
+    "missing_image": "The image file was not there when the agent asked for it.",
+    "bad_image": "The file is not an image whose pixels can be decoded.",
+    "image_too_large": "The image is larger than what is decoded.",
+    "invalid_stimulus": "The stimulus itself was wrong, and was passed over on request.",
+    "out_of_memory": "The device had not enough memory, even for this stimulus alone.",
+    "prepare_failed": "The agent raised an error while it prepared this stimulus.",
+    "respond_failed": "The agent raised an error while it answered this stimulus.",
+    "bad_target": "The target of the search could not be used.",
+    "no_target_image": "The agent looks for a picture, and the stimulus shows none.",
+    "bad_map": "The agent's saliency map had values that are no numbers.",
+    "bad_logits": "The model's output for this stimulus was no number, so that no text could be chosen.",
+    "bad_output": "The model's output for this stimulus was no number, so that no box could be chosen.",
+    "too_few_beams": "More answers to one stimulus were asked for than the beam search has beams.",
+    "image_too_narrow": "The image is so narrow that nothing would be left of it once it is resized.",
+    "unknown_cue": "The agent has no word of the cue.",
+    "unparsable": "The model's reply could not be read as an answer.",
+    "filtered": "The server's own filter withheld the reply.",
+    "no_absent_object": "A catch trial needs an object that is not in the picture, and the stimulus names none.",
+    "server_auth": "The server did not accept the key.",
+    "server_refused": "The server refused the request.",
+    "server_busy": "The server would not answer, though it was asked again.",
+    "server_timeout": "The server gave no reply in time, though it was asked again.",
+    "server_bad_reply": "The server's reply could not be read.",
+    "server_unreachable": "The server could not be reached, or the connection broke.",
+    "worker_failed": "The process that hosted the agent failed on this stimulus.",
+    "worker_died": "The process that hosted the agent died on this stimulus, again and again.",
+    "timeout": "The agent gave no answer in the time it had.",
+    "deadline": "There was no answer before the time was over.",
+    "bad_agent": "The agent broke its contract: it replied with something else than an answer to this task.",
+}
+
+
+def about_run(folder: RunFolder) -> dict[str, Any]:
+    """What was asked of whom, with which seed, when, and with which software: ``rows`` of (name, text), ``agents``."""
+    meta = folder.meta
+    stimuli = meta.get("set") or {}
+    rows = [
+        ("run", str(meta.get("run"))),
+        ("folder", folder.path.resolve().name),
+        ("made", f"{meta.get('created', 'unknown')} by Turinglike {meta.get('turinglike', 'unknown')}"),
+        ("seed", str(meta.get("seed"))),
+        ("samples per stimulus", str(meta.get("samples", 1))),
+    ]
+    if stimuli:
+        amount = stimuli.get("count")
+        shown = f"{count(amount, 'stimulus', 'stimuli')} from " if isinstance(amount, int) else ""
+        rows.append(("set", f"{shown}{stimuli.get('source')}, SHA-256 {stimuli.get('sha256')}"))
+    return {"rows": rows, "agents": [_agent(name, agent) for name, agent in (meta.get("agents") or {}).items()]}
+
+
+def _agent(name: str, agent: Mapping[str, Any]) -> dict[str, Any]:
+    badges, about = [], []
+    if agent.get("kind") == "control":
+        badges.append(("control: odd by design", "warn"))
+    if random_weights(agent):
+        badges.append(("RANDOM WEIGHTS", "alert"))
+    for part in dict.fromkeys(name.split("~")):
+        try:
+            entry = catalogue.get(part)
+        except InputError:
+            badges.append((f"{part[:80]} is not in this catalogue", ""))
+            continue
+        badges.append((IN_PAPER[entry.in_paper], "good" if entry.in_paper == "compared" else ""))
+        about.append(f"{entry.summary} ({entry.source})")
+    tasks = agent.get("task")
+    tasks = tasks if isinstance(tasks, list) else [tasks]
+    checkpoint, revision = agent.get("checkpoint"), agent.get("revision")
+    rows = [
+        ("task", ", ".join(TASK_NAMES.get(str(task), str(task)) for task in tasks)),
+        ("checkpoint", (str(checkpoint) + (f" at {revision}" if revision else "")) if checkpoint else "none"),
+        ("digest", str(agent.get("digest"))),
+    ]
+    if agent.get("samples", 1) != 1:
+        rows.append(("samples", str(agent.get("samples"))))
+    versions = agent.get("versions")
+    if versions and isinstance(versions, dict):
+        rows.append(("versions", ", ".join(f"{package} {version}" for package, version in versions.items())))
+    more = {part: agent[part] for part in ("settings", "provenance") if agent.get(part)}
+    return {"name": name, "badges": badges, "about": about, "rows": rows, "more": more}
+
+
+def random_weights(agent: Mapping[str, Any]) -> bool:
+    """Whether ``run.json`` says of an agent that its weights are random: ``random_weights: true`` or
+    ``weights: "random"`` in its provenance or its settings."""
+    for part in (agent.get("provenance"), agent.get("settings")):
+        if isinstance(part, dict) and (part.get("random_weights") is True or part.get("weights") == "random"):
+            return True
+    return False

@@ -1,0 +1,380 @@
+"""The figures of the viewer's first page: what was answered, by task, against people where there are any.
+
+Every interval is of 95 % and has stimuli as its units: answers to one stimulus are one draw, however many there are.
+Answers of people are taken together as ``people``.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.answer_numbers import cliffs_delta, in_widths, likeness, numbers, words_of
+from agents.vision.colors import WORDS
+
+PEOPLE = "people"
+UNKNOWN = "human:unknown"  # whose samples are as many people
+PERSONS = 12  # of those who answered one stimulus: so many are compared with each other and with agents
+SAMPLES = 3  # of one agent, likewise
+LABELS = 25
+DRAWN = 40  # agents in a figure
+HELD = 200_000  # values of one number and agent that Cliff's delta is taken of
+LENGTHS = list(range(42))  # words of a caption; the last bin has all longer ones
+SECTORS = 16  # of directions
+MAP = (12, 16)  # cells of first fixations, down and across
+Z = 1.959964
+
+Row = list[float | int | None]
+Labelled = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+class Mean:
+    """A mean over answers, and its interval over stimuli: sums and counts of each stimulus are kept."""
+
+    def __init__(self) -> None:
+        self.sums: dict[int, float] = defaultdict(float)
+        self.counts: dict[int, int] = defaultdict(int)
+
+    def add(self, stimulus: int, value: float) -> None:
+        self.sums[stimulus] += value
+        self.counts[stimulus] += 1
+
+    @property
+    def number(self) -> int:
+        return sum(self.counts.values())
+
+    def interval(self, *, share: bool = False) -> Row:
+        """[mean, low, high, answers]; low and high are None of one stimulus. A ratio of two sums over stimuli, its
+        error linearised; of a share, which ends at 0 and 1, Wilson's with as many draws as there are stimuli."""
+        sums = np.fromiter(self.sums.values(), float)
+        counts = np.fromiter(self.counts.values(), float)
+        units, mean = len(sums), float(sums.sum() / counts.sum())
+        if units < 2:
+            return [mean, None, None, self.number]
+        if share:
+            return wilson(mean, units, self.number)
+        error = math.sqrt(units / (units - 1) * float(((sums - mean * counts) ** 2).sum())) / float(counts.sum())
+        return [mean, mean - student(units - 1) * error, mean + student(units - 1) * error, self.number]
+
+
+def doubles() -> array[float]:
+    return array("d")
+
+
+def student(degrees: int) -> float:
+    """The 97.5th percentile of Student's t (a series in 1 / degrees, to 1 % from three degrees on)."""
+    if degrees < 3:
+        return (12.7062, 4.3027)[degrees - 1]
+    terms = ((Z**3 + Z) / 4, (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96, (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384)
+    return Z + math.fsum(term / degrees ** (power + 1) for power, term in enumerate(terms))
+
+
+class Statistics:
+    """Takes the answers in, stimulus by stimulus (:meth:`stimulus`), then draws them up (:meth:`figures`)."""
+
+    def __init__(self, stimuli: int) -> None:
+        self.stimuli = stimuli
+        self.seen: dict[str, dict[str, None]] = defaultdict(dict)  # task -> who answered, in order
+        self.means: dict[tuple[str, str], dict[str, Mean]] = defaultdict(lambda: defaultdict(Mean))
+        self.values: dict[tuple[str, str], dict[str, array[float]]] = defaultdict(lambda: defaultdict(doubles))
+        self.alike: dict[tuple[str, str, str], Mean] = defaultdict(Mean)
+        self.words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self.confusion: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        self.histograms: dict[tuple[str, str], NDArray[np.int64]] = {}
+        self.rejections: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        self.records: Counter[tuple[str, str]] = Counter()
+        self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
+
+    def stimulus(self, number: int, records: Labelled, parsed: Labelled) -> float | None:
+        """Take in all ``records`` of a stimulus, and of them those ``parsed`` that have an answer of their task's form.
+        Returns how alike the answers of different agents and people are, from 0 to 1; None if it cannot be said."""
+        for agent, record in records:
+            of = PEOPLE if record["kind"] == "human" else agent
+            self.records[record["task"], of] += 1
+            for attempt in record["attempts"]:
+                for verdict in attempt["verdicts"]:
+                    if verdict["rejected"]:
+                        self.rejections[record["task"]][of][verdict["filter"]] += 1
+            timing, worker = record["timing"], record["worker"]
+            if isinstance(timing, dict) and isinstance(timing.get("responding"), float | int):
+                size = worker.get("batch_size") if isinstance(worker, dict) and record["task"] != "conversation" else 1
+                share = size if isinstance(size, int) and size > 0 else 1
+                self.seconds[record["task"], of].append(float(timing["responding"]) / share)
+        for agent, record in parsed:
+            self._answer(number, PEOPLE if record["kind"] == "human" else agent, record["task"], record["answer"])
+        return self._compare(number, parsed)
+
+    def _answer(self, number: int, of: str, task: str, answer: Mapping[str, Any]) -> None:
+        self.seen[task].setdefault(of)
+        for name, value in numbers(task, answer):
+            self.means[task, name][of].add(number, float(value))
+            if len(self.values[task, name][of]) < HELD:
+                self.values[task, name][of].append(float(value))
+        if task == "object_detection":
+            self.words[task, of].update({label.casefold()[:60] for label in answer["labels"]})
+        elif task == "image_captioning":
+            self.words[task, of].update(words_of(answer["text"]))
+            self._count("length", of, [min(len(answer["text"].split()), len(LENGTHS) - 1)], len(LENGTHS))
+        elif task == "word_association":
+            self.words[task, of][answer["word"].casefold()[:60]] += 1
+        elif task == "attention_prediction":
+            self._path(of, answer)
+
+    def _path(self, of: str, answer: Mapping[str, Any]) -> None:
+        points = in_widths(answer)
+        across, up = np.diff(points, axis=0).T * [[1], [-1]]  # y points down in a picture
+        lengths = np.hypot(across, up)
+        self._count("amplitude", of, np.minimum(lengths * 25, 24), 25)
+        turns = np.round(np.arctan2(up, across)[lengths > 0] / (2 * np.pi) * SECTORS)
+        self._count("direction", of, turns % SECTORS, SECTORS)
+        first = points[1:2] if answer.get("forced_first") else points[:1]
+        down, right = (first / [1, answer["frame"][1] / answer["frame"][0]] * [MAP[1], MAP[0]]).T[::-1]
+        inside = (down >= 0) & (down < MAP[0]) & (right >= 0) & (right < MAP[1])
+        cells = np.floor(down[inside]) * MAP[1] + np.floor(right[inside])
+        self._count("first", of, cells, MAP[0] * MAP[1])
+
+    def _count(self, name: str, of: str, places: NDArray[np.float64] | list[int], size: int) -> None:
+        if len(places):
+            found = np.bincount(np.asarray(places).astype(np.int64), minlength=size)
+            self.histograms[name, of] = self.histograms.get((name, of), 0) + found
+
+    def _compare(self, number: int, parsed: Labelled) -> float | None:
+        """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""
+        given: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for agent, record in parsed:
+            of = f"{agent}#{record['sample']}" if agent == UNKNOWN else agent  # people who are not told apart
+            if record["kind"] != "control" and len(given[of]) < SAMPLES:
+                given[of].append(record)
+        persons = [of for of, records in given.items() if records[0]["kind"] == "human"]
+        for of in persons[PERSONS:]:
+            del given[of]
+        total, pairs = 0.0, 0
+        for one, other in combinations(given, 2):
+            first, second = (PEOPLE if of in persons else of for of in (one, other))
+            for a in given[one]:
+                for b in given[other]:
+                    value = likeness(a["task"], a["answer"], b["answer"])
+                    if value is not None:
+                        self.alike[a["task"], first, second].add(number, value)
+                        total, pairs = total + value, pairs + 1
+        if parsed and parsed[0][1]["task"] == "color_estimation" and persons:
+            said = Counter(given[of][0]["answer"]["color"] for of in persons if of in given)
+            theirs = max(sorted(said), key=lambda word: said[word])
+            for agent, records in given.items():
+                if agent not in persons:
+                    self.confusion[agent][theirs, records[0]["answer"]["color"]] += 1
+        return total / pairs if pairs else None
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Every figure: ``task``, ``kind`` (how it is drawn), ``title``, ``note``, and what is drawn."""
+        found = []
+        for task in dict.fromkeys(task for task, _ in self.records):
+            ofs = sorted(self.seen[task], key=lambda of: of != PEOPLE)[:DRAWN]
+            found += [{"task": task, **figure} for figure in self._of_task(task, ofs)]
+        return found
+
+    def _of_task(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        if task == "color_estimation":
+            yield from self._colors(task, ofs)
+        elif task == "attention_prediction":
+            yield from self._gaze(ofs)
+        else:
+            yield from self._numbers(task, ofs)
+        if task == "image_captioning":
+            axes: dict[str, Any] = {
+                "x": LENGTHS,
+                "across": f"words ({LENGTHS[-1]}: as many or more)",
+                "down": "share of captions",
+            }
+            yield from self._histograms("length", "lines", "Lengths of captions", ofs, **axes)
+        if task in ("object_detection", "word_association", "image_captioning") and ofs:
+            yield from self._frequencies(task, ofs)
+        yield from self._agreement(task, ofs)
+        yield from self._rejected(task)
+        yield from self._speed(task)
+
+    def _numbers(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        panels = []
+        for (of_task, name), means in self.means.items():
+            if of_task != task:
+                continue
+            values = {of: np.asarray(one) for of, one in self.values[task, name].items()}
+            rows, deltas = [], []
+            for of in ofs:
+                rows.append(means[of].interval() if of in means else None)
+                both = of in values and PEOPLE in values and of != PEOPLE
+                deltas.append(cliffs_delta(values[of], values[PEOPLE]) if both else None)
+            panels.append({"title": name, "values": rows, "delta": deltas})
+        note = f"Means over {'messages' if task == 'conversation' else 'answers'}."
+        if PEOPLE in ofs:
+            note += " δ (Cliff's delta, beside a row): how much more often an agent's value is above a person's than "
+            note += "below it, from -1 to 1."
+        if panels:
+            yield _figure("panels", "The answers in numbers", ofs, note, panels=panels)
+
+    def _colors(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        names = [*(f"share of {word}" for word in WORDS), "share of other words"]
+        values = [[self.means[task, name][of].interval(share=True) for name in names] for of in ofs]
+        if ofs:
+            yield _figure("stacks", "Colours named", ofs, columns=[*WORDS, "other words"], values=values)
+        note = "Share of the pictures of a row, and their number. People's word is the one that most of them said."
+        for agent, found in self.confusion.items():
+            words = [word for word in WORDS if any(word in pair for pair in found)]
+            words += sorted({word for pair in found for word in pair} - set(WORDS))[:6]
+            rows = []
+            for theirs in words:
+                total = max(1, sum(found[theirs, own] for own in words))
+                numbers_ = [found[theirs, own] for own in words]
+                rows.append([[number / total, None, None, number] if number else None for number in numbers_])
+            title = f"What {agent} says where people say …"
+            more = {"columns": words, "values": rows, "down": "most people say", "across": agent}
+            yield _figure("matrix", title, words, note, **more)
+
+    def _gaze(self, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        yield from self._numbers("attention_prediction", ofs)
+        axes = {"x": (np.arange(25) / 25).tolist(), "across": "widths of the frame", "down": "share of saccades"}
+        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, **axes)
+        note = "Share of saccades in each of 16 directions; right is right, up is up."
+        yield from self._histograms("direction", "roses", "Saccade directions", ofs, note)
+        note = "Share of paths, over the frame: the second fixation where the first is forced, else the first."
+        yield from self._histograms("first", "maps", "First fixations that were chosen", ofs, note, shape=MAP)
+
+    def _histograms(
+        self, name: str, kind: str, title: str, ofs: list[str], note: str = "", **more: Any
+    ) -> Iterator[dict[str, Any]]:
+        drawn = [of for of in ofs if (name, of) in self.histograms]
+        found = [self.histograms[name, of] for of in drawn]
+        if drawn:
+            more |= {
+                "values": [(one / one.sum()).tolist() for one in found],
+                "totals": [int(one.sum()) for one in found],
+            }
+            yield _figure(kind, title, drawn, note, **more)
+
+    def _frequencies(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        """How often each word or label is used, and how many different ones."""
+        first = next(iter(name for of_task, name in self.means if of_task == task))
+        means = self.means[task, first]
+        answered = {of: means[of].number for of in ofs if of in means}
+        total: dict[str, float] = defaultdict(float)
+        for of in answered:
+            for word, number in self.words[task, of].items():
+                total[word] += number / answered[of]
+
+        def share(word: str, of: str) -> Row | None:
+            if of not in answered:
+                return None
+            return wilson(self.words[task, of][word] / answered[of], len(means[of].sums), answered[of])
+
+        words = sorted(total, key=lambda word: (-total[word], word))[:LABELS]
+        what = "Labels" if task == "object_detection" else "Words"
+        if words:
+            values = [[share(word, of) for of in ofs] for word in words]
+            note = "Share of answers that have it."
+            yield _figure("matrix", f"{what} most used", words, note, columns=ofs, values=values)
+        least = min((sum(self.words[task, of].values()) for of in ofs), default=0)
+        if least >= 2:
+            rows = [[*rarefied(self.words[task, of], least), least] for of in ofs]
+            panel = {"title": f"different ones among {least:,}", "values": rows, "delta": []}
+            note = "As many uses are drawn at random of each, so that more answers make no larger vocabulary: the mean "
+            note += "over all draws, and where 95 % of them lie."
+            yield _figure("panels", "Vocabulary", ofs, note, panels=[panel])
+
+    def _agreement(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
+        found: dict[tuple[str, str], Row] = {}
+        for (of_task, one, other), mean in self.alike.items():
+            if of_task == task:
+                value, low, high, number = mean.interval()
+                found[one, other] = [value, low and max(low, 0.0), high and min(high, 1.0), number]
+        if not found:
+            return
+
+        def cell(one: str, other: str) -> Row | None:
+            return found.get((one, other)) or found.get((other, one))
+
+        note = ALIKE[task] + (" People with people: each two of them." if PEOPLE in ofs else "")
+        values = [[cell(one, other) for other in ofs] for one in ofs]
+        yield _figure("matrix", "Agreement", ofs, note, columns=ofs, values=values)
+        if rows := [of for of in ofs if PEOPLE in ofs and cell(of, PEOPLE)]:
+            title = {"image_captioning": "Word overlap with people", "word_association": "Same word as a person"}
+            panel = {"title": "with a person, from 0 to 1", "values": [cell(of, PEOPLE) for of in rows], "delta": []}
+            yield _figure("panels", title.get(task, "Agreement with people"), rows, ALIKE[task], panels=[panel])
+
+    def _rejected(self, task: str) -> Iterator[dict[str, Any]]:
+        by = self.rejections[task]
+        filters = sorted({name for found in by.values() for name in found})[:20]
+        rows = list(by)[:DRAWN]
+        values = []
+        for of in rows:
+            records = self.records[task, of]
+            values.append([[by[of][name] / records, None, None, by[of][name]] for name in filters])
+        if rows:
+            note = "Rejected attempts per record, and how many."
+            yield _figure("matrix", "Rejections by filter", rows, note, columns=filters, values=values)
+
+    def _speed(self, task: str) -> Iterator[dict[str, Any]]:
+        rows = [of for (of_task, of), seconds in self.seconds.items() if of_task == task and max(seconds) > 0][:DRAWN]
+        values = []
+        for of in rows:
+            low, middle, high = np.percentile(self.seconds[task, of], (5, 50, 95)).tolist()
+            values.append([middle, low, high, len(self.seconds[task, of])])
+        if rows:
+            panel = {"title": "seconds in the model", "values": values, "delta": [], "log": True}
+            note = (
+                "Of one answer, its share of its batch's time (of a conversation, all of its turns): the median, and "
+            )
+            note += "where 90 % of the answers lie."
+            yield _figure("panels", "Speed", rows, note, panels=[panel])
+
+
+def _figure(kind: str, title: str, rows: list[str], note: str = "", **more: Any) -> dict[str, Any]:
+    """``kind`` is how it is drawn; ``rows`` are who or what it tells of."""
+    return {"kind": kind, "title": title, "rows": rows, "note": note, **more}
+
+
+ALIKE = {
+    "color_estimation": "How often two answers to one picture are the same word.",
+    "word_association": "How often two answers to one cue are the same word.",
+    "judgement": "How often two verdicts on one trial are the same.",
+    "object_detection": "Labels that two answers to one picture have in common, of all that either names.",
+    "image_captioning": "Words that two captions of one picture have in common, of all that either has.",
+    "attention_prediction": "Share of fixations within a tenth of the frame's diagonal of one of the other path's.",
+}
+
+
+def wilson(share: float, units: int, number: int) -> Row:
+    """[share, low, high, number of answers], with as many draws as there are units."""
+    middle = (share + Z**2 / (2 * units)) / (1 + Z**2 / units)
+    half = Z / (1 + Z**2 / units) * math.sqrt(share * (1 - share) / units + Z**2 / (4 * units**2))
+    return [share, max(0.0, middle - half), min(1.0, middle + half), number]
+
+
+def rarefied(counts: Mapping[str, int], number: int) -> tuple[float, float, float]:
+    """How many different words ``number`` uses hold that are drawn from all without return: the mean over all draws
+    (Hurlbert 1971) and, by its variance (Heck et al. 1975), where 95 % of the draws lie."""
+    total = sum(counts.values())
+    several = Counter(counts.values())  # how many words are used so often
+    logs = np.array([math.lgamma(one + 1) for one in range(total + 1)])
+
+    def absent(uses: int) -> float:
+        """The probability that nothing of so many uses is drawn."""
+        if total - uses < number:
+            return 0.0
+        return math.exp(logs[total - uses] - logs[total - uses - number] - logs[total] + logs[total - number])
+
+    gone = {uses: absent(uses) for uses in several}
+    mean = sum(words * (1 - gone[uses]) for uses, words in several.items())
+    variance = sum(words * gone[uses] * (1 - gone[uses]) for uses, words in several.items())
+    for (one, words), (other, others) in combinations(several.items(), 2):
+        variance += 2 * words * others * (absent(one + other) - gone[one] * gone[other])
+    for uses, words in several.items():
+        variance += words * (words - 1) * (absent(2 * uses) - gone[uses] ** 2)
+    half = Z * math.sqrt(max(variance, 0.0))
+    return mean, max(mean - half, 0.0), mean + half

@@ -1,0 +1,396 @@
+"""The viewer in a real Chromium, from files and from its server: what is shown is what was recorded, and only text."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from xml.etree import ElementTree
+
+import pytest
+from made_runs import ANSWERS, COLOR, PATH, Folder
+
+from serving.web import report, viewer_data
+from serving.web.report import write_report
+from serving.web.view import viewer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+EVIL = "</script><img src=x onerror=alert(1)><script>alert(2)</script>\u202e&amp;"
+HELD = 8  # chunks that the page keeps
+
+
+def _many(folder: Folder) -> list[str]:
+    """60 stimuli of two agents and two people; returns the lines of their records, as they are in the run."""
+    for name in ("mmcq", "blip"):
+        folder.agent(name, "color_estimation" if name == "mmcq" else "image_captioning")
+    picture = folder.picture("a.png")
+    for number in range(30):
+        row = folder.ask("color_estimation", f"color/{number}", image=picture, meta={"scene": "ab"[number % 2]})
+        folder.record("mmcq", row, {**COLOR, "color": "red" if number % 3 else "blue"})
+        folder.record("human:1", row, {**COLOR, "color": "red"}, kind="human")
+        row = folder.ask("image_captioning", f"caption/{number}", image=picture)
+        caption = {**ANSWERS["image_captioning"], "text": f"a Dog number {number}", "flags": []}
+        if number % 10 == 0:
+            folder.record("blip", row, status="failed", error={"code": "timeout", "message": "too slow"})
+        else:
+            folder.record("blip", row, caption)
+        folder.record("human:2", row, {**caption, "text": "a cat"}, kind="human")
+    folder.write()
+    return [line for file in (folder.path / "records").iterdir() for line in file.read_text().splitlines()]
+
+
+def _same(line: str) -> str:
+    """A line of JSON, however it was spaced."""
+    return json.dumps(json.loads(line))
+
+
+def _evil(folder: Folder) -> None:
+    """Every task's answers, every field of stimulus and record, hostile."""
+    picture = folder.picture("a.png")
+    agent = f"evil {EVIL}"
+    folder.agent(
+        "evil", "color_estimation", settings={EVIL: EVIL}, checkpoint=EVIL, revision=EVIL, digest=EVIL,
+        versions={EVIL: EVIL}, provenance={EVIL: [EVIL]},
+    )  # fmt: skip
+    for task, answer in ANSWERS.items():
+        fields = dict.fromkeys(("source", "cue", "topic", EVIL), EVIL)
+        history = [{"speaker": EVIL, "text": EVIL, "at": EVIL}]
+        row = folder.ask(task, f"{task} {EVIL}", image=picture, meta={EVIL: EVIL}, history=history, **fields)
+        text = re.sub(r'(?<=: )"(?!(maximum|stop|machine)")[^"]*"', lambda _: json.dumps(EVIL), json.dumps(answer))
+        evil = json.loads(text)
+        if task == "object_detection":
+            evil["labels"] = [EVIL, EVIL]
+        attempts = [
+            {"attempt": 0, "turn": turn, "seed": 1, "answer": evil if turn is None else {"text": EVIL}, "raw": EVIL,
+             "verdicts": [{"filter": EVIL, "rejected": turn is None, "found": EVIL}]} for turn in (None, 1)
+        ]  # fmt: skip
+        more: dict[str, Any] = {"worker": {EVIL: EVIL}, "timing": {EVIL: EVIL}}
+        more["provenance"] = {"digest": EVIL, "checkpoint": EVIL, "revision": EVIL}
+        folder.records.setdefault("evil", [])
+        for sample, changes in enumerate(
+            (
+                {"raw": {EVIL: EVIL}, "attempts": attempts, **more},
+                {"kind": EVIL, "created": EVIL},
+                {"status": "failed", "answer": None, "error": {"code": EVIL, "message": EVIL}},
+                {"answer": {"color": {EVIL: EVIL}}},
+                {"kind": "human", "answer": evil},
+            )
+        ):
+            folder.record(agent, row, **{"answer": evil, "sample": sample, **changes})
+    for name in [name for name in folder.records if name != "humans"]:
+        folder.records["evil"] += folder.records.pop(name) if name != "evil" else []
+    folder.ask("image_captioning", "gone", image=f"{EVIL}.png")
+
+
+class Seen:
+    """A page, and what it complained of."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport={"width": 1400, "height": 900})
+        self.page: Page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def go(self, url: str, choices: str = "") -> Page:
+        """Show a part of the page and wait until it is there."""
+        self.page.goto("about:blank")  # another fragment alone loads nothing
+        self.page.goto(f"{url}#{choices}")
+        self.page.wait_for_function("() => performance.getEntriesByName('first screen').length > 0")
+        return self.page
+
+
+@pytest.fixture
+def seen(browser: Browser) -> Iterator[Seen]:
+    seen = Seen(browser)
+    seen.page.set_default_timeout(5_000)
+    yield seen
+    seen.context.close()
+    assert seen.complaints == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.mark.slow
+def test_choosing_paging_downloading(
+    folder: Folder, seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewer_data, "CHUNK", 2_000)
+    lines = _many(folder)
+    url = write_report([folder.path], tmp_path / "out").as_uri()
+    page = seen.go(url, "view=list")
+
+    def chosen() -> str:
+        return page.inner_text("#found .found")
+
+    assert chosen() == "60 stimuli, 120 answers"
+    assert page.locator("#found .rows li a.open").count() == 25
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.querySelector('#found input').value === '2'")
+    assert page.locator("#found ol.rows").get_attribute("start") == "26"
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('#found input').value === '1'")
+    for choices, wanted in {
+        "only=failed": "3 stimuli, 3 answers",
+        "only=disagree": "37 stimuli, 74 answers",  # 10 colours; all captions but the three that failed
+        "agent=human%3A1": "30 stimuli, 30 answers",
+        "agent=*people": "60 stimuli, 60 answers",
+        "column=scene&value=b": "15 stimuli, 30 answers",
+        "task=color_estimation&agent=mmcq&q=blue": "10 stimuli, 10 answers",
+        "flag=none": "0 stimuli, 0 answers",
+    }.items():
+        page = seen.go(url, f"view=list&{choices}")
+        assert chosen() == wanted, choices
+    page = seen.go(url, "view=list&page=2")
+    page.keyboard.press("/")
+    page.keyboard.type("DOG 12")
+    page.wait_for_function("() => document.querySelector('#found .found').textContent.startsWith('1 ')")
+    assert "q=DOG+12" in page.url
+    assert "page" not in page.url
+    with page.expect_download() as jsonl:
+        page.click("button:has-text('JSONL')")
+    assert [json.loads(line) for line in jsonl.value.path().read_text().splitlines()] == [
+        json.loads(line) for line in lines if "Dog number 12" in line
+    ]
+    page = seen.go(url, "view=list")
+    with page.expect_download() as jsonl:
+        page.click("button:has-text('JSONL')")
+    found = jsonl.value.path().read_text().splitlines()
+    assert sorted(json.dumps(json.loads(line)) for line in found) == sorted(
+        json.dumps(json.loads(line)) for line in lines
+    )
+    with page.expect_download() as table:
+        page.click("button:has-text('CSV')")
+    with table.value.path().open(encoding="utf-8-sig", newline="") as file:
+        rows = {(row["agent"], row["stimulus"]): row for row in csv.DictReader(file)}
+    assert len(rows) == len(lines)
+    assert rows["blip", "caption/7"]["answer"] == "a Dog number 7"
+    assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
+    assert rows["human:1", "color/3"]["meta.scene"] == "b"
+    assert page.evaluate("Turinglike.held()") <= HELD
+    assert len(list((tmp_path / "out" / "data").iterdir())) > HELD + 2
+    assert all(address.startswith("file://") for address in seen.asked if address != "about:blank")
+
+
+@pytest.mark.slow
+def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder: Folder, seen: Seen) -> None:
+    _many(folder)
+    url = write_report([folder.path], single_file=True).as_uri()
+    page = seen.go(url, "view=list&task=image_captioning&agent=blip")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#one article")
+    assert "caption/1 " in page.inner_text("#one h2")
+    page.keyboard.press("j")
+    page.wait_for_function("() => document.querySelector('#one h2').textContent.includes('caption/2')")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("() => document.querySelector('#one h2').textContent.includes('caption/1')")
+    assert "2 of 30" in page.inner_text("#one")
+    page.click("article[data-agent='human:2'] summary")
+    page.click("article[data-agent='human:2'] >> text=Link to this answer")
+    page.wait_for_selector("article.wanted[data-agent='human:2']")
+    address = page.url
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#found .rows")
+    page = seen.go(address.partition("#")[0], address.partition("#")[2])
+    assert page.locator("article.wanted").get_attribute("data-agent") == "human:2"
+    page.click("article.wanted summary")
+    page.click("article.wanted summary:has-text('Record')")
+    shown = page.inner_text("article.wanted .record pre")
+    assert json.loads(shown) in folder.records["humans"]
+
+
+@pytest.mark.slow
+def test_a_figure_is_saved_and_told_in_a_table(folder: Folder, seen: Seen) -> None:
+    _many(folder)
+    page = seen.go(write_report([folder.path]).as_uri(), "view=statistics")
+    figure = page.locator("figure.chart:has(h3:has-text('Colours named'))")
+    with page.expect_download() as saved:
+        figure.locator("text=Save as SVG").click()
+    drawn = ElementTree.parse(saved.value.path()).getroot()
+    assert (drawn.tag, drawn.get("width")) == ("{http://www.w3.org/2000/svg}svg", "720")
+    titles = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert "blue: 33 % (19 % to 51 %), of 30" in titles  # 10 of 30; Wilson's interval
+    figure.locator("summary").click()
+    figure.locator("tbody tr >> nth=1").wait_for()
+    rows = figure.locator("tbody tr").all_inner_texts()
+    assert [row.split("\t")[0] for row in rows] == ["people", "mmcq"]
+    assert "33 % (19 % to 51 %)" in rows[1]
+
+
+@pytest.mark.slow
+def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: Seen) -> None:
+    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))  # 40 x 30 pixels
+    folder.agent("gbvs", "attention_prediction")
+    folder.record("gbvs", row, PATH)
+    scaled = {**PATH, "fixations": [[10 * x, 10 * y] for x, y in PATH["fixations"]], "frame": [400, 300]}
+    folder.record("human:1", row, scaled, kind="human")
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=attention_prediction&stimulus=gaze")
+    drawn = page.eval_on_selector_all(
+        ".layer",
+        "all => all.map(one => [...one.querySelectorAll('circle')].map(c => [c.cx.baseVal.value, c.cy.baseVal.value]))",
+    )
+    assert drawn == [PATH["fixations"]] * 2  # of two frames, in pixels of the picture
+    page.focus(".overlay input[type=range]")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(".overlay .where") == "fixation 2 of 3"
+    assert page.locator(".layer >> nth=0 >> g:not([display=none])").count() == 2
+    page.check("text=density of the fixations shown")
+    density = page.locator("image.density")
+    with_two = density.get_attribute("href")
+    page.click(".overlay button:has-text('none')")
+    assert density.get_attribute("visibility") == "hidden"
+    assert page.locator(".layer[visibility=visible]").count() == 0
+    page.click(".overlay button:has-text('people')")
+    assert page.locator(".layer[visibility=visible]").count() == 1
+    page.keyboard.press("End")
+    page.focus(".overlay input[type=range]")
+    page.keyboard.press("End")
+    assert density.get_attribute("href") != with_two
+    assert density.get_attribute("visibility") == "visible"
+
+
+@pytest.mark.slow
+def test_nothing_that_was_said_becomes_markup(folder: Folder, seen: Seen, tmp_path: Path) -> None:
+    _evil(folder)
+    for single in (False, True):
+        url = write_report([folder.write()], tmp_path / ("out.html" if single else "out"), single_file=single).as_uri()
+        page = seen.go(url, "view=statistics")
+        page.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        for view in ("provenance", "list"):
+            page.evaluate("(view) => { location.hash = `#view=${view}`; }", view)
+            page.wait_for_selector(f"#{view}:visible")
+        assert page.locator("#found .rows > li").count() == 8
+        count = page.evaluate("Turinglike.index.stimuli.id.length")
+        for number in range(count):
+            page.evaluate("(number) => { location.hash = Turinglike.forOne(number); }", number)
+            page.wait_for_function(
+                "(id) => document.querySelector('#one h2 .said')?.textContent === id",
+                arg=page.evaluate(f"Turinglike.index.stimuli.id[{number}]"),
+            )
+            page.evaluate("() => document.querySelectorAll('#one details').forEach((one) => { one.open = true; })")
+            assert page.locator("#one article").count() == (5 if number < count - 1 else 0)
+            assert EVIL.replace("\u202e", "") in page.inner_text("#one").replace("\u202e", "")
+        scripts = [file for file in report.page_files() if file.endswith(".js")]
+        assert page.locator("script:not([type='application/json'])").count() == len(scripts)
+        assert page.locator("[onerror], [onload], img[src=x], iframe").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -> None:
+    long = "m" * 300
+    picture = folder.picture("a.png")
+    for task, answer in ANSWERS.items():
+        folder.agent(task[:4], task)
+        row = folder.ask(task, f"{task}/{long}", image=picture, cue=long, meta={long: long})
+        for agent in (task[:4], "human:1"):
+            filled = json.loads(json.dumps(answer).replace("zebra", long).replace("red", long).replace("morning", long))
+            folder.record(agent, row, filled, kind="machine" if agent != "human:1" else "human")
+    url = write_report([folder.write()]).as_uri()
+    page = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    views = ["statistics", "list", "provenance"]
+    views += [f"one&of={task}&stimulus={task}%2F{long}" for task in ANSWERS]
+    for view in views:
+        page.goto(f"{url}#view={view}")
+        page.wait_for_function("() => document.getElementById('told').textContent === ''")
+        page.wait_for_selector("main > section:visible")
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 360, view
+    # Whoever hears the page knows what a field is for, and every figure has its name.
+    unnamed = "one => !(one.labels?.length || one.ariaLabel)"
+    page.goto(f"{url}#view=list")
+    page.wait_for_selector("#found")
+    assert page.evaluate(f"() => [...document.querySelectorAll('input, select')].filter({unnamed}).length") == 0
+    page.close()
+
+
+@pytest.mark.slow
+def test_a_huge_text_is_cut_and_said_to_be(folder: Folder, seen: Seen) -> None:
+    folder.agent("x", "image_captioning")
+    text = "<&" * 2_000_000
+    folder.record("x", folder.ask("image_captioning", "s"), {**ANSWERS["image_captioning"], "text": text}, raw=text)
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=one&of=image_captioning&stimulus=s")
+    assert "(3,980,000 more characters)" in page.inner_text("#one blockquote")
+    assert page.evaluate("() => document.body.textContent.length") < 300_000
+
+
+# from its server
+
+
+@pytest.fixture
+def served(folder: Folder) -> Iterator[Callable[..., Any]]:
+    """Asks the server of a run with one picture: path, and headers of the request."""
+    folder.agent("mmcq", "color_estimation")
+    folder.record("mmcq", folder.ask("color_estimation", "a", image=folder.picture("a.png")), COLOR)
+    with viewer([folder.write()]) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+
+        def ask(path: str, **headers: str) -> Any:
+            return urllib.request.urlopen(urllib.request.Request(address + path, headers=headers))
+
+        yield ask
+        server.shutdown()
+        thread.join()
+
+
+def test_the_server_shows_the_viewer_and_nothing_else(folder: Folder, served: Callable[..., Any]) -> None:
+    with served("/") as reply:
+        assert b'<script src="static/viewer.js">' in reply.read()
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in reply.headers["content-security-policy"]
+    with served("/data/0.js") as reply:
+        assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
+        [stimulus] = json.loads(reply.read().removeprefix(b'Turinglike.take("0",').removesuffix(b");\n"))
+    assert [json.loads(line) for line in stimulus[1]] == folder.records["mmcq"]
+    with served("/pictures/0.jpg") as reply:
+        assert reply.read()[:2] == b"\xff\xd8"
+    assert not (folder.path / "report").exists()
+    for path in (
+        "/data/1.js",
+        "/data/../0.js",
+        "/static/../view.py",
+        "/static/index.html",
+        "/pictures/1.jpg",
+        "/etc/passwd",
+    ):
+        with pytest.raises(HTTPError, match="404"):
+            served(path)
+    with pytest.raises(HTTPError, match="403"):
+        served("/", host="evil.example")
+
+
+def test_the_command_serves_until_it_is_ended_and_leaves_nothing(folder: Folder, tmp_path: Path) -> None:
+    folder.agent("mmcq", "color_estimation")
+    folder.record("mmcq", folder.ask("color_estimation", "a", image=folder.picture("a.png")), COLOR)
+    (tmp_path / "temporary").mkdir()
+    call = [sys.executable, "-m", "serving.cli", "view", str(folder.write())]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading the runs …\n"
+        address = process.stdout.readline().split()[0]
+        with urllib.request.urlopen(f"{address}data/index.js") as reply:
+            assert b"mmcq" in reply.read()
+        process.terminate()
+        assert process.wait(20) == 0
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -1,0 +1,193 @@
+"""The viewer's statistics: against SciPy, brute force, and answers made by hand."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_runs import Folder
+from scipy import stats
+
+from agents.answer_numbers import likeness
+from serving.runs.reader import RunFolder
+from serving.web.viewer_data import gathered
+from serving.web.viewer_statistics import Mean, Statistics, rarefied, student, wilson
+
+
+def test_percentiles_and_shares_are_those_of_scipy() -> None:
+    for degrees in (1, 2, 3, 5, 9, 30, 1000):
+        assert student(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.01)
+    for number, units in ((0, 9), (3, 9), (9, 9), (40, 100)):
+        theirs = stats.binomtest(number, units).proportion_ci(method="wilson")
+        assert wilson(number / units, units, units)[1:3] == pytest.approx([theirs.low, theirs.high])
+
+
+def test_an_interval_has_stimuli_as_its_units() -> None:
+    """Of one answer each it is Student's; of the same answers, each given four times, it is no narrower."""
+    values = np.random.default_rng(1).normal(5, 2, 40)
+    once, often = Mean(), Mean()
+    for stimulus, value in enumerate(values):
+        once.add(stimulus, value)
+        for _ in range(4):
+            often.add(stimulus, value)
+    theirs = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
+    assert once.interval() == pytest.approx([values.mean(), *theirs, 40], rel=1e-3)
+    assert often.interval()[:3] == pytest.approx(once.interval()[:3])
+    alone = Mean()
+    alone.add(0, 3.0)
+    assert alone.interval() == [3.0, None, None, 1]
+
+
+def test_vocabulary_is_the_mean_over_all_draws() -> None:
+    used = ["a", "a", "a", "b", "b", "c"]
+    counts = {word: used.count(word) for word in "abc"}
+    for number in (1, 3, 5):
+        draws = [len({used[at] for at in chosen}) for chosen in combinations(range(6), number)]
+        mean, low, high = rarefied(counts, number)
+        assert mean == pytest.approx(np.mean(draws))
+        assert high - mean == pytest.approx(1.959964 * math.sqrt(np.var(draws)))
+        assert low == pytest.approx(max(0, 2 * mean - high))
+
+
+@pytest.mark.parametrize(
+    ("task", "one", "other", "value"),
+    [
+        ("color_estimation", {"color": "Red"}, {"color": "red"}, 1.0),
+        ("word_association", {"word": "cat"}, {"word": "dog"}, 0.0),
+        ("object_detection", {"labels": ["cat", "Dog", "cat"]}, {"labels": ["dog", "sofa"]}, 1 / 3),
+        ("object_detection", {"labels": []}, {"labels": []}, 1.0),
+        ("image_captioning", {"text": "A dog, asleep."}, {"text": "the dog asleep"}, 0.5),
+        # of 2 + 3 fixations the first of each are 5 pixels apart on a diagonal of 500, the others far from any
+        (
+            "attention_prediction",
+            {"fixations": [[0, 0], [400, 300]], "frame": [400, 300]},
+            {"fixations": [[3, 4], [100, 0], [200, 0]], "frame": [400, 300]},
+            2 / 5,
+        ),
+        ("attention_prediction", {"fixations": [], "frame": [4, 3]}, {"fixations": [[1, 1]], "frame": [4, 3]}, None),
+        ("conversation", {"messages": []}, {"messages": []}, None),
+    ],
+)
+def test_likeness(task: str, one: dict[str, Any], other: dict[str, Any], value: float | None) -> None:
+    assert (
+        likeness(task, one, other) == likeness(task, other, one) == (value if value is None else pytest.approx(value))
+    )
+
+
+def _figures(folder: Folder) -> tuple[dict[tuple[str, str], dict[str, Any]], list[int]]:
+    """The figures by task and title, and the likeness of each stimulus's answers in per cent."""
+    import orjson
+
+    pieces: dict[str, bytes] = {}
+    with gathered([RunFolder(folder.write())]) as data:
+        data.write(lambda name, chunk: pieces.update({name: chunk}), pictures=lambda number, image: None)
+    index = orjson.loads(pieces["index"])
+    return {(one["task"], one["title"]): one for one in index["figures"]}, index["stimuli"]["alike"]
+
+
+def _color(word: str) -> dict[str, Any]:
+    return {"color": word, "css_name": None, "rgb": None, "palette": None}
+
+
+def test_colors_beside_people(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.agent("mmcq", "color_estimation")
+    said = [("red", "red red blue"), ("red", "red red red"), ("teal", "blue blue red"), ("blue", "blue")]
+    for number, (own, theirs) in enumerate(said):
+        row = folder.ask("color_estimation", str(number), image=folder.picture(f"{number}.png"))
+        folder.record(
+            "mmcq",
+            row,
+            _color(own),
+            timing={"waiting": 0, "preparing": 0, "responding": 2 * (number + 1.0)},
+            worker={"host": "h", "device": "cpu", "batch_size": 2},
+        )
+        for person, word in enumerate(theirs.split()):
+            folder.record(f"human:{person}", row, _color(word), kind="human")
+    figures, alike = _figures(folder)
+    task = "color_estimation"
+    shares = figures[task, "Colours named"]
+    of = {
+        who: dict(zip(shares["columns"], row, strict=True))
+        for who, row in zip(shares["rows"], shares["values"], strict=True)
+    }
+    assert shares["rows"] == ["people", "mmcq"]
+    assert of["people"]["red"][0] == pytest.approx(6 / 10)
+    assert (of["mmcq"]["red"][0], of["mmcq"]["other words"][0]) == (0.5, 0.25)
+    confused = figures[task, "What mmcq says where people say …"]
+    cells = {
+        (theirs, own): cell
+        for theirs, row in zip(confused["rows"], confused["values"], strict=True)
+        for own, cell in zip(confused["columns"], row, strict=True)
+        if cell
+    }
+    assert {pair: cell[0::3] for pair, cell in cells.items()} == {
+        ("red", "red"): [1.0, 2], ("blue", "teal"): [0.5, 1], ("blue", "blue"): [0.5, 1]
+    }  # fmt: skip
+    # Each pair of different people and machines: first picture mmcq with red, red, blue; people with each other.
+    assert alike == [round(100 * (2 + 1) / 6), 100, round(100 * (0 + 1) / 6), 100]
+    agreement = figures[task, "Agreement with people"]
+    with_a_person = dict(zip(agreement["rows"], agreement["panels"][0]["values"], strict=True))
+    assert with_a_person["mmcq"][0] == pytest.approx((2 + 3 + 0 + 1) / 10)
+    assert with_a_person["people"][0] == pytest.approx((1 + 3 + 1) / 9)
+    speed = figures[task, "Speed"]["panels"][0]["values"][0]
+    assert speed == pytest.approx([*np.percentile([1, 2, 3, 4], (50, 5, 95)), 4])
+
+
+def test_gaze_captions_labels_and_rejections(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    path = {
+        "fixations": [[50, 40], [90, 40], [90, 10]], "frame": [100, 80], "window": None, "stop": None, "found": None,
+        "found_at": None, "forced_first": True, "selection": None, "durations_ms": None,
+    }  # fmt: skip
+    folder.agent("gbvs", "attention_prediction")
+    folder.record("gbvs", folder.ask("attention_prediction", "p"), path)
+    folder.agent("blip", "image_captioning")
+    verdict = {"filter": "min_words", "rejected": True, "found": "x"}
+    attempt = {"attempt": 0, "turn": None, "seed": 1, "answer": None, "raw": None, "verdicts": [verdict]}
+    for number, text in enumerate(("a dog", "a dog on a sofa", "Two cats.", "a")):
+        caption = {"text": text, "tokens": None, "score": None, "finish": None, "flags": []}
+        row = folder.ask("image_captioning", str(number))
+        folder.record("blip", row, caption, attempts=[attempt] * (number == 0))
+    folder.agent("detr", "object_detection")
+    for number, labels in enumerate((["dog", "dog"], ["cat", "dog"], [])):
+        row = folder.ask("object_detection", str(number))
+        folder.record("detr", row, {"labels": labels, "scores": None, "boxes": None})
+    figures, _ = _figures(folder)
+    amplitudes = figures["attention_prediction", "Saccade amplitudes"]
+    assert {at: share for at, share in zip(amplitudes["x"], amplitudes["values"][0], strict=True) if share} == {
+        0.4: 0.5, 0.28: 0.5  # 40 and 30 pixels of 100; a bin has 0.04
+    }  # fmt: skip
+    directions = figures["attention_prediction", "Saccade directions"]["values"][0]
+    assert [at for at, share in enumerate(directions) if share] == [0, 4]  # right, then up
+    first = figures["attention_prediction", "First fixations that were chosen"]
+    assert first["values"][0].index(1.0) == 6 * 16 + 14  # (90, 40): row 6 of 12, column 14 of 16
+    lengths = figures["image_captioning", "Lengths of captions"]
+    assert {at: share for at, share in enumerate(lengths["values"][0]) if share} == {1: 0.25, 2: 0.5, 5: 0.25}
+    words = figures["image_captioning", "Words most used"]
+    assert dict(zip(words["rows"], (row[0][0] for row in words["values"]), strict=True)) == {
+        "a": 0.75, "dog": 0.5, "cats": 0.25, "on": 0.25, "sofa": 0.25, "two": 0.25
+    }  # fmt: skip
+    labels_ = figures["object_detection", "Labels most used"]
+    assert dict(zip(labels_["rows"], (row[0][0] for row in labels_["values"]), strict=True)) == {
+        "dog": pytest.approx(2 / 3), "cat": pytest.approx(1 / 3)
+    }  # fmt: skip
+    assert figures["image_captioning", "Rejections by filter"]["values"] == [[[0.25, None, None, 1]]]
+    assert ("attention_prediction", "Agreement") not in figures  # of one agent
+
+
+def test_samples_of_an_agent_are_not_compared_with_each_other_nor_are_controls() -> None:
+    statistics = Statistics(1)
+    records = [("a", "red", "machine"), ("a", "blue", "machine"), ("b", "red", "machine"), ("odd", "pink", "control")]
+    parsed = [
+        (of, {"kind": kind, "sample": 0, "task": "color_estimation", "answer": _color(word)})
+        for of, word, kind in records
+    ]
+    assert statistics.stimulus(0, [], parsed) == 0.5  # of b with each of a's two
+    assert statistics.stimulus(0, [], parsed[:2]) is None
+    apart = [("human:unknown", {**record, "kind": "human", "sample": at}) for at, (_, record) in enumerate(parsed[:3])]
+    assert statistics.stimulus(0, [], apart) == pytest.approx(1 / 3)  # red, blue, red of three people

@@ -14,7 +14,7 @@ def register(commands: Commands) -> None:
     trials = commands.add("trials", _trials, "draw trials for judges from runs: balanced, blinded, the key beside them")
     add = trials.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
-    add("--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
+    add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
     add("--people", action="append", default=[], type=_people, metavar="RUN:humans", help="only its people's answers")
     add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
@@ -38,7 +38,9 @@ def register(commands: Commands) -> None:
     judge.add_argument(
         "--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…"
     )
-    judge.add_argument("--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
+    judge.add_argument(
+        "-o", "--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts"
+    )
     judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
     judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
@@ -46,7 +48,7 @@ def register(commands: Commands) -> None:
 
     score = commands.add("score", _score, "who passes as a person: tables, intervals, tests, plots, one page")
     score.add_argument("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
-    score.add_argument("--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
+    score.add_argument("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
     score.add_argument("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
     score.add_argument("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")

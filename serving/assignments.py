@@ -38,6 +38,7 @@ class GenerateOptions:
     timeout: float = 600.0
     load_timeout: float = 1800.0
     quiet: bool = False
+    verbose: bool = False
 
 
 @dataclass(slots=True)

@@ -61,7 +61,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     making = command("set", _set, "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's")
     making.add_argument("source", type=path)
-    making.add_argument("--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder")
+    making.add_argument(
+        "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
+    )
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
@@ -69,7 +71,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     summary = "answer a whole stimulus set; the same command again resumes"
     generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
-    generate.add_argument("--out", required=True, type=path, metavar="DIR", help="the run folder")
+    generate.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder")
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per agent (default auto)")
@@ -97,7 +99,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
-    serve.add_argument("--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
+    serve.add_argument("-o", "--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--seed", type=seed, default=0, metavar="S", help="for requests that give none (default 0)")
@@ -115,7 +117,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     bench.add_argument("--task", type=task, metavar="TASK", help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
-    bench.add_argument("--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
+    bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
     bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
 
@@ -140,7 +142,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     report = command("report", _report, "every answer of runs side by side, with statistics: a folder for a browser")
     report.add_argument("runs", nargs="+", type=path, metavar="RUN")
-    report.add_argument("--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
+    report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
     report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
 
     view = command("view", _view, "the same as report, on this machine's own address until Ctrl-C")
@@ -151,7 +153,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export = command("export", _export, "write a run's records in another format")
     export.add_argument("dir", type=path)
     export.add_argument("--format", required=True, choices=registry.names())
-    export.add_argument("--out", required=True, type=path)
+    export.add_argument("-o", "--out", required=True, type=path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
@@ -160,7 +162,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
     importing = command("import", _import, "read published answers into the same records")
     importing.add_argument("files", nargs="+", type=path)
-    importing.add_argument("--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
+    importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")

@@ -117,6 +117,10 @@ def settings_options() -> Parser:
 def worker_options() -> Parser:
     """What every command that starts workers takes."""
     shared = Parser(add_help=False)
+    loudness = shared.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and the result")
+    why = "say why, too: where agents are placed, their batches, loads, lost workers"
+    loudness.add_argument("-v", "--verbose", action="store_true", help=why)
     shared.add_argument("--batch-size", type=batch_size, metavar="N|auto", help=BATCH_SIZE)
     shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
     shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shlex
 import shutil
 import sys
@@ -26,6 +27,7 @@ from serving.scheduling.cluster import check_installed
 from serving.scheduling.guardian import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
+log = logging.getLogger("turinglike.scheduling")
 
 
 def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequence[str] = ()) -> int:
@@ -43,7 +45,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
-    with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
+    with interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock:
         tell(f"checking {options.source}")
         run = open_run(
             options.out,
@@ -58,6 +60,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         if generation.plan():
             # What ended a process before is answered in workers, whose death ends nothing else.
             generation.here = may_be_here and generation.is_small() and answers_here()
+            log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:
                 check_installed()
             interrupts.run(generation.execute)
@@ -119,6 +122,29 @@ def _summarize(generation: Generation, say: Callable[[str], None]) -> None:
             say(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
         say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
+
+
+@contextlib.contextmanager
+def _explained(verbose: bool) -> Iterator[None]:
+    """Within the block, if ``verbose``, scheduling says what it does and why."""
+    if not verbose:
+        yield
+        return
+    handler, level = _Lines(), log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _Lines(logging.Handler):
+    """Lines on the stderr that there is at the time: above the bars, while there are any."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _warn(record.getMessage())
 
 
 def _nothing(text: str) -> None:

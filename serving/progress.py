@@ -228,6 +228,8 @@ def _clock(seconds: float) -> str:
 
 def duration(seconds: float) -> str:
     """A duration for people, in seconds, minutes and seconds, or hours and minutes."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

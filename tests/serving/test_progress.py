@@ -109,4 +109,4 @@ def test_quiet_shows_errors_alone(clock: Clock, capsys: pytest.CaptureFixture[st
 
 def test_durations() -> None:
     told = [duration(seconds) for seconds in (0.4, 59.4, 59.6, 3599, 3600, 90000)]
-    assert told == ["0 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 0 min"]
+    assert told == ["0.4 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 0 min"]

@@ -126,6 +126,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     agents.add_argument(
         "--task", type=any_task, metavar="TASK", help="only those that answer it; judgement: the judges"
     )
+    agents.add_argument("--here", action="store_true", help="only those that can run here, as it is")
+    agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
     doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json)
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
@@ -258,7 +260,7 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _agents(options: argparse.Namespace) -> int:
     if options.name is None:
-        return print_agents(options.task, json=options.json)
+        return print_agents(options.task, here=options.here, sort=options.sort, json=options.json)
     return print_agent(options.name, json=options.json)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,3 +250,29 @@ def test_short_names_of_tasks_and_schemas(capsys: pytest.CaptureFixture[str]) ->
     for name in ("record", "stimulus"):
         assert main(["schema", name]) == 0
         assert capsys.readouterr().out == (root / "docs" / f"{name}.schema.json").read_text()
+
+
+def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def listed(*more: str) -> list[dict[str, Any]]:
+        assert main(["agents", "--json", *more]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    everything, here = listed(), listed("--here")
+    names = [one["name"] for one in everything]
+    assert [one["name"] for one in listed("--sort", "name")] == sorted(names)
+    sizes = [one["memory"] for one in listed("--sort", "size")]
+    assert sizes == sorted(one["memory"] for one in everything)
+    assert [one["name"] for one in here] == [
+        one["name"] for one in everything if one["fits"] and catalogue.get(one["name"]).make().missing() is None
+    ]
+    for width in (80, 120):
+        monkeypatch.setattr("serving.agent_list.columns", lambda width=width: width)
+        monkeypatch.setattr("serving.terminal.columns", lambda width=width: width)
+        assert main(["agents"]) == 0
+        table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+        assert len(table) == 1 + len(names)
+        assert max(map(len, table)) <= width
+        assert [line.split()[0] for line in table[1:]] == names

@@ -53,7 +53,7 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
 
 def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int) -> dict[str, float]:
     """Detectability, the mean of p(H|H) and p(M|M), of what a logistic regression says of each item that it was not
-    trained on, with a 95 % interval (normal, from the binomial variances of the two)."""
+    trained on, with a 95 % interval (normal, answers to one stimulus being alike)."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -64,12 +64,13 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
         test = fold == number
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
         said[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
-    rates, variance = [], 0.0
-    for truth in (False, True):
-        right = said[is_machine == truth] == truth
-        rates.append(float(right.mean()))
-        variance += rates[-1] * (1 - rates[-1]) / len(right) / 4
-    middle, half = sum(rates) / 2, 1.96 * math.sqrt(variance)
+    right = (said == is_machine).astype(np.float64)
+    rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
+    # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.
+    expected = np.where(is_machine, rates[1], rates[0])
+    added = (right - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
+    clusters = np.unique(groups, return_inverse=True)[1]
+    middle, half = sum(rates) / 2, 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
     return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
 
 

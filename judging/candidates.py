@@ -11,6 +11,7 @@ papers (2025 paper, Methods, "Conversation").
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from agents.answers import BY_TASK, ConversationAnswer
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import TASKS, Asked, ShownAnswer
+from agents.tasks import SHORT
 from serving.conversations.scenario import speaker_name
 from serving.export.selection import StimulusLookup
 from serving.runs.reader import RunFolder
@@ -97,9 +99,11 @@ def read_candidates(
     """The candidates of all ``runs``, and people's of ``people``. Raises InputError for what is no run folder.
 
     The last record of a key counts; failed and rejected answers are passed over. A stimulus is looked up in all
-    folders, by its id, or for imported answers by its ``benchmark_id``.
+    folders, by its id, or for imported answers by its ``benchmark_id``, cue or picture's file name. Raises InputError
+    where two folders have the same answers.
     """
     wanted = set(tasks)
+    seen: set[bytes] = set()
     folders = [RunFolder(path) for path in runs]
     whole = {path.resolve() for path in runs}  # people's answers are among them
     of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
@@ -112,12 +116,22 @@ def read_candidates(
                 for record in folder.latest(name):
                     if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
                         continue
+                    if (digest := _identity(record)) in seen:
+                        raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
+                    seen.add(digest)
                     if record["status"] != "ok":
                         candidates.passed_over[str(record["status"])] += 1
                         continue
                     shown = _shown(record, sets, known)
                     candidates.found.extend(_candidates(record, shown, lengths, candidates.passed_over))
     return candidates
+
+
+def _identity(record: Record) -> bytes:
+    """Of one answer, wherever its record stands."""
+    source = (record["provenance"] or {}).get("digest")
+    names = ("task", "agent", "stimulus", "sample", "seed", "created", "raw")
+    return hashlib.blake2b(orjson.dumps([source, *(record[name] for name in names)]), digest_size=16).digest()
 
 
 def _shown(
@@ -228,7 +242,7 @@ def tasks_given(given: str | None) -> tuple[Asked, ...]:
     """The tasks of ``--task``, parted by commas; all of them if it is not given. Raises InputError."""
     if given is None:
         return TASKS
-    names = [name.strip() for name in given.split(",") if name.strip()]
+    names = [SHORT.get(name.strip(), name.strip()) for name in given.split(",") if name.strip()]
     unknown = [name for name in names if name not in TASKS]
     if unknown or not names:
         raise InputError(f"--task: {', '.join(unknown) or 'empty'}: must be among {', '.join(TASKS)}")

@@ -29,7 +29,7 @@ def register(commands: Commands) -> None:
     add("--every", action="store_true", help="every answer becomes a trial, balanced or not")
     add("--catch", type=share, default=0.1, metavar="SHARE", help="catch trials, where the runs have any (0.1)")
     add("--repeats", type=share, default=0.0, metavar="SHARE", help="trials that come again in their list (0)")
-    add("--seed", type=seed, default=0, metavar="S", help="of all that is drawn (default 0)")
+    add("--seed", type=seed, metavar="S", help="of all that is drawn (default: drawn; who knows it can tell the truth)")
     add("--force", action="store_true", help="replace the trial set at --out")
 
     summary = "let judges answer the trials; the same command again resumes"

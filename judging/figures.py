@@ -38,7 +38,8 @@ def _overview(rows: Sequence[Row], figure: Any) -> None:
         down, across = judges.index(row["judge"]), tasks.index(row["asked"])
         one = axes[down, across]
         one.set_axis_on()
-        _matrix(one, [_of_people(row), _of_machines(row)], ["human", "machine"])
+        halves = [(row[f"{name}_high"] - row[f"{name}_low"]) / 2 for name in ("p_human", "p_machine")]
+        _matrix(one, [_of_people(row), _of_machines(row)], ["people's", "machines'"], halves)
         one.set_title(TASK_NAMES[row["asked"]] if down == 0 else "", fontsize=9)
         if row["judge"] not in named:
             one.set_ylabel(row["judge"], fontsize=9)
@@ -74,12 +75,17 @@ def _by_agent(rows: Sequence[Row], figure: Any) -> None:
         dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
-def _matrix(axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Shares that were said to be human and machine, a row for each of ``names``."""
+def _matrix(
+    axes: Any, shares: Sequence[tuple[float, float]], names: Sequence[str], halves: Sequence[float] = ()
+) -> None:
+    """Shares that were said to be human and machine, a row for each of ``names``; with half the length of each row's
+    interval."""
     axes.imshow(shares, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     for down, row in enumerate(shares):
         for across, value in enumerate(row):
             shown = "–" if value != value else f"{value:.2f}"
+            if halves and halves[down] == halves[down]:
+                shown += f"\n± {halves[down]:.2f}"
             axes.text(across, down, shown, ha="center", va="center", color="white" if value > 0.6 else "black")
     axes.set_xticks((0, 1), ("human", "machine"))
     axes.set_yticks(range(len(names)), names)

@@ -8,8 +8,9 @@ run is. A judge whose settings have ``key`` is trained on this very set, by cros
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -32,6 +33,20 @@ def _with_cues(given: str, trials: Path) -> str:
     return ",".join(cues if name == "cues" else name for name in given.split(","))
 
 
+def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """Why no judge can be trained on trials with these rows of the key, if none can."""
+    by_task: dict[str, set[tuple[str, str]]] = {}
+    for row in rows:
+        by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
+    for asked, seen in by_task.items():
+        truths, stimuli = ({one[part] for one in seen} for part in (0, 1))
+        if len(truths) < 2:
+            return f"all answers in {asked} are a {truths.pop()}'s"
+        if len(stimuli) < 2:
+            return f"all answers in {asked} are to one stimulus, and none is left to train on"
+    return None if by_task else "there are no trials"
+
+
 def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError."""
     folder: Path = options.trials
@@ -47,8 +62,8 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             problems.append(Problem("--judges", None, name, f"is no judge: it answers {', '.join(entry.tasks)}"))
         elif "key" in fields and not key.is_file():
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
-        elif "key" in fields and len(truths := {row["truth"] for row in read_key(key).values()}) < 2:
-            problems.append(Problem(str(key), None, name, f"cannot be trained: all answers are a {truths.pop()}'s"))
+        elif "key" in fields and (why := _untrainable(read_key(key).values())):
+            problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         given = {"trials": str(source), "key": str(key)}
         settings[name] = {field: path for field, path in given.items() if field in fields} | settings.get(name, {})
     if problems:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agents import __version__
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
@@ -18,7 +17,8 @@ from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures
 from judging.figures import figures
 from judging.ledger import ledger
-from judging.measures import ALL, MISSING, REPETITIONS, summarize
+from judging.measures import ALL, MISSING, summarize
+from judging.methods import methods
 from judging.published import beside_published, print_published
 from judging.scores_page import page
 from judging.significance import (
@@ -30,7 +30,8 @@ from judging.significance import (
     by_equations,
     corrected,
 )
-from judging.verdicts import SAID, read_answers, read_verdicts, settings_of
+from judging.trial_set import read_about
+from judging.verdicts import SAID, keys_of, read_answers, read_verdicts, settings_of
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "statsmodels")
 MARKER = "scores.json"
+OUTCOMES = ("truth", "verdict", "confidence", "reason", "catch", "repeat_of", "sample")  # no columns to score by
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     table = read_verdicts(options.verdicts, options.key)
     by = [name.strip() for name in (options.by or "").split(",") if name.strip()]
     by = [name if name in table.columns else f"meta.{name}" for name in by]
-    unknown = [name for name in by if name not in table.columns]
+    unknown = [name for name in by if name not in table.columns or name in OUTCOMES]
     if unknown:
         there = [name.removeprefix("meta.") for name in table.columns if name.startswith("meta.")]
         names = ", ".join(name.removeprefix("meta.") for name in unknown)
@@ -79,7 +81,8 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     found["statistics"] = answer_statistics(answers)
     found["captions"] = caption_measures(answers, found["scores"])
     found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
-    found["methods"] = methods(table, options)
+    sets = [read_about(path) for path in keys_of(options.verdicts, options.key)]
+    found["methods"] = methods(table, settings, sets, options.seed)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
@@ -92,12 +95,14 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
 def measure(
     table: pd.DataFrame, by: Sequence[str], seed: int, settings: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``agreement``, ``tests``, ``ledger``.
-    ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
-    import pandas as pd
-
-    main = table[~table["catch"] & table["repeat_of"].isna()]
+    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``samples``, ``agreement``, ``tests``,
+    ``ledger``. Of several verdicts of a judge on a trial the first counts. ``settings`` are those of the judges
+    (:func:`judging.verdicts.settings_of`)."""
+    settings = settings or {}
     found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
+    found["samples"] = _alike(table, table[table["sample"] > 0], "trial")
+    table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
+    main = table[~table["catch"] & table["repeat_of"].isna()]
     found["ledger"] = []
     for asked in TASKS:
         some = main[main["asked"] == asked]
@@ -112,13 +117,15 @@ def measure(
                     told = {**about, "column": name.removeprefix("meta."), "value": value}
                     found["by"] += [{**told, **row} for row in summarize(part, agents, seed)]
         told_of = [row for row in found["scores"] if row["asked"] == asked]
-        found["ledger"] += [{"asked": asked, **row} for row in ledger(some, told_of, settings or {}, seed)]
+        found["ledger"] += [{"asked": asked, **row} for row in ledger(some, told_of, settings, seed)]
         # People are too many to be compared two by two, and few of them see the same trials: of them there is alpha.
         named = some[some["judge_kind"] != "human"]
         found["agreement"][asked] = {**agreement(named), "alpha": krippendorff_alpha(said_by(some).to_numpy())}
         found["tests"][asked] = {
             "against_chance": [
-                {"judge": judge, **row} for judge, one in _judges(some) for row in against_chance(one, agents)
+                {"judge": judge, **row, **_of_trained(row, settings.get(judge, {}))}
+                for judge, one in _judges(some)
+                for row in against_chance(one, agents)
             ],
             "by_equations": [{"judge": judge, **row} for judge, one in _judges(some) for row in by_equations(one)],
             "between_judges": between_judges(named),
@@ -141,12 +148,28 @@ def measure(
         given = part[part["verdict"].isin(SAID)]
         caught = float((given["verdict"] == "machine").mean()) if len(given) else None
         found["catch"].append({"asked": asked, "judge": judge, "trials": len(given), "caught": caught})
-    again = table[table["repeat_of"].notna()]
-    first = pd.merge(again, table, left_on=["judge", "repeat_of"], right_on=["judge", "trial"], suffixes=("", "_first"))
-    for (asked, judge), part in first.groupby(["asked", "judge"]):
-        alike = float((part["verdict"] == part["verdict_first"]).mean())
-        found["repeats"].append({"asked": asked, "judge": judge, "trials": len(part), "alike": alike})
+    found["repeats"] = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
     return found
+
+
+def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[dict[str, Any]]:
+    """How often a judge's verdicts ``again`` are those of the first time, whose trial the column ``first`` names."""
+    import pandas as pd
+
+    before = table[(table["sample"] == 0) & table["verdict"].isin(SAID)]
+    again = again[again["verdict"].isin(SAID)]
+    both = pd.merge(again, before, left_on=["judge", first], right_on=["judge", "trial"], suffixes=("", "_first"))
+    is_alike = both["verdict"] == both["verdict_first"]
+    return [
+        {"asked": asked, "judge": judge, "verdicts": len(part), "alike": float(is_alike[part.index].mean())}
+        for (asked, judge), part in both.groupby(["asked", "judge"])
+    ]
+
+
+def _of_trained(row: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, str]:
+    """What is left out of a fold is a little likelier to be told wrongly."""
+    is_below = "split" in settings and row["direction"] == "below chance"
+    return {"direction": "below 0.5, which says nothing of a trained judge"} if is_below else {}
 
 
 def _judges(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -158,29 +181,11 @@ def _judges(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield str(judge), verdicts
 
 
-def methods(table: pd.DataFrame, options: ScoreOptions) -> str:
-    """A paragraph that says how the figures came about, for a paper."""
-    judges = ", ".join(sorted(table["judge"].unique())[:10])
-    missing = int((~table["verdict"].isin(SAID)).sum())
-    return (
-        f"{len(table):,} verdicts of {table['judge'].nunique():,} judges ({judges}) on {table['trial'].nunique():,} "
-        f"trials were scored with Turinglike {__version__}. {missing:,} verdicts are missing (refused, unparsed, "
-        "failed, or not judged yet), are counted, and are part of no rate. Detectability is the mean of p(H|H), the "
-        "share of people's "
-        "answers said to be a person's, and p(M|M), the share of an agent's answers said to be a machine's; d' and the "
-        "criterion use the log-linear correction (Hautus 1995). 95 % intervals are by three Poisson bootstraps of "
-        f"{REPETITIONS:,} repetitions each, over judges, stimuli and verdicts, whose variances are combined as by "
-        "Cameron, Gelbach and Miller (2011); the rates of a single judge have exact binomial intervals. Catch trials "
-        "and repeated trials are part of no rate. p values are corrected by Holm and by Bonferroni within each table. "
-        f"Seed {options.seed}."
-    )
-
-
 def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
-    names = ("scores", "ledger", "by", "catch", "repeats", "statistics", "published")
+    names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
     for name, rows in [*((name, found[name]) for name in names), ("captions", found["captions"].get("agents"))]:
         if rows:
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
@@ -203,7 +208,8 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
     for row in scores:
         missing = sum(row[why] for why in MISSING)
         agent = "all agents" if row["agent"] == ALL else row["agent"]
-        interval = f"{row['detectability_low']:.2f} to {row['detectability_high']:.2f}"
+        ends = [row["detectability_low"], row["detectability_high"]]
+        interval = "–" if ends[0] != ends[0] else " to ".join(map(_figure, ends))
         rates = [_figure(row[name]) for name in ("p_human", "p_machine", "detectability")]
         others = [_figure(row[name]) for name in ("dprime", "criterion")]
         shown.add_row(row["asked"], row["judge"], agent, *rates, interval, *others, str(missing))
@@ -211,4 +217,4 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
 
 
 def _figure(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # no -0.00
+    return "–" if value != value else f"{round(value, 2) + 0.0:.2f}"  # no -0.00

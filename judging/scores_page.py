@@ -14,6 +14,10 @@ from serving.web.document import head
 from serving.web.viewer_provenance import TASK_NAMES
 
 Row = Mapping[str, Any]
+TRAINED = (
+    "The verdicts of a trained judge in one fold are one model's, and a single judge's on one stimulus are alike: its "
+    "p values are somewhat too small. Its interval of detectability, over stimuli, is the safer guide."
+)
 FITS = "min-width:34rem;max-width:100%;height:auto"  # on a phone it is moved sideways, not made too small to read
 
 
@@ -21,7 +25,10 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
     """The page as HTML, whole: nothing is loaded from anywhere. ``drawn`` are :func:`judging.figures.figures`."""
     parts = [head("Scores"), "<header><h1>Who passes as a person</h1></header><main id='answers'>"]
     if "overview" in drawn:
-        said = "What was said of people's and of machines' answers, all agents together: shares of each row."
+        said = (
+            "What was said of people's and of machines' answers, all agents together: shares of each row, and half of "
+        )
+        said += "their 95 % intervals."
         parts.append(f"<section><p>{said}</p>{_shown(drawn['overview'], said)}</section>")
     for asked, rows in groupby(found["scores"], key=lambda row: row["asked"]):
         parts.append(f"<section><h2>{esc(TASK_NAMES[asked])}</h2>")
@@ -108,6 +115,7 @@ def _ledger(rows: Sequence[Row]) -> list[str]:
         ]
         for row in rows
     ]
+    rows = sorted(rows, key=lambda row: bool(row["is_cue"]))
     best = rows[0]["best_cue"]
     said = f"Points (hundredths of detectability) with 95 % intervals. The best cue here: {best or 'none was asked'}."
     return [f"<h3>What the scores are worth</h3><p>{esc(said)}</p>", table(columns, cells, "Cues and leakage")]
@@ -155,7 +163,8 @@ def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
     for name, (title, columns) in titles.items():
         if rows := tests.get(name):
             cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-            parts.append(details(esc(title), table([one.replace("_", " ") for one in columns], cells, title)))
+            note = f"<p>{TRAINED}</p>" if name == "against_chance" else ""
+            parts.append(details(esc(title), note + table([one.replace("_", " ") for one in columns], cells, title)))
     return parts
 
 
@@ -185,9 +194,13 @@ def _by(rows: Sequence[Row]) -> list[str]:
 
 def _others(found: Mapping[str, Any]) -> list[str]:
     parts = []
-    for name, title, value in (("catch", "Catch trials", "caught"), ("repeats", "Trials shown twice", "alike")):
+    for name, title, number, value in (
+        ("catch", "Catch trials", "trials", "caught"),
+        ("repeats", "Trials shown twice", "verdicts", "alike"),
+        ("samples", "Further verdicts on a trial, of which the first counts", "verdicts", "alike"),
+    ):
         if rows := found[name]:
-            columns = ("asked", "judge", "trials", value)
+            columns = ("asked", "judge", number, value)
             cells: Iterable[list[str]] = [[_cell(row[column]) for column in columns] for row in rows]
             parts.append(f"<section><h2>{title}</h2>{table(columns, cells, title)}</section>")
     return parts

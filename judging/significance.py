@@ -80,9 +80,10 @@ def against_chance(verdicts: pd.DataFrame, agents: Sequence[str]) -> list[dict[s
 def _over_judges(rates: pd.Series[float]) -> dict[str, Any]:
     from scipy.stats import wilcoxon
 
-    if len(rates) < LEAST_JUDGES or (rates == 0.5).all():
+    above = np.round(rates.to_numpy() - 0.5, 12)  # 0.7 - 0.5 and 0.5 - 0.3 are tied
+    if len(above) < LEAST_JUDGES or not above.any():
         return {"test": None, "p": None}
-    return {"test": "Wilcoxon, judges", "p": float(wilcoxon(rates - 0.5).pvalue)}
+    return {"rate": float(rates.mean()), "test": "Wilcoxon, judges", "p": float(wilcoxon(above).pvalue)}
 
 
 def by_equations(verdicts: pd.DataFrame) -> list[dict[str, Any]]:

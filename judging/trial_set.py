@@ -78,7 +78,15 @@ def key_path(folder: Path) -> Path:
 
 
 def about_path(folder: Path) -> Path:
+    """Where it stands how a trial set was made."""
     return folder.with_name(f"{folder.name}.trials.json")
+
+
+def read_about(key: Path) -> dict[str, Any]:
+    """How the trial set of a ``key`` was made, where that stands beside it."""
+    path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
+    found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
+    return found
 
 
 def write_trial_set(
@@ -101,14 +109,16 @@ def write_trial_set(
             folder / "lists.jsonl",
             [{"list": one.name, "asked": one.asked, "trials": ids} for one, ids in zip(lists, named, strict=True)],
         )
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(key for _, key in rows)
+        key = text.getvalue().encode()
         with replacing(key_path(out)) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-            writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
-            writer.writeheader()
-            writer.writerows(key for _, key in rows)
-            text.detach()
+            file.write(key)
         blind = blindness.tell(folder, rows, seed)
         told = {"schema": SCHEMA, "seed": seed, **about, "trials": len(rows), "blindness": blind}
+        told["key_sha256"] = hashlib.sha256(key).hexdigest()
         with replacing(about_path(out)) as file:
             file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return rows, blind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from judging.drawing import Pool, arrange, draw_list, draw_pool, duplicates, in_
 from judging.trial_set import JudgesList, about_path, key_path, write_trial_set
 from serving.runs.display_text import count
 
+WITHOUT_PICTURE = ("word_association", "conversation")
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)
 PRESETS: Mapping[str, Mapping[Asked, int]] = {
     # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
@@ -46,7 +48,7 @@ class TrialOptions:
     every: bool = False
     catch: float = 0.1
     repeats: float = 0.0
-    seed: int = 0
+    seed: int | None = None
     force: bool = False
 
 
@@ -54,26 +56,44 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
     """Run the command; returns its exit code. Raises InputError and StorageError."""
     if not is_installed("sklearn"):
         raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
+    # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
+    seed = secrets.randbelow(1 << 53) if options.seed is None else options.seed
     found = read_candidates(options.runs, options.people, tasks_given(options.task), options.lengths)
     chosen = _of_agents(found, options.agents)
     if not chosen:
         raise InputError("the runs hold no answers that could be trials")
+    if options.repeats and options.per_judge is None and options.preset is None:
+        raise InputError("--repeats: trials come again in lists; say with --per-judge or --preset how long each is")
     lists: list[JudgesList] = []
     about: dict[str, Any] = {}
     remarks: list[str] = []
     for asked in TASKS:
         some = [one for one in chosen if one.shown.asked == asked]
         if some:
-            chance = random.Random(f"trials {options.seed} {asked}")
+            chance = random.Random(f"trials {seed} {asked}")
             pool, told = _pool(some, options, chance)
+            _refuse_pictures_of_some(asked, [*pool.trials(), *pool.catch])
             remarks += [f"{asked}: {remark}" for remark in pool.unbalanced]
             lists += _lists(asked, pool, options, chance)
             about[asked] = told
+    if not any(one.trials for one in lists):
+        raise InputError("no trial can be drawn: " + ("; ".join(remarks) or "no answers are left"))
     notes = {"runs": [str(path) for path in options.runs], "options": _told(options), "tasks": about}
     notes |= {"unbalanced": remarks, "passed_over": dict(found.passed_over)}
-    rows, blind = write_trial_set(options.out, lists, notes, options.seed, force=options.force)
+    rows, blind = write_trial_set(options.out, lists, notes, seed, force=options.force)
     _summarize(options, about, rows, remarks, found, blind, say)
     return 0
+
+
+def _refuse_pictures_of_some(asked: Asked, some: Sequence[Candidate]) -> None:
+    """Raise InputError where a judge would see a picture with some answers alone, which tells whose they are."""
+    without = [one for one in some if one.shown.image() is None]
+    if asked not in WITHOUT_PICTURE and 0 < len(without) < len(some):
+        whose = "people's" if without[0].truth == "human" else f"{without[0].agent}'s"
+        raise InputError(
+            f"{asked}: no run has the picture of {count(len(without), 'answer')}, of {len(some):,} ({whose} to "
+            f"{without[0].shown.id!r}, for one); give the set's stimuli these names as `benchmark_id`, or --common"
+        )
 
 
 def _of_agents(found: Candidates, agents: str | None) -> list[Candidate]:

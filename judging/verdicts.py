@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.errors import InputError, Problem
-from judging.trial_set import COLUMNS, key_path
+from judging.trial_set import COLUMNS, key_path, read_about
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder
 
@@ -58,7 +58,7 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     import pandas as pd
 
     runs = [RunFolder(path) for path in folders]
-    keys = list(dict.fromkeys(_key_of(run, key).resolve() for run in runs))
+    keys = keys_of(folders, key)
     rows = []
     for run in runs:
         number = keys.index(_key_of(run, key).resolve()) + 1
@@ -72,6 +72,11 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     table = pd.DataFrame.from_records(rows)
     own = [name for name in TABLE if name in table.columns]
     return table[[*own, *(name for name in table.columns if name not in own)]]
+
+
+def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
+    """The keys of the trial sets that the runs are about, each once."""
+    return list(dict.fromkeys(_key_of(RunFolder(path), key).resolve() for path in folders))
 
 
 def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
@@ -197,6 +202,8 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
 def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
     """The rows of the key at ``path``. Raises InputError unless the trials of the run are those of the key."""
     keys = read_key(path)
+    if read_about(path).get("key_sha256") not in (None, hashlib.sha256(path.read_bytes()).hexdigest()):
+        raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
     if not stimuli.is_file():
         raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")

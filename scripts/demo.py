@@ -43,7 +43,7 @@ def main() -> int:
     for words in (
         ("import", os.path.relpath(PEOPLE), "--task", "word_association", "--out", answers),
         ("report", answers),
-        ("trials", answers, "--task", "word_association", "--out", trials, "--force"),
+        ("trials", answers, "--task", "word_association", "--seed", 0, "--out", trials, "--force"),
         ("judge", trials, "--judges", "svm,cues", "--out", verdicts),
         ("score", verdicts, "--out", scores, "--force"),
     ):

@@ -23,7 +23,7 @@ def ask(options: argparse.Namespace) -> int:
     if sum(given is not None for given in shown) != 1:
         raise InputError("ask: give pictures (--image), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    given = agents.check(None, *shown, options.task, options.samples)
+    given = agents.check(None, *shown, options.task, options.samples, options.seed)
     if sys.stderr.isatty():
         print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
     with agents:

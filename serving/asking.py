@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import aclosing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 import orjson
 
@@ -78,7 +78,7 @@ def answer(
     """
     with _explained():
         asked = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
-        given = asked.check(stimuli, images, cues, topics, messages, task, samples)
+        given = asked.check(stimuli, images, cues, topics, messages, task, samples, seed)
         with asked:
             return asked.answer_checked(given, samples, seed)
 
@@ -116,6 +116,8 @@ class Agents:
         self.names = [agents] if isinstance(agents, str) else [*agents]
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
+        if device not in get_args(Device):
+            raise InputError(f"device must be one of {', '.join(get_args(Device))}, not {device!r}")
         self.entries, found = resolve(self.names, assignments, None if config is None else Path(config), "agents")
         self.settings = {**found, **(settings or {})}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
@@ -190,7 +192,7 @@ class Agents:
     ) -> Records:
         """As ``answer``. Calls from several threads are answered one after the other."""
         with _explained():
-            given = self.check(stimuli, images, cues, topics, messages, task, samples)
+            given = self.check(stimuli, images, cues, topics, messages, task, samples, seed)
             return self.answer_checked(given, samples, seed)
 
     def check(
@@ -202,8 +204,13 @@ class Agents:
         messages: str | Iterable[str] | None,
         task: str | None,
         samples: int,
+        seed: int,
     ) -> GivenStimuli:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
+        if not 0 <= seed < 2**53:
+            raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed}")
+        if samples < 1:
+            raise InputError(f"samples must be at least 1, not {samples}")
         check_usage(self.names, self.entries, self._made, samples)
         asked = {name: tasks_asked(about) for name, about in self._about.items()}
         given = given_stimuli(stimuli, images, cues, topics, messages, task, asked)
@@ -226,7 +233,9 @@ class Agents:
     # in the thread of the scheduler
 
     def _answers(self, name: str, kind: tuple[str, str | None]) -> bool:
-        return is_asked(self._about[name], kind) and (kind != ("conversation", None) or "~" in name)
+        task, mode = kind
+        fits = task != "conversation" or mode == (None if "~" in name else "HM")
+        return fits and is_asked(self._about[name], kind)
 
     async def _load(self) -> None:
         await self._process.start()

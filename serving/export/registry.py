@@ -40,6 +40,7 @@ FORMATS = {
     "parquet": "serving.export.parquet:PARQUET",
     "dataset": "serving.export.dataset:DATASET",
     "turingtest": "serving.export.benchmark:TURINGTEST",
+    "ground-truth": "serving.export.ground_truth:GROUND_TRUTH",
     "coco-search18": "serving.export.coco_search18:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",
     "judges": "serving.export.clips:CLIPS",

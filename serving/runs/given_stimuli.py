@@ -24,7 +24,7 @@ from agents.tasks import SHORT
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows
+from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows, with_free_fields
 from serving.runs.table_sets import is_table
 
 
@@ -90,6 +90,8 @@ def given_stimuli(
         rows = [{"type": "HM", "history": [{"speaker": "A", "text": text}]} for text in said]
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
+        if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
+            rows = map(with_free_fields, rows)
     _check(found, _rows(found, rows, task, asked))
     return found
 

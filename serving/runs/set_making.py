@@ -26,7 +26,7 @@ from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_whole
 from serving.runs.row_problems import as_problems, strict_json
 from serving.runs.scanpath_files import searched_for
-from serving.runs.stimulus_set import FIELDS, ID_DIGITS, META
+from serving.runs.stimulus_set import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.table_sets import is_table, table_rows
 
 ROWS, PICTURES = "set.jsonl", "pictures"
@@ -105,16 +105,15 @@ def _unpacked(rows: Iterable[Row], folder: Path, task: str | None) -> Iterator[R
     """Rows of a table, with their pictures as files in ``folder``; what is no field of a stimulus is in ``meta``."""
     (folder / PICTURES).mkdir()
     for row in rows:
-        fields = {name: value for name, value in row.items() if name in FIELDS}
-        free = {name.removeprefix(META): value for name, value in row.items() if name not in FIELDS}
-        told = {name: value for name, value in free.items() if isinstance(value, str | int | float)}
-        fields["meta"] = {**fields.get("meta", {}), **told}
+        fields = with_meta(with_free_fields(row))
         for name in IMAGES:
             if isinstance(image := fields.get(name), dict):
                 digest, data = hashlib.sha256(image["bytes"]).hexdigest()[:ID_DIGITS], image["bytes"]
                 fields[name] = f"{PICTURES}/{digest}{SUFFIXES.get(data[:2], '')}"
                 (folder / fields[name]).write_bytes(data)
                 fields = {"id": digest, **fields}
+            elif isinstance(image, str):
+                fields = {"id": Path(image).name, **fields}
         if "id" in fields:
             fields["id"] = str(fields["id"])
         yield fields if task is None else {"task": task, **fields}

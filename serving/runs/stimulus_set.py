@@ -261,7 +261,7 @@ class RowReader:
 
     def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Row:
         """One row from its fields' values."""
-        fields = _with_meta({**values, "id": "?"} if unnamed else values)
+        fields = with_meta({**values, "id": "?"} if unnamed else values)
         if type(fields.get("id")) is int:
             fields["id"] = str(fields["id"])
         try:
@@ -281,7 +281,7 @@ class RowReader:
                     problems.append((name, shown(f"not JSON: {error}")))
             elif name.startswith(META):
                 values[name] = _scalar(text)
-        fields = _with_meta(values if self.task is None else {"task": self.task, **values})
+        fields = with_meta(values if self.task is None else {"task": self.task, **values})
         try:
             stimulus = ADAPTER.validate_python(fields, strict=False, context=self._context)
         except ValidationError as error:
@@ -334,8 +334,18 @@ def content_id(stimulus: Stimulus) -> str:
     return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
 
 
-def _with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields with the columns ``meta.NAME`` in ``meta``."""
+def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a table that was made for something else: what is no field of a stimulus goes into ``meta``, if it is
+    text, a number, true or false."""
+    return {
+        name if name in FIELDS or name.startswith(META) else META + name: value
+        for name, value in values.items()
+        if name in FIELDS or isinstance(value, str | int | float)
+    }
+
+
+def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields with what is in the columns ``meta.NAME`` in ``meta``."""
     fields = {name: value for name, value in values.items() if not name.startswith(META)}
     free = {name.removeprefix(META): value for name, value in values.items() if name.startswith(META)}
     if free:

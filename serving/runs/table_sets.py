@@ -10,13 +10,13 @@ import orjson
 
 from agents.errors import InputError, UnavailableError
 
-HUGGING_FACE = "state.json"  # of a folder that save_to_disk has made
+HUGGING_FACE, SPLITS = "state.json", "dataset_dict.json"  # of a folder that save_to_disk has made, and of several
 CHUNK = 1_000  # rows
 
 
 def is_table(path: Path) -> bool:
     """Whether ``path`` is such a file or folder, by its name and what is in it."""
-    return path.suffix.lower() == ".parquet" or (path / HUGGING_FACE).is_file()
+    return path.suffix.lower() == ".parquet" or any((path / name).is_file() for name in (HUGGING_FACE, SPLITS))
 
 
 def column_names(path: Path) -> list[str]:
@@ -44,6 +44,9 @@ def _batches(path: Path) -> Iterator[Any]:
     if not path.is_dir():
         yield from _parquet(path).iter_batches(CHUNK)
         return
+    if (path / SPLITS).is_file():
+        there = ", ".join(sorted(one.name for one in path.iterdir() if one.is_dir()))
+        raise InputError(f"{path}: holds several sets; give the folder of one: {there}")
     pa = _pyarrow()
     try:
         state = orjson.loads((path / HUGGING_FACE).read_bytes())

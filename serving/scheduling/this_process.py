@@ -130,3 +130,4 @@ class ThisProcess:
     async def stop(self) -> None:
         """Wait for the ends of workers, but not for what they have in hand."""
         await asyncio.gather(*self.ending)
+        self.ending.clear()

@@ -226,6 +226,39 @@ def test_an_edited_trial_is_not_judged(verdicts: Path, tmp_path: Path, capsys: p
     assert not (tmp_path / "V").exists()
 
 
+def test_a_key_that_was_changed_is_refused(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(verdicts, tmp_path / "all")
+    key = key_path(tmp_path / "all" / "T")
+    lines = key.read_bytes().split(b"\r\n")
+    flipped = lines[1].replace(b",human,", b",machine,") if b",human," in lines[1] else lines[1].replace(
+        b",machine,", b",human,"
+    )  # fmt: skip
+    key.write_bytes(b"\r\n".join([lines[0], flipped, *lines[2:]]))
+    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
+    assert "is not as `turinglike trials` wrote it" in capsys.readouterr().err
+
+
+def test_judges_are_trained_where_there_is_something_to_learn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"response": word, "groundtruth": "human", "human_groundtruth": name}
+        for word, name in zip("abcd", "1234", strict=True)
+    ]
+    rows += [{"response": "e", "groundtruth": "machine", "machine_groundtruth": f"m{at}"} for at in range(4)]
+    for name, content in (("one", {"sun": rows}), ("people", {"sun": rows[:4], "moon": rows[:4]})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        imported = ["import", str(tmp_path / f"{name}.json"), "--task", "word_association"]
+        assert main([*imported, "--out", str(tmp_path / name)]) == 0
+        assert main(["trials", str(tmp_path / name), "--every", "--out", str(tmp_path / f"{name}-t")]) == 0
+        assert main(["judge", str(tmp_path / f"{name}-t"), "--judges", "svm", "--out", str(tmp_path / "V")]) == 2
+        why = {"one": "to one stimulus, and none is left to train on", "people": "are a human's"}[name]
+        assert f"svm: cannot be trained: all answers in word_association {'are ' if name == 'one' else ''}{why}" in (
+            capsys.readouterr().err
+        )
+    assert not (tmp_path / "V").exists()
+
+
 def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_process.without_ray(monkeypatch)
     assert main(["trials", str(verdicts / "published"), "--out", str(tmp_path / "T"), "--seed", "9"]) == 0
@@ -300,7 +333,17 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
     found = measure(table, [], 0)
     assert [row["trials"] for row in found["catch"]] == [2, 2]
-    assert [row["trials"] for row in found["repeats"]] == [1, 1]
+    assert [row["verdicts"] for row in found["repeats"]] == [1, 1]
+    refused = table.assign(verdict=table["verdict"].where(table["trial"] != "t0004", "refused"))
+    assert measure(refused, [], 0)["repeats"] == []
+    further = table.assign(sample=1, verdict=["human"] * len(table))
+    again = measure(pd.concat([table, further], ignore_index=True), [], 0)
+    assert again["scores"] == found["scores"]  # no verdict counts twice
+    assert again["tests"] == found["tests"]
+    alike = (table["verdict"][table["judge"] == "svm"] == "human").mean()
+    assert again["samples"][0] == {
+        "asked": "word_association", "judge": "svm", "verdicts": 160, "alike": pytest.approx(alike)
+    }  # fmt: skip
     whole = next(row for row in found["scores"] if row["agent"] == "all")
     assert sum(whole[name] for name in ("human_human", "human_machine", "machine_human", "machine_machine")) == 157
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 from agents.stimuli import SHOWN, TASKS, parse_row
 from judging import blindness
 from judging.trial_set import key_path
+from judging.verdicts import read_key
 from serving.cli import main
 from serving.runs.checking import check_set
 from serving.runs.output_paths import MODIFIED
@@ -219,6 +221,56 @@ def test_a_set_is_replaced_only_if_asked(out: Path, run: Path, capsys: pytest.Ca
     assert compose(run, "--out", out) == 2
     assert "--force" in capsys.readouterr().err
     assert key_path(out).read_bytes() == before
+
+
+def test_without_a_seed_nobody_can_draw_the_order_again(run: Path, tmp_path: Path) -> None:
+    orders = []
+    for name in ("A", "B"):
+        assert compose(run, "--task", "word", "--out", tmp_path / name) == 0
+        orders.append((tmp_path / name / "trials.jsonl").read_bytes())
+        seed = json.loads((tmp_path / f"{name}.trials.json").read_bytes())["seed"]
+        assert compose(run, "--task", "word", "--seed", seed, "--out", tmp_path / "again", "--force") == 0
+        assert (tmp_path / "again" / "trials.jsonl").read_bytes() == orders[-1]
+    assert orders[0] != orders[1]
+
+
+def test_people_are_asked_about_what_their_answers_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = runs(tmp_path)
+    lines = [json.loads(line) for line in (source / "stimuli.jsonl").read_text().splitlines()]
+    write_run(
+        tmp_path / "machines",
+        [{key: value for key, value in row.items() if key != "benchmark_id"} for row in lines],
+        {"alpha": [json.loads(line) for line in (source / "records" / "alpha.jsonl").read_text().splitlines()]},
+        {"alpha": agent_entry(*TASKS)},
+        set={"source": "set.jsonl", "root": str(tmp_path), "count": len(lines), "sha256": "b" * 64},
+    )
+    words = {row["cue"].upper(): [{"response": "x", "groundtruth": "human"}] for row in lines if "cue" in row}
+    colors = {f"color_estimation{at}.png": [{"response": "red", "groundtruth": "human"}] for at in range(30)}
+    others = {f"other{at}.png": rows for at, rows in enumerate(colors.values())}
+    for name, content in (("word", words), ("color", colors), ("others", others)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    given = [str(tmp_path / f"{name}.json") for name in ("word", "color")]
+    assert main(["import", *given, "--out", str(tmp_path / "people")]) == 0
+    asked = "word_association,color_estimation"
+    folders = (tmp_path / "machines", tmp_path / "people")
+    assert compose(*folders, "--task", asked, "--out", tmp_path / "T") == 0
+    rows = list(read_key(key_path(tmp_path / "T")).values())
+    for task in asked.split(","):
+        of_task = [row for row in rows if row["asked"] == task]
+        assert len({row["stimulus"] for row in of_task}) * 2 == len(of_task)
+    unknown = ["import", str(tmp_path / "others.json"), "--task", "color", "--out", str(tmp_path / "others")]
+    assert main(unknown) == 0
+    assert compose(tmp_path / "machines", tmp_path / "others", "--task", "color", "--out", tmp_path / "U") == 2
+    assert "no run has the picture of 30 answers, of 60 (people's to 'other" in capsys.readouterr().err
+    assert not (tmp_path / "U").exists()
+
+
+def test_the_same_answers_do_not_count_twice(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, tmp_path / "copy")
+    assert compose(run, tmp_path / "copy", "--out", tmp_path / "T") == 2
+    assert f"answers of alpha stand in {tmp_path / 'copy'} and in an earlier run" in capsys.readouterr().err
+    assert compose(run, "--repeats", 0.1, "--out", tmp_path / "T") == 2
+    assert "say with --per-judge or --preset" in capsys.readouterr().err
 
 
 def test_metadata_that_gives_truth_away_is_told(tmp_path: Path) -> None:

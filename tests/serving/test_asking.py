@@ -100,6 +100,8 @@ def test_a_loaded_agent_is_asked_again_also_where_an_event_loop_runs(tmp_path: P
                 thread.join()
         with pytest.raises(InputError, match="closed"):
             agents.answer(cues="sun")
+        with agents:
+            assert agents.answer(cues="sun")[0].answer.word in told
         return [[one.answer.word for one in first], again[::-1], sorted(told)]
 
     first, again, told = asyncio.run(in_a_notebook())
@@ -130,6 +132,9 @@ def test_everything_wrong_is_said_before_anything_is_loaded() -> None:
         ({"images": [COFFEE], "agents": ["mmcq", "mmcq"]}, "once"),
         ({"images": [COFFEE], "settings": {"gbvs": {}}}, "gbvs"),
         ({"images": [COFFEE], "agents": "mmqc"}, "cannot be used"),
+        ({"images": [COFFEE], "samples": 0}, "samples"),
+        ({"images": [COFFEE], "seed": -1}, "seed"),
+        ({"images": [COFFEE], "device": "gpu"}, "device"),
     ):
         with pytest.raises(InputError, match=reason):
             answer(**{"agents": "mmcq", **wrong})  # type: ignore[arg-type]

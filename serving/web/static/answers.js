@@ -17,6 +17,7 @@
   const STATUSES = ["ok", "rejected", "failed"];
   const WORDS = ["black", "blue", "brown", "gray", "green", "orange", "pink", "purple", "red", "white", "yellow"];
   const LISTED = 100;
+  const MESSAGES = 200;
 
   const DRAW = {
     color_estimation: color,
@@ -162,6 +163,7 @@
       const score = answer.scores?.[at];
       return el("li", null, said(label), score === undefined ? null : [" ", small(score.toFixed(2))]);
     });
+    if (answer.labels.length > LISTED) rows.push(el("li", null, small(`of ${count(answer.labels.length, "label")}`)));
     const list = rows.length ? el("ol", { class: "labels" }, ...rows) : note("No object was found.");
     if (!answer.boxes?.length || !picture?.width) return [photograph(picture), list];
     const size = Math.max(picture.width, picture.height) / 26;
@@ -228,13 +230,15 @@
   /** Messages as bubbles: the first speaker on the left, the others on the right. */
   function chat(messages) {
     if (!messages.length) return note("No message was said.");
-    const rows = messages.slice(0, 200).map((message) => {
+    const rows = messages.slice(0, MESSAGES).map((message) => {
       const who = el("span", { class: "who" }, said(message.speaker));
       if (message.agent) who.append(" ", small(said(message.agent)));
       if (Number.isFinite(message.at)) who.append(" ", small(`at ${message.at.toFixed(1)} s`));
       const side = message.speaker === messages[0].speaker ? "left" : "right";
       return el("li", { class: side }, who, el("p", { class: "bubble", dir: "auto" }, said(message.text)));
     });
+    const rest = messages.length - rows.length;
+    if (rest > 0) rows.push(el("li", null, small(`and ${count(rest, "more message")}`)));
     return el("ol", { class: "chat", tabindex: 0, "aria-label": "Messages" }, ...rows);
   }
 

@@ -37,6 +37,9 @@ def hugging_face(folder: Path, table: pa.Table) -> Path:
     return folder
 
 
+_IMAGE = pa.schema([("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())]))])
+
+
 def picture(color: str) -> bytes:
     buffer = io.BytesIO()
     PILImage.new("RGB", (12, 8), color).save(buffer, "PNG")
@@ -106,8 +109,28 @@ def test_pictures_in_a_table_become_files(form: str, tmp_path: Path, capsys: pyt
     found = answer("mmcq", out / "set.jsonl")
     assert [record.answer.color for record in found] == ["red", "blue"]
     assert [record.shown().meta for record in found] == [{"label": 3}, {"label": 4}]  # type: ignore[union-attr]
-    by_content = answer("mmcq", [{"image": one} for one in images])  # as a Dataset gives its rows
+    by_content = answer("mmcq", [{"image": one} for one in images])
     assert [(one.stimulus, one.seed) for one in by_content] == [(one.stimulus, one.seed) for one in found]
+
+
+def test_a_dataset_and_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A Dataset is a list of rows with the names of its columns; several are a folder of folders."""
+
+    class Dataset(list[dict[str, Any]]):
+        column_names = ("image", "label", "boxes")
+
+    with PILImage.open(io.BytesIO(picture("red"))) as image:
+        [record] = answer("mmcq", Dataset([{"image": image, "label": 3, "boxes": [1, 2]}]))
+    assert (record.answer.color, record.shown().meta) == ("red", {"label": 3})  # type: ignore[union-attr]
+    hugging_face(tmp_path / "train", pa.table({"cue": ["sun"]}))
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    assert main(["check", str(tmp_path), "--task", "word"]) == 2
+    assert "holds several sets; give the folder of one: train" in capsys.readouterr().err
+    (tmp_path / "a.png").write_bytes(picture("red"))
+    named = pa.table({"image": [{"bytes": None, "path": str(tmp_path / "a.png")}]}, _IMAGE)
+    pq.write_table(named, tmp_path / "set.parquet")
+    assert main(["set", str(tmp_path / "set.parquet"), "--task", "color", "--out", str(tmp_path / "made")]) == 0
+    assert [one.stimulus for one in answer("mmcq", tmp_path / "made" / "set.jsonl")] == ["a.png"]
 
 
 CAPTIONS = {

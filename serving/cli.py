@@ -168,6 +168,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    completion = command("completion", _completion, "completion for a shell, which evaluates what this prints")
+    completion.add_argument("shell", choices=("bash", "zsh"))
     add_registered(commands)
     return parser
 
@@ -277,6 +279,13 @@ def _schema(options: argparse.Namespace) -> int:
 
     made = json_schema() if options.of == "record" else stimulus_schema()
     print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
+    return 0
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from serving.completion import script
+
+    print(script(build_parser(formats=True), options.shell))
     return 0
 
 

@@ -11,7 +11,12 @@ from serving.command_line import Commands, chosen, path, positive, replicas, see
 
 def register(commands: Commands) -> None:
     """Add the commands of judging to the command line."""
-    trials = commands.add("trials", _trials, "draw trials for judges from runs: balanced, blinded, the key beside them")
+    trials = commands.add(
+        "trials",
+        _trials,
+        "draw trials for judges from runs: balanced, blinded, the key beside them",
+        example="run people:humans -o trials",
+    )
     add = trials.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
     add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
@@ -33,7 +38,15 @@ def register(commands: Commands) -> None:
     add("--force", action="store_true", help="replace the trial set at --out")
 
     summary = "let judges answer the trials; the same command again resumes"
-    judge = commands.add("judge", _judge, summary, commands.settings, commands.workers, uses_ray=True)
+    judge = commands.add(
+        "judge",
+        _judge,
+        summary,
+        commands.settings,
+        commands.workers,
+        example="trials --judges svm,cues -o verdicts",
+        uses_ray=True,
+    )
     judge.add_argument("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
     judge.add_argument(
         "--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…"
@@ -46,7 +59,12 @@ def register(commands: Commands) -> None:
     judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
     judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
 
-    score = commands.add("score", _score, "who passes as a person: tables, intervals, tests, plots, one page")
+    score = commands.add(
+        "score",
+        _score,
+        "who passes as a person: tables, intervals, tests, plots, one page",
+        example="verdicts -o scores",
+    )
     score.add_argument("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
     score.add_argument("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")

@@ -36,6 +36,7 @@ from serving.command_line import (
     seed,
     settings_options,
     sizes,
+    source_options,
     task,
     worker_options,
 )
@@ -52,14 +53,26 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    source, settings, workers, as_json = _source(), settings_options(), worker_options(), json_option()
+    source, settings, workers, as_json = source_options(), settings_options(), worker_options(), json_option()
     commands = Commands(parsers, settings, workers, as_json)
     command = commands.add
 
-    check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
+    check = command(
+        "check",
+        _check,
+        "read a stimulus set and report every problem at once",
+        source,
+        as_json,
+        example="pictures --task color",
+    )
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
-    making = command("set", _set, "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's")
+    making = command(
+        "set",
+        _set,
+        "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's",
+        example="captions_val2017.json --images val2017 -o set.jsonl",
+    )
     making.add_argument("source", type=path)
     making.add_argument(
         "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
@@ -69,7 +82,16 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making.add_argument("--force", action="store_true", help="replace what is at --out")
 
     summary = "answer a whole stimulus set; the same command again resumes"
-    generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
+    generate = command(
+        "generate",
+        _generate,
+        summary,
+        source,
+        settings,
+        workers,
+        example="pictures --task caption --agents git-large-coco,blip-large -o run",
+        uses_ray=True,
+    )
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
     generate.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder")
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
@@ -79,7 +101,14 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
-    ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
+    ask = command(
+        "ask",
+        _ask,
+        "answers to a few pictures, words or topics, at once",
+        settings,
+        as_json,
+        example="mmcq,mmcq-lab --image a.jpg",
+    )
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
     ask.add_argument(
         "--image", action="append", type=path, metavar="FILE", help="a picture, once for each, or a folder"
@@ -95,7 +124,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
     summary = "the agents behind HTTP, for programs and a web page"
-    serve = command("serve", _serve, summary, settings, workers, uses_ray=True)
+    serve = command(
+        "serve", _serve, summary, settings, workers, example="--agents mmcq,eliza --port 8000", uses_ray=True
+    )
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
@@ -109,7 +140,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
     summary = "how fast agents are on this machine, and what limits them"
-    bench = command("bench", _bench, summary, settings, uses_ray=True)
+    bench = command("bench", _bench, summary, settings, example="mmcq gbvs --seconds 2", uses_ray=True)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
@@ -121,7 +152,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
 
-    agents = command("agents", _agents, "list the agents, or tell about one", as_json)
+    agents = command(
+        "agents", _agents, "list the agents, or tell about one", as_json, example="--task word --here --sort size"
+    )
     agents.add_argument("name", nargs="?")
     agents.add_argument(
         "--task", type=any_task, metavar="TASK", help="only those that answer it; judgement: the judges"
@@ -129,30 +162,39 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     agents.add_argument("--here", action="store_true", help="only those that can run here, as it is")
     agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
-    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json)
+    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json, example="--task caption")
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
-    schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set")
+    schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")
     schema.add_argument("of", choices=("record", "stimulus"))
 
     summary = "download the checkpoints that agents need, and tell size and licence"
-    fetch = command("fetch", _fetch, summary, settings)
+    fetch = command("fetch", _fetch, summary, settings, example="git-large-coco")
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
-    status = command("status", _status, "how far a run is, and what failed", as_json)
+    status = command("status", _status, "how far a run is, and what failed", as_json, example="run")
     status.add_argument("dir", type=path)
 
-    report = command("report", _report, "every answer of runs side by side, with statistics: a folder for a browser")
+    report = command(
+        "report",
+        _report,
+        "every answer of runs side by side, with statistics: a folder for a browser",
+        example="run --single-file",
+    )
     report.add_argument("runs", nargs="+", type=path, metavar="RUN")
     report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
     report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
 
-    view = command("view", _view, "the same as report, on this machine's own address until Ctrl-C")
+    view = command(
+        "view", _view, "the same as report, on this machine's own address until Ctrl-C", example="run --open"
+    )
     view.add_argument("runs", nargs="+", type=path, metavar="RUN")
     view.add_argument("--port", type=port, help="default: a free one")
     view.add_argument("--open", action="store_true", help="open it in the browser")
 
-    export = command("export", _export, "write a run's records in another format")
+    export = command(
+        "export", _export, "write a run's records in another format", example="run --format csv -o answers.csv"
+    )
     export.add_argument("dir", type=path)
     export.add_argument("--format", required=True, choices=registry.names())
     export.add_argument("-o", "--out", required=True, type=path)
@@ -162,30 +204,20 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export.add_argument("--force", action="store_true", help="replace what is at --out")
     export.set_defaults(format_options=_format_options(export) if formats else [])
 
-    importing = command("import", _import, "read published answers into the same records")
+    importing = command(
+        "import", _import, "read published answers into the same records", example="words.json --task word -o people"
+    )
     importing.add_argument("files", nargs="+", type=path)
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
-    completion = command("completion", _completion, "completion for a shell, which evaluates what this prints")
+    completion = command(
+        "completion", _completion, "completion for a shell, which evaluates what this prints", example="bash"
+    )
     completion.add_argument("shell", choices=("bash", "zsh"))
     add_registered(commands)
     return parser
-
-
-def _source() -> Parser:
-    """What every command that reads a stimulus set takes."""
-    shared = Parser(add_help=False)
-    shared.add_argument(
-        "source",
-        type=path,
-        metavar="set",
-        help="a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task",
-    )
-    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
-    shared.add_argument("--task", type=task, metavar="TASK", help=names)
-    return shared
 
 
 def _format_options(parser: argparse.ArgumentParser) -> list[str]:

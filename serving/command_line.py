@@ -129,6 +129,16 @@ def worker_options() -> Parser:
     return shared
 
 
+def source_options() -> Parser:
+    """What every command that reads a stimulus set takes."""
+    shared = Parser(add_help=False)
+    about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task"
+    shared.add_argument("source", type=path, metavar="set", help=about)
+    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
+    shared.add_argument("--task", type=task, metavar="TASK", help=names)
+    return shared
+
+
 def json_option() -> Parser:
     shared = Parser(add_help=False)
     shared.add_argument("--json", action="store_true")
@@ -151,11 +161,15 @@ class Commands:
         run: Callable[[argparse.Namespace], int],
         summary: str,
         *shared: Parser,
+        example: str = "",
         uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
         """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
-        of the parsers ``shared``."""
-        made: argparse.ArgumentParser = self.parsers.add_parser(name, help=summary, parents=shared)
+        of the parsers ``shared``; ``example`` is what may stand after its name."""
+        shown = f"Example: turinglike {name} {example}".rstrip()
+        made: argparse.ArgumentParser = self.parsers.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=shown, parents=shared
+        )
         made.set_defaults(run=run, uses_ray=uses_ray)
         return made
 

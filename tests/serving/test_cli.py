@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
-from serving.cli import main
+from serving.cli import build_parser, main
 from serving.scheduling.guardian import AGENT_DIED
 
 CALL = [sys.executable, "-m", "serving.cli"]
@@ -300,3 +302,16 @@ def test_bash_completes_what_there_is(
     call = ["bash", "--norc", "-c", f"{capsys.readouterr().out}\n{ask}"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == completed, done.stderr
+
+
+def test_every_command_has_an_example_that_can_be_typed() -> None:
+    parser = build_parser(formats=True)
+    [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    assert len(commands) > 15
+    for name, command in commands.items():
+        shown = str(command.epilog).removeprefix("Example: ")
+        options = parser.parse_args(shlex.split(shown)[1:])
+        assert options.command == name
+        for agents in (getattr(options, field, None) for field in ("agents", "judges")):
+            for agent in ",".join(agents).split(",") if isinstance(agents, list) else (agents or "").split(","):
+                assert agent in ("", "cues") or catalogue.get(agent)

@@ -12,8 +12,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
 
 from agents import __version__
 from agents.errors import InputError, TuringlikeError, printable
@@ -26,6 +25,7 @@ from serving.command_line import (
     add_registered,
     any_task,
     chosen,
+    format_options,
     frame,
     json_option,
     path,
@@ -202,7 +202,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
-    export.set_defaults(format_options=_format_options(export) if formats else [])
+    export.set_defaults(format_options=format_options(export) if formats else [])
 
     importing = command(
         "import", _import, "read published answers into the same records", example="words.json --task word -o people"
@@ -218,31 +218,6 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=("bash", "zsh"))
     add_registered(commands)
     return parser
-
-
-def _format_options(parser: argparse.ArgumentParser) -> list[str]:
-    """Offer the options of every export format; returns their names."""
-    found: list[str] = []
-    for name in registry.names():
-        try:
-            fields = registry.load(name).options.model_fields
-        except InputError:  # somebody else's, which says so if it is asked for
-            continue
-        group = parser.add_argument_group(f"for the format {name}") if fields else parser
-        for field, about in fields.items():
-            option = f"--{field.replace('_', '-')}"
-            if field in found:
-                continue
-            found.append(field)
-            if about.annotation is bool:
-                group.add_argument(option, action="store_true", default=None, help=about.description)
-                continue
-            choices = get_args(about.annotation)
-            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
-            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
-            metavar = None if choices else "A,B" if kind is str else "N"
-            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
-    return found
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
-from agents.errors import printable
+from agents.errors import InputError, printable
 from agents.tasks import ALL_TASKS, SHORT, TASKS
+from serving.export import registry
 
 GROUP = "turinglike.commands"
 log = logging.getLogger("turinglike.commands")
@@ -137,6 +138,31 @@ def source_options() -> Parser:
     names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
     shared.add_argument("--task", type=task, metavar="TASK", help=names)
     return shared
+
+
+def format_options(parser: argparse.ArgumentParser) -> list[str]:
+    """Offer the options of every export format; returns their names."""
+    found: list[str] = []
+    for name in registry.names():
+        try:
+            fields = registry.load(name).options.model_fields
+        except InputError:  # somebody else's, which says so if it is asked for
+            continue
+        group = parser.add_argument_group(f"for the format {name}") if fields else parser
+        for field, about in fields.items():
+            option = f"--{field.replace('_', '-')}"
+            if field in found:
+                continue
+            found.append(field)
+            if about.annotation is bool:
+                group.add_argument(option, action="store_true", default=None, help=about.description)
+                continue
+            choices = get_args(about.annotation)
+            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
+            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
+            metavar = None if choices else "A,B" if kind is str else "N"
+            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
+    return found
 
 
 def json_option() -> Parser:

@@ -11,10 +11,15 @@ from serving.command_line import Commands, chosen, path, positive, replicas, see
 
 def register(commands: Commands) -> None:
     """Add the commands of judging to the command line."""
-    trials = commands.add("trials", _trials, "draw trials for judges from runs: balanced, blinded, the key beside them")
+    trials = commands.add(
+        "trials",
+        _trials,
+        "draw trials for judges from runs: balanced, blinded, the key beside them",
+        example="run people:humans -o trials",
+    )
     add = trials.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="run folders, of people too")
-    add("--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
+    add("-o", "--out", required=True, type=Path, metavar="TRIALS", help="a folder for the trials")
     add("--people", action="append", default=[], type=_people, metavar="RUN:humans", help="only its people's answers")
     add("--task", metavar="A,B", help="only answers to these tasks (default: all)")
     add("--agents", metavar="A,B", help="only answers of these agents (default: all)")
@@ -33,20 +38,35 @@ def register(commands: Commands) -> None:
     add("--force", action="store_true", help="replace the trial set at --out")
 
     summary = "let judges answer the trials; the same command again resumes"
-    judge = commands.add("judge", _judge, summary, commands.settings, commands.workers, uses_ray=True)
+    judge = commands.add(
+        "judge",
+        _judge,
+        summary,
+        commands.settings,
+        commands.workers,
+        example="trials --judges svm,cues -o verdicts",
+        uses_ray=True,
+    )
     judge.add_argument("trials", type=Path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
     judge.add_argument(
         "--judges", required=True, metavar="A,B", help="of `turinglike agents --task judgement`; cues: all cue-…"
     )
-    judge.add_argument("--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts")
+    judge.add_argument(
+        "-o", "--out", required=True, type=path, metavar="VERDICTS", help="the run folder of their verdicts"
+    )
     judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
     judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
     judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
 
-    score = commands.add("score", _score, "who passes as a person: tables, intervals, tests, plots, one page")
+    score = commands.add(
+        "score",
+        _score,
+        "who passes as a person: tables, intervals, tests, plots, one page",
+        example="verdicts -o scores",
+    )
     score.add_argument("verdicts", nargs="+", type=Path, metavar="VERDICTS", help="run folders of verdicts")
-    score.add_argument("--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
+    score.add_argument("-o", "--out", required=True, type=path, metavar="SCORES", help="a folder for the scores")
     score.add_argument("--key", type=path, metavar="FILE", help="the trials' key, if it is not beside the trials")
     score.add_argument("--by", metavar="A,B", help="also by these columns: length, topic, domain, any of meta's")
     score.add_argument("--against", choices=("2022", "2025"), help="also beside the figures that a paper printed")

@@ -75,4 +75,5 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
     auto = options.batch_size == "auto"
     size = None if auto else options.batch_size
     asked = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
-    return generate(chosen(GenerateOptions, options, **asked, batch_size=size, auto_batch=auto), say)
+    then = ("score", str(options.out), "--out", f"{options.out}-scores")
+    return generate(chosen(GenerateOptions, options, **asked, batch_size=size, auto_batch=auto), say, then)

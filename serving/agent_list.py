@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Any
+from typing import Any, Literal
 
 from rich.text import Text
 
 from agents import catalogue
 from agents.catalogue import Entry
-from agents.contract import MIB
-from agents.errors import TuringlikeError, printable
-from agents.stimuli import TASKS
-from serving.terminal import plain_table, print_table
+from agents.contract import GIB, MIB
+from agents.errors import printable
+from agents.tasks import SHORT, TASKS
+from serving.doctor import examined
+from serving.terminal import columns, plain_table, print_table
+
+SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
+WIDE = 120  # columns in which there is room for everything
 
 
 def about(entry: Entry) -> dict[str, Any]:
@@ -55,50 +59,48 @@ def _settings(entry: Entry) -> list[dict[str, Any]]:
     return found
 
 
-def print_agents(task: str | None = None, *, json: bool) -> int:
-    """All agents that are not for testing only, or those that answer the ``task``, one line each."""
-    rows = []
-    for entry in catalogue.entries().values():
-        if entry.hidden or task not in (None, *entry.tasks):
-            continue
-        able = False
-        try:
-            missing = entry.make().missing()
-            able = entry.takes_random_weights()
-        except TuringlikeError as error:
-            missing = str(error)
-        except (Exception, SystemExit) as error:  # of somebody else's package
-            missing = f"its code fails: {error!r}"
-        rows.append((entry, missing, able))
+def print_agents(
+    task: str | None = None, *, here: bool = False, sort: Literal["name", "size"] | None = None, json: bool
+) -> int:
+    """All agents that are not for testing only, or those that answer the ``task``, one line each; only those that can
+    run ``here``; in the catalogue's order, or sorted by name or by the memory that they take."""
+    rows = [(entry, found) for entry, found in examined(task) if not here or (found.lacks is None and found.fits)]
+    if sort is not None:
+        rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
     if json:
         keys = ("name", "summary", "source", "in_paper", "ran", "role", "licence")
         listed = [
             {
                 **{key: getattr(entry, key) for key in keys},
                 "tasks": list(entry.tasks),
-                "missing": missing,
-                "random_weights": able,
+                "memory": found.memory,
+                "device_memory": found.device_memory,
+                "fits": found.fits,
+                "missing": found.missing,
+                "random_weights": found.random_weights,
             }
-            for entry, missing, able in rows
+            for entry, found in rows
         ]
         print(json_module.dumps(listed, indent=2, ensure_ascii=False))
         return 0
-    table = plain_table("agent", "task", "in paper", "ran", "here", "what it is")
-    for entry, missing, _ in rows:
-        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(entry.tasks)
-        here = "yes" if missing is None else "no"
-        table.add_row(
-            entry.name, tasks, entry.in_paper, "yes" if entry.ran else "never", here, Text(printable(entry.summary))
-        )
+    wide = columns() >= WIDE
+    table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
+    for column in table.columns[:-1]:
+        column.no_wrap = True  # so that the last gives way
+    for entry, found in rows:
+        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER.get(one, one) for one in entry.tasks)
+        able = "yes" if found.lacks is None and found.fits else "no"
+        about = [entry.in_paper, "yes" if entry.ran else "never"] * wide
+        memory = f"{found.memory / GIB:.1f} GiB" if found.memory else "-"
+        summary = Text(printable(entry.summary), no_wrap=True, overflow="ellipsis")
+        table.add_row(entry.name, tasks, memory, *about, able, summary)
     print_table(table)
-    if any(missing for _, missing, _ in rows):
-        print("\n`turinglike agents NAME` says what is missing")
-    if not all(entry.ran for entry, _, _ in rows):
+    if any(found.lacks is not None or not found.fits for _, found in rows):
+        print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
+    if wide and not all(entry.ran for entry, _ in rows):
         print(
             "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
         )
-    takers = ", ".join(entry.name for entry, _, able in rows if able)
-    print(f"\nwith checkpoint=random, to measure a machine without weights: {takers}")
     return 0
 
 

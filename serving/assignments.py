@@ -37,6 +37,8 @@ class GenerateOptions:
     device: Device = "auto"
     timeout: float = 600.0
     load_timeout: float = 1800.0
+    quiet: bool = False
+    verbose: bool = False
 
 
 @dataclass(slots=True)

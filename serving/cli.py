@@ -12,8 +12,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
 
 from agents import __version__
 from agents.errors import InputError, TuringlikeError, printable
@@ -26,6 +25,7 @@ from serving.command_line import (
     add_registered,
     any_task,
     chosen,
+    format_options,
     frame,
     json_option,
     path,
@@ -36,6 +36,7 @@ from serving.command_line import (
     seed,
     settings_options,
     sizes,
+    source_options,
     task,
     worker_options,
 )
@@ -52,24 +53,47 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     parser = Parser(prog="turinglike", description="Answers of machine agents for Turing-like tests.")
     parser.add_argument("--version", action="version", version=f"turinglike {__version__}")
     parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    source, settings, workers, as_json = _source(), settings_options(), worker_options(), json_option()
+    source, settings, workers, as_json = source_options(), settings_options(), worker_options(), json_option()
     commands = Commands(parsers, settings, workers, as_json)
     command = commands.add
 
-    check = command("check", _check, "read a stimulus set and report every problem at once", source, as_json)
+    check = command(
+        "check",
+        _check,
+        "read a stimulus set and report every problem at once",
+        source,
+        as_json,
+        example="pictures --task color",
+    )
     check.add_argument("--deep", action="store_true", help="decode every image, not only its header")
 
-    making = command("set", _set, "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's")
+    making = command(
+        "set",
+        _set,
+        "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's",
+        example="captions_val2017.json --images val2017 -o set.jsonl",
+    )
     making.add_argument("source", type=path)
-    making.add_argument("--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder")
+    making.add_argument(
+        "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
+    )
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
 
     summary = "answer a whole stimulus set; the same command again resumes"
-    generate = command("generate", _generate, summary, source, settings, workers, uses_ray=True)
+    generate = command(
+        "generate",
+        _generate,
+        summary,
+        source,
+        settings,
+        workers,
+        example="pictures --task caption --agents git-large-coco,blip-large -o run",
+        uses_ray=True,
+    )
     generate.add_argument("--agents", required=True, metavar="A,B,C~D", help="agents, and pairs that converse")
-    generate.add_argument("--out", required=True, type=path, metavar="DIR", help="the run folder")
+    generate.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="the run folder")
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per agent (default auto)")
@@ -77,7 +101,14 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")
 
-    ask = command("ask", _ask, "answers to a few pictures, words or topics, at once", settings, as_json)
+    ask = command(
+        "ask",
+        _ask,
+        "answers to a few pictures, words or topics, at once",
+        settings,
+        as_json,
+        example="mmcq,mmcq-lab --image a.jpg",
+    )
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
     ask.add_argument(
         "--image", action="append", type=path, metavar="FILE", help="a picture, once for each, or a folder"
@@ -93,11 +124,13 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
 
     summary = "the agents behind HTTP, for programs and a web page"
-    serve = command("serve", _serve, summary, settings, workers, uses_ray=True)
+    serve = command(
+        "serve", _serve, summary, settings, workers, example="--agents mmcq,eliza --port 8000", uses_ray=True
+    )
     serve.add_argument("--agents", required=True, metavar="A,B", help="agents that are loaded together")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
     serve.add_argument("--port", type=port, default=8000)
-    serve.add_argument("--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
+    serve.add_argument("-o", "--out", type=path, metavar="RUN", help="keep what is said and answered as records there")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key; or the variable TURINGLIKE_API_KEY")
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--seed", type=seed, default=0, metavar="S", help="for requests that give none (default 0)")
@@ -107,7 +140,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     serve.add_argument("--replicas", type=positive, default=1, metavar="N", help="workers per agent (default 1)")
 
     summary = "how fast agents are on this machine, and what limits them"
-    bench = command("bench", _bench, summary, settings, uses_ray=True)
+    bench = command("bench", _bench, summary, settings, example="mmcq gbvs --seconds 2", uses_ray=True)
     bench.add_argument("agents", nargs="+", metavar="AGENT")
     doubling = "default: doubling while it brings anything"
     bench.add_argument("--batch-sizes", type=sizes, dest="sizes", metavar="1,2,4", help=doubling)
@@ -115,96 +148,76 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     bench.add_argument("--task", type=task, metavar="TASK", help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
-    bench.add_argument("--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
+    bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
     bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
     bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
 
-    agents = command("agents", _agents, "list the agents, or tell about one", as_json)
+    agents = command(
+        "agents", _agents, "list the agents, or tell about one", as_json, example="--task word --here --sort size"
+    )
     agents.add_argument("name", nargs="?")
     agents.add_argument(
         "--task", type=any_task, metavar="TASK", help="only those that answer it; judgement: the judges"
     )
+    agents.add_argument("--here", action="store_true", help="only those that can run here, as it is")
+    agents.add_argument("--sort", choices=("size", "name"), help="by the memory that they take, or by name")
 
-    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json)
+    doctor = command("doctor", _doctor, "what runs here, and what the rest needs", as_json, example="--task caption")
     doctor.add_argument("--task", type=any_task, metavar="TASK", help="only agents that answer it")
 
-    schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set")
+    schema = command("schema", _schema, "the JSON Schema of a record, or of a line of a set", example="record")
     schema.add_argument("of", choices=("record", "stimulus"))
 
     summary = "download the checkpoints that agents need, and tell size and licence"
-    fetch = command("fetch", _fetch, summary, settings)
+    fetch = command("fetch", _fetch, summary, settings, example="git-large-coco")
     fetch.add_argument("agents", nargs="+", metavar="AGENT")
 
-    status = command("status", _status, "how far a run is, and what failed", as_json)
+    status = command("status", _status, "how far a run is, and what failed", as_json, example="run")
     status.add_argument("dir", type=path)
 
-    report = command("report", _report, "every answer of runs side by side, with statistics: a folder for a browser")
+    report = command(
+        "report",
+        _report,
+        "every answer of runs side by side, with statistics: a folder for a browser",
+        example="run --single-file",
+    )
     report.add_argument("runs", nargs="+", type=path, metavar="RUN")
-    report.add_argument("--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
+    report.add_argument("-o", "--out", type=path, metavar="DIR", help="default: RUN/report, or RUN/report.html")
     report.add_argument("--single-file", action="store_true", help="one HTML file instead of a folder")
 
-    view = command("view", _view, "the same as report, on this machine's own address until Ctrl-C")
+    view = command(
+        "view", _view, "the same as report, on this machine's own address until Ctrl-C", example="run --open"
+    )
     view.add_argument("runs", nargs="+", type=path, metavar="RUN")
     view.add_argument("--port", type=port, help="default: a free one")
     view.add_argument("--open", action="store_true", help="open it in the browser")
 
-    export = command("export", _export, "write a run's records in another format")
+    export = command(
+        "export", _export, "write a run's records in another format", example="run --format csv -o answers.csv"
+    )
     export.add_argument("dir", type=path)
     export.add_argument("--format", required=True, choices=registry.names())
-    export.add_argument("--out", required=True, type=path)
+    export.add_argument("-o", "--out", required=True, type=path)
     export.add_argument("--sample", type=int, metavar="K", help="only this sample (turingtest: 0 unless given)")
     export.add_argument("--include-rejected", action="store_true", help="also answers that filters rejected")
     export.add_argument("--include-control", action="store_true", help="also catch trials")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
-    export.set_defaults(format_options=_format_options(export) if formats else [])
+    export.set_defaults(format_options=format_options(export) if formats else [])
 
-    importing = command("import", _import, "read published answers into the same records")
+    importing = command(
+        "import", _import, "read published answers into the same records", example="words.json --task word -o people"
+    )
     importing.add_argument("files", nargs="+", type=path)
-    importing.add_argument("--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
+    importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
     importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    completion = command(
+        "completion", _completion, "completion for a shell, which evaluates what this prints", example="bash"
+    )
+    completion.add_argument("shell", choices=("bash", "zsh"))
     add_registered(commands)
     return parser
-
-
-def _source() -> Parser:
-    """What every command that reads a stimulus set takes."""
-    shared = Parser(add_help=False)
-    shared.add_argument(
-        "source",
-        type=path,
-        metavar="set",
-        help="a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task",
-    )
-    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
-    shared.add_argument("--task", type=task, metavar="TASK", help=names)
-    return shared
-
-
-def _format_options(parser: argparse.ArgumentParser) -> list[str]:
-    """Offer the options of every export format; returns their names."""
-    found: list[str] = []
-    for name in registry.names():
-        try:
-            fields = registry.load(name).options.model_fields
-        except InputError:  # somebody else's, which says so if it is asked for
-            continue
-        group = parser.add_argument_group(f"for the format {name}") if fields else parser
-        for field, about in fields.items():
-            option = f"--{field.replace('_', '-')}"
-            if field in found:
-                continue
-            found.append(field)
-            if about.annotation is bool:
-                group.add_argument(option, action="store_true", default=None, help=about.description)
-                continue
-            choices = get_args(about.annotation)
-            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
-            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
-            metavar = None if choices else "A,B" if kind is str else "N"
-            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
-    return found
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -256,7 +269,7 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _agents(options: argparse.Namespace) -> int:
     if options.name is None:
-        return print_agents(options.task, json=options.json)
+        return print_agents(options.task, here=options.here, sort=options.sort, json=options.json)
     return print_agent(options.name, json=options.json)
 
 
@@ -273,6 +286,13 @@ def _schema(options: argparse.Namespace) -> int:
 
     made = json_schema() if options.of == "record" else stimulus_schema()
     print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
+    return 0
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from serving.completion import script
+
+    print(script(build_parser(formats=True), options.shell))
     return 0
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
-from agents.errors import printable
+from agents.errors import InputError, printable
 from agents.tasks import ALL_TASKS, SHORT, TASKS
+from serving.export import registry
 
 GROUP = "turinglike.commands"
 log = logging.getLogger("turinglike.commands")
@@ -117,12 +118,51 @@ def settings_options() -> Parser:
 def worker_options() -> Parser:
     """What every command that starts workers takes."""
     shared = Parser(add_help=False)
+    loudness = shared.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and the result")
+    why = "say why, too: where agents are placed, their batches, loads, lost workers"
+    loudness.add_argument("-v", "--verbose", action="store_true", help=why)
     shared.add_argument("--batch-size", type=batch_size, metavar="N|auto", help=BATCH_SIZE)
     shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
     shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     shared.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds for one batch")
     shared.add_argument("--load-timeout", type=seconds, default=1800.0, metavar="S", help="seconds to load an agent")
     return shared
+
+
+def source_options() -> Parser:
+    """What every command that reads a stimulus set takes."""
+    shared = Parser(add_help=False)
+    about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task"
+    shared.add_argument("source", type=path, metavar="set", help=about)
+    names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
+    shared.add_argument("--task", type=task, metavar="TASK", help=names)
+    return shared
+
+
+def format_options(parser: argparse.ArgumentParser) -> list[str]:
+    """Offer the options of every export format; returns their names."""
+    found: list[str] = []
+    for name in registry.names():
+        try:
+            fields = registry.load(name).options.model_fields
+        except InputError:  # somebody else's, which says so if it is asked for
+            continue
+        group = parser.add_argument_group(f"for the format {name}") if fields else parser
+        for field, about in fields.items():
+            option = f"--{field.replace('_', '-')}"
+            if field in found:
+                continue
+            found.append(field)
+            if about.annotation is bool:
+                group.add_argument(option, action="store_true", default=None, help=about.description)
+                continue
+            choices = get_args(about.annotation)
+            kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
+            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
+            metavar = None if choices else "A,B" if kind is str else "N"
+            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
+    return found
 
 
 def json_option() -> Parser:
@@ -147,11 +187,15 @@ class Commands:
         run: Callable[[argparse.Namespace], int],
         summary: str,
         *shared: Parser,
+        example: str = "",
         uses_ray: bool = False,
     ) -> argparse.ArgumentParser:
         """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
-        of the parsers ``shared``."""
-        made: argparse.ArgumentParser = self.parsers.add_parser(name, help=summary, parents=shared)
+        of the parsers ``shared``; ``example`` is what may stand after its name."""
+        shown = f"Example: turinglike {name} {example}".rstrip()
+        made: argparse.ArgumentParser = self.parsers.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=shown, parents=shared
+        )
         made.set_defaults(run=run, uses_ray=uses_ray)
         return made
 

@@ -29,7 +29,8 @@ _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w
 @dataclass(frozen=True, slots=True)
 class Found:
     """What an agent needs: the bytes of ``memory`` on the CPU, or on a GPU, whether that ``fits`` here, and what
-    ``lacks``: a "package", a "checkpoint" or something else ("other"), or nothing (None); ``missing`` says it."""
+    ``lacks``: a "package", a "checkpoint" or something else ("other"), or nothing (None); ``missing`` says it.
+    ``random_weights``: whether it can be had without its weights, to measure a machine."""
 
     name: str
     tasks: tuple[str, ...]
@@ -39,17 +40,14 @@ class Found:
     fits: bool
     lacks: str | None
     missing: str | None
+    random_weights: bool = False
 
 
 def doctor(task: str | None, *, json: bool) -> int:
     """Run the command for all agents, or those that answer the task; returns 0."""
     here, gpu = machine.host(), machine.gpu()
     free = machine.available() or here.memory
-    found = [
-        _examined(entry, free, gpu.memory if gpu else 0)
-        for entry in catalogue.entries().values()
-        if not entry.hidden and task in (None, *entry.tasks)
-    ]
+    found = [one for _, one in examined(task)]
     absent = dict(_absent_extras())
     about: dict[str, Any] = {
         "turinglike": __version__,
@@ -73,6 +71,8 @@ def doctor(task: str | None, *, json: bool) -> int:
         print(f"not installed: {', '.join(packages)}: pip install 'turinglike[{extra}]'")
     running = [one.name if one.fits else f"{one.name} (too large here)" for one in found if one.lacks is None]
     print(f"\nrun here: {', '.join(running) or 'none'}")
+    able = [one.name for one in found if one.random_weights]
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}")
     _print_fetched([one for one in found if one.lacks == "checkpoint"])
     for kind in ("package", "other"):
         if any(one.lacks == kind for one in found):
@@ -97,6 +97,16 @@ def _print_fetched(found: list[Found]) -> None:
     print_table(table)
 
 
+def examined(task: str | None = None) -> list[tuple[Entry, Found]]:
+    """All agents that are not for testing only, or those of them that answer the task, and what each needs."""
+    free, gpu = machine.available() or machine.host().memory, machine.gpu()
+    return [
+        (entry, _examined(entry, free, gpu.memory if gpu else 0))
+        for entry in catalogue.entries().values()
+        if not entry.hidden and task in (None, *entry.tasks)
+    ]
+
+
 def _examined(entry: Entry, free: int, gpu: int) -> Found:
     """What the agent lacks, and its size, which that of the same model with random weights tells before it is here.
     There are ``free`` bytes of memory, and ``gpu`` bytes on a GPU."""
@@ -104,14 +114,15 @@ def _examined(entry: Entry, free: int, gpu: int) -> Found:
     try:
         sized = agent = entry.make()
         lacks, missing = _lacking(agent)
-        if lacks == "checkpoint" and entry.takes_random_weights():
+        able = entry.takes_random_weights()
+        if lacks is not None and able:
             sized = entry.make({"checkpoint": RANDOM})
     except TuringlikeError as error:
         return Found(*told, 0, 0, False, "other", str(error))
     except (Exception, SystemExit) as error:  # of somebody else's package
         return Found(*told, 0, 0, False, "other", f"its code fails: {error!r}")
     fits = sized.memory <= free or 0 < sized.device_memory <= gpu
-    return Found(*told, sized.memory, sized.device_memory, fits, lacks, missing)
+    return Found(*told, sized.memory, sized.device_memory, fits, lacks, missing, able)
 
 
 def _lacking(agent: Agent[Any]) -> tuple[str | None, str | None]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from agents.errors import InputError, StorageError, printable
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
 from serving.chosen_agents import check_usage, describe
 from serving.generation import Generation
+from serving.progress import duration
 from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
@@ -23,20 +27,26 @@ from serving.scheduling.cluster import check_installed
 from serving.scheduling.guardian import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
+log = logging.getLogger("turinglike.scheduling")
 
 
-def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
-    """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal."""
+def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequence[str] = ()) -> int:
+    """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal.
+
+    ``then`` is the command that shows what was made, where that is not ``view``.
+    """
+    began = time.monotonic()
+    tell = _nothing if options.quiet else _warn
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     may_be_here = not (options.out / "run.json").exists() and options.address is None and options.replicas is None
     if not may_be_here:
         check_installed()
     if options.auto_batch:
-        batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=_warn)
+        batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
-    with interrupts.raised(), _folder(options), lock(options.out) as check_lock:
-        _warn(f"checking {options.source}")
+    with interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock:
+        tell(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
@@ -50,6 +60,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
         if generation.plan():
             # What ended a process before is answered in workers, whose death ends nothing else.
             generation.here = may_be_here and generation.is_small() and answers_here()
+            log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:
                 check_installed()
             interrupts.run(generation.execute)
@@ -57,8 +68,12 @@ def generate(options: GenerateOptions, say: Callable[[str], None]) -> int:
             say("nothing is left to answer")
         check_lock()
         generation.tidy()
-        summarize(generation, say)
-        return generation.exit_code()
+        _summarize(generation, say)
+        code = generation.exit_code()
+        say(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
+        if not options.quiet:
+            say(f"next: turinglike {shlex.join(_next(code, generation, then))}")
+        return code
 
 
 @contextlib.contextmanager
@@ -83,7 +98,13 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
         raise
 
 
-def summarize(generation: Generation, say: Callable[[str], None]) -> None:
+def _next(code: int, generation: Generation, then: Sequence[str]) -> Sequence[str]:
+    """The command that a person may want next: where something is amiss the one that says what."""
+    out = str(generation.options.out)
+    return ("status", out) if code else then or ("view", out)
+
+
+def _summarize(generation: Generation, say: Callable[[str], None]) -> None:
     """What was done, in a few lines."""
     counts = generation.counts()
     for assignment in generation.assignments:
@@ -94,14 +115,40 @@ def summarize(generation: Generation, say: Callable[[str], None]) -> None:
             parts.append(f"{left} unanswered")
         say(f"{assignment.name}: {', '.join(parts)}")
         if assignment.error is not None:
-            say(f"{assignment.name} stopped: {assignment.error}")
+            say(str(assignment.error))
     for kind, count in generation.kinds.items():
         if not any(assignment.answers(kind) for assignment in generation.assignments):
             stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
             say(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
         say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
-    say(f"records: {generation.options.out / 'records'}")
+
+
+@contextlib.contextmanager
+def _explained(verbose: bool) -> Iterator[None]:
+    """Within the block, if ``verbose``, scheduling says what it does and why."""
+    if not verbose:
+        yield
+        return
+    handler, level = _Lines(), log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _Lines(logging.Handler):
+    """Lines on the stderr that there is at the time: above the bars, while there are any."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _warn(record.getMessage())
+
+
+def _nothing(text: str) -> None:
+    """Say nothing."""
 
 
 def _warn(text: str) -> None:

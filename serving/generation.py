@@ -122,17 +122,19 @@ class Generation:
         writer = asyncio.create_task(self.store.run())
         self.cluster = ThisProcess(has_use_for_gpu=False) if self.here else Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
-        self.progress = Progress(self.counts, {assignment.name: assignment.total for assignment in self.assignments})
+        totals = {assignment.name: assignment.total for assignment in self.assignments}
+        self.progress = Progress(self.counts, totals, quiet=self.options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
                 if not self.here:
-                    self.progress.say("starting Ray")
+                    self.progress.doing("starting Ray")
                 start = asyncio.create_task(self.cluster.start())
                 while not start.done():  # Ray takes the signals at some moment of its start
                     await asyncio.wait({start}, timeout=0.05)
                     take_signals()
                 start.result()
+                self.progress.doing("")
                 worker_process.freeze()
                 self.pool = self._make_pool()
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
@@ -196,17 +198,17 @@ class Generation:
     async def _fulfil(self, assignment: Assignment) -> None:
         async with self.pool.admission.admit(assignment.members):
             try:
-                self.progress.say(f"loading {' and '.join(dict.fromkeys(assignment.members))}")
+                self.progress.loading(assignment.name, " and ".join(dict.fromkeys(assignment.members)))
                 await asyncio.gather(*(self.pool.load(member) for member in dict.fromkeys(assignment.members)))
                 self._note_provenance(assignment)
-                self.progress.say("")
+                self.progress.answering(assignment.name)
                 if assignment.is_pair:
                     await self._converse(assignment)
                 else:
                     await self._answer(assignment)
             except AgentStoppedError as error:
                 assignment.error = error
-                self.progress.say(str(error))
+                self.progress.stopped(assignment.name, str(error))
 
     def _first_image(self) -> str | None:
         return next((row["image"] for row in map(orjson.loads, self.run.rows()) if "image" in row), None)

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
@@ -29,7 +28,8 @@ def serve(options: argparse.Namespace) -> int:
 
         from serving.http.guard import LOOPBACK, Rules
         from serving.http.kept_records import kept_records
-        from serving.http.server import bound_sockets, check_key, log_to_stderr
+        from serving.http.logs import ServerLog
+        from serving.http.server import bound_sockets, check_key
         from serving.http.server import serve as run
         from serving.http.service import ServeOptions
     except ImportError as error:
@@ -40,14 +40,17 @@ def serve(options: argparse.Namespace) -> int:
     check_key(options.host, key)
     entries, settings = resolve(names, options.settings, options.config)
     agents = checked_agents(entries, settings)
+    log = ServerLog(not sys.stderr.isatty(), options.quiet, options.verbose)
+    log.start()
     if options.batch_size == "auto":
-        batch_sizes.use(agents, entries, device=options.device, address=options.address, say=_say)
+        batch_sizes.use(
+            agents, entries, device=options.device, address=options.address, say=_nothing if options.quiet else log.say
+        )
         options.batch_size = None  # the agents have theirs by now
     chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
-    log_to_stderr()
     rules = Rules(frozenset(hosts), key)
     with ExitStack() as held:
         sockets = held.enter_context(bound_sockets(options.host, options.port))
@@ -56,7 +59,7 @@ def serve(options: argparse.Namespace) -> int:
             described = {name: digest([(entries[name], agent)]) for name, agent in agents.items()}
             kept = held.enter_context(kept_records(options.out, options.seed, described))
         interrupts.run(
-            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, _say, kept), uvloop.new_event_loop
+            lambda take_signals: run(chosen, agents, sockets, rules, take_signals, log, kept), uvloop.new_event_loop
         )
     return 0
 
@@ -86,4 +89,5 @@ def read_key(file: Path | None) -> str | None:
     return key
 
 
-_say = partial(print, file=sys.stderr, flush=True)
+def _nothing(text: str) -> None:
+    """Say nothing."""

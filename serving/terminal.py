@@ -15,7 +15,11 @@ def plain_table(*names: str) -> Table:
     return Table(*names, box=None, pad_edge=False, show_header=bool(names))
 
 
+def columns() -> int:
+    """The terminal's width; of a pipe or file any."""
+    return Console().width if sys.stdout.isatty() else PIPE
+
+
 def print_table(table: Table) -> None:
     """Print a table, as wide as the terminal allows."""
-    console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else PIPE)
-    console.print(table)
+    Console(markup=False, highlight=False, width=columns()).print(table)

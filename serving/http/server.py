@@ -1,29 +1,26 @@
-"""``turinglike serve``: the application in uvicorn, with bounded connections, an orderly end, logs as JSON lines."""
+"""``turinglike serve``: the application in uvicorn, with bounded connections, an orderly end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
-import logging
 import os
 import socket
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
 import uvicorn
 
 from agents.contract import Agent
 from agents.errors import InputError
 from serving.http.app import create_app
 from serving.http.connections import BoundedProtocol
-from serving.http.guard import LOOPBACK, FinishedRequest, Rules
+from serving.http.guard import LOOPBACK, Rules
 from serving.http.kept_records import KeptRecords
+from serving.http.logs import ServerLog
 from serving.http.service import ServeOptions, Service
 from serving.scheduling import worker_process
-from serving.timestamps import now
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN_SECONDS = 20
@@ -75,7 +72,7 @@ async def serve(
     sockets: Sequence[socket.socket],
     rules: Rules,
     take_signals: Callable[[], None],
-    say: Callable[[str], None],
+    log: ServerLog,
     kept: KeptRecords | None = None,
 ) -> None:
     """Serve until cancelled, then end in order: no new requests, an answer to each that is under way, workers, Ray.
@@ -84,13 +81,14 @@ async def serve(
     ClusterError, UnavailableError and StorageError.
     """
     service = Service(options, agents, kept)
-    server = UvicornServer(config(create_app(service, rules, log_request)))
-    say("starting Ray")
+    server = UvicornServer(config(create_app(service, rules, log.request)))
+    if not log.quiet:
+        log.say("starting Ray")
     try:
         await _started(service, take_signals)
         worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         where = _address(*sockets[0].getsockname()[:2])
-        say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
+        log.say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
         serving = asyncio.create_task(server.serve(list(sockets)))
         watch = asyncio.create_task(service.watch())
         tasks = {serving, watch} if kept is None else {serving, watch, kept.start()}
@@ -148,42 +146,3 @@ def config(app: Any) -> uvicorn.Config:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line: when, what, and what is known about it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        event, about = record.getMessage(), getattr(record, "about", None)
-        if about is None:  # of uvicorn, which has sentences and no names for them
-            event, about = record.name.rpartition(".")[2], {"message": event}
-        return _line(record.levelname.lower(), event, about)
-
-
-def _line(level: str, event: str, about: Mapping[str, Any]) -> str:
-    return orjson.dumps({"time": now(), "level": level, "event": event, **about}).decode()
-
-
-def log_to_stderr() -> None:
-    """Requests and faults as JSON lines on stderr; of uvicorn only errors."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name, level in (("turinglike", logging.INFO), ("uvicorn", logging.ERROR)):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(level)
-
-
-def log_request(request: FinishedRequest) -> None:
-    """A line about a request, but not about each time that somebody looks whether the server is well."""
-    if request.route in ("/health", "/metrics", "/ready") and request.status == 200:
-        return
-    about = {
-        "request_id": request.request_id,
-        "method": request.method[:16],
-        "route": request.route,
-        "status": request.status,
-        "ms": round(request.seconds * 1000, 2),
-    }
-    # Not through logging, which takes longer to find out who calls than to write the line.
-    sys.stderr.write(_line("info", "request", about) + "\n")

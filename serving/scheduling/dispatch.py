@@ -9,6 +9,7 @@ holds as many single requests as its agent allows. What happens when a worker di
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, de
 from serving.timestamps import now
 
 LINGER = 0.004
+log = logging.getLogger("turinglike.scheduling")
 
 
 class ReplicaWorker(Protocol):
@@ -113,8 +115,10 @@ class Dispatcher:
     async def _start_replica(self, number: int) -> None:
         if self.stopped is not None:
             return
-        worker = self._make_worker(number)
+        worker, began = self._make_worker(number), asyncio.get_running_loop().time()
         loaded = await worker.start(self.load_timeout)
+        seconds = asyncio.get_running_loop().time() - began
+        log.debug("%s: worker %d loaded in %.1f s on %s, %s", self.name, number, seconds, worker.host, worker.device)
         self.provenance = self.provenance or loaded
         if self.stopped is not None:
             worker.kill()
@@ -235,11 +239,13 @@ class Dispatcher:
         self._replicas.remove(replica)
         self._queue.set_replicas(other.number for other in self._replicas)
         replica.worker.kill()
+        log.debug("%s: worker %d is lost: %s: %s", self.name, replica.number, lost.cause, lost)
         requests = [request for batch in replica.in_flight for request in batch]
         replica.in_flight.clear()
         if lost.cause == "out_of_memory" and len(requests) > 1:
             self.batch_size = max(1, self.batch_size // 2)
             self.max_in_flight = max(1, self.max_in_flight // 2)
+            log.debug("%s: batches of %d from now on, %d at once", self.name, self.batch_size, self.max_in_flight)
             for request in requests:
                 self.submit(request)
         elif count_death(requests, lost):
@@ -253,8 +259,9 @@ class Dispatcher:
     # answers to whoever asked
 
     def _deliver(self, replica: _Replica, batch: list[AgentRequest], reply: BatchReply) -> None:
-        if reply.limit is not None:
-            self.batch_size = min(self.batch_size, reply.limit)
+        if reply.limit is not None and reply.limit < self.batch_size:
+            self.batch_size = reply.limit
+            log.debug("%s: batches of %d from now on: more is too much for its memory", self.name, reply.limit)
         worker = {"host": replica.worker.host, "device": replica.worker.device, "batch_size": reply.size}
         created, responding = now(), round(reply.responding, 6)
         for request, (code, answer, raw, sha256, preparing) in zip(batch, reply.replies, strict=True):

@@ -147,13 +147,14 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
 def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     """Why ``needs`` cannot fit, with the sizes, in one sentence."""
     wanted = ", ".join(
-        f"{one.agent} needs {one.replicas} x {_sizes(one.memory, one.devices, one.device_memory)}" for one in needs
+        f"{one.agent} needs {one.replicas} x {sizes(one.memory, one.devices, one.device_memory)}" for one in needs
     )
-    there = ", ".join(_sizes(node.memory, node.gpu_count, node.gpu_memory) for node in nodes)
+    there = ", ".join(sizes(node.memory, node.gpu_count, node.gpu_memory) for node in nodes)
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
 
 
-def _sizes(memory: int, gpus: int, gpu_memory: int) -> str:
+def sizes(memory: int, gpus: int, gpu_memory: int) -> str:
+    """Bytes of memory, and of each GPU's, for people."""
     on_gpus = f" and {gpus} x {gpu_memory / GIB:.1f} GiB of GPU memory" if gpus and gpu_memory else ""
     return f"{memory / GIB:.1f} GiB{on_gpus}"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,11 +17,24 @@ from agents.errors import UnavailableError
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
 from serving.scheduling.gpu_groups import GpuGroups
-from serving.scheduling.placement import CONTEXT, Admission, Device, Need, fewer_replicas, fits, gpu_share, replicas_for
+from serving.scheduling.placement import (
+    CONTEXT,
+    Admission,
+    Device,
+    Need,
+    Place,
+    fewer_replicas,
+    fits,
+    gpu_share,
+    replicas_for,
+    sizes,
+)
 from serving.scheduling.ray_workers import Probe
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import WorkerSpec
+
+log = logging.getLogger("turinglike.scheduling")
 
 
 @dataclass(slots=True)
@@ -70,6 +85,8 @@ class ReplicaPool:
         self._groups = GpuGroups(nodes)
         self.admission = Admission(nodes, needs, self.unload)
         self.admission.check(groups)
+        for node in nodes:
+            log.debug("%s: %d cores, %s", node.host, node.cpus, sizes(node.memory, node.gpu_count, node.gpu_memory))
 
     def _needs(self, has_gpu: bool) -> dict[str, Need]:
         """What each agent needs, with as many replicas as were asked for, or one."""
@@ -164,4 +181,15 @@ class ReplicaPool:
             breaker=self.breaker,
         )
         self.scheduler.add(dispatcher)
+        where = ", ".join(f"{count} on {place}" for place, count in Counter(map(self._told, places)).items())
+        each = sizes(need.memory, need.devices, need.device_memory)
+        at_once = (
+            f"{dispatcher.max_in_flight} at once" if dispatcher.continuous else f"batches of {dispatcher.batch_size}"
+        )
+        log.debug("%s: workers: %s, with %s each, %s", name, where, each, at_once)
         await dispatcher.start(need.replicas)
+
+    def _told(self, place: Place) -> str:
+        """A place for people."""
+        host = self.cluster.nodes[place.node].host
+        return f"{host}, GPU {'+'.join(map(str, place.gpus))}" if place.gpus else host

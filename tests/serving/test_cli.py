@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
-from serving.cli import main
+from serving.cli import build_parser, main
 from serving.scheduling.guardian import AGENT_DIED
 
 CALL = [sys.executable, "-m", "serving.cli"]
@@ -206,7 +209,7 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
-    assert [said.index(f"turinglike: {AGENT_DIED}"), said.index("starting Ray")] == [2, 4]  # each checks the set before
+    assert [said.index(f"turinglike: {AGENT_DIED}"), said.index("starting Ray")] == [1, 3]  # each checks the set before
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()
@@ -249,3 +252,66 @@ def test_short_names_of_tasks_and_schemas(capsys: pytest.CaptureFixture[str]) ->
     for name in ("record", "stimulus"):
         assert main(["schema", name]) == 0
         assert capsys.readouterr().out == (root / "docs" / f"{name}.schema.json").read_text()
+
+
+def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def listed(*more: str) -> list[dict[str, Any]]:
+        assert main(["agents", "--json", *more]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+        return found
+
+    everything, here = listed(), listed("--here")
+    names = [one["name"] for one in everything]
+    assert [one["name"] for one in listed("--sort", "name")] == sorted(names)
+    sizes = [one["memory"] for one in listed("--sort", "size")]
+    assert sizes == sorted(one["memory"] for one in everything)
+    assert [one["name"] for one in here] == [
+        one["name"] for one in everything if one["fits"] and catalogue.get(one["name"]).make().missing() is None
+    ]
+    for width in (80, 120):
+        monkeypatch.setattr("serving.agent_list.columns", lambda width=width: width)
+        monkeypatch.setattr("serving.terminal.columns", lambda width=width: width)
+        assert main(["agents"]) == 0
+        table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+        assert len(table) == 1 + len(names)
+        assert max(map(len, table)) <= width
+        assert [line.split()[0] for line in table[1:]] == names
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        (["gen"], {"generate"}),
+        (["generate", "--retry"], {"--retry-failed"}),
+        (["generate", "--agents", "mm"], {"mmcq", "mmcq-lab"}),
+        (["generate", "--agents", "eliza,mmcq-"], {"eliza,mmcq-lab"}),
+        (["generate", "pi"], {"pictures"}),
+        (["judge", "--judges", "svm-r"], {"svm-rows"}),
+        (["completion", "z"], {"zsh"}),
+    ],
+)
+def test_bash_completes_what_there_is(
+    typed: list[str], completed: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "pictures").mkdir()
+    words = f"COMP_WORDS=(turinglike {' '.join(typed)}); COMP_CWORD={len(typed)}"
+    ask = f'{words}; _shtab_turinglike; echo "${{COMPREPLY[*]}}"'
+    call = ["bash", "--norc", "-c", f"{capsys.readouterr().out}\n{ask}"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == completed, done.stderr
+
+
+def test_every_command_has_an_example_that_can_be_typed() -> None:
+    parser = build_parser(formats=True)
+    [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    assert len(commands) > 15
+    for name, command in commands.items():
+        shown = str(command.epilog).removeprefix("Example: ")
+        options = parser.parse_args(shlex.split(shown)[1:])
+        assert options.command == name
+        for agents in (getattr(options, field, None) for field in ("agents", "judges")):
+            for agent in ",".join(agents).split(",") if isinstance(agents, list) else (agents or "").split(","):
+                assert agent in ("", "cues") or catalogue.get(agent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import threading
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,7 @@ import in_process
 import pytest
 from PIL import Image as PILImage
 
-from serving.cli import main
+from serving.cli import build_parser, main
 from serving.runs.atomic_files import lock
 from serving.runs.records import Record
 
@@ -442,3 +443,23 @@ def test_an_out_folder_of_somebody_else_is_not_filled(tmp_path: Path, capsys: py
     assert run(source, "null", tmp_path) == 2
     assert "is not empty and not a run folder" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["set.jsonl"]
+
+
+def test_the_summary_names_a_command_that_there_is_and_what_is_said_can_be_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, fails = words(tmp_path / "set.jsonl", 40), ["--set", "null.fail=w003"]
+    for number, (code, more) in enumerate(((0, []), (0, ["-v"]), (1, fails), (1, ["-q", *fails]))):
+        assert run(source, "null", out := tmp_path / f"run {number}", "--batch-size", "16", *more) == code
+        said = capsys.readouterr()
+        assert f"null: {40 - code} ok" in said.out
+        assert f"records: {out / 'records'}, after " in said.out
+        nexts = [line for line in said.out.splitlines() if line.startswith("next: ")]
+        if "-q" in more:
+            assert (nexts, said.err) == ([], "")
+            continue
+        asked = build_parser().parse_args(shlex.split(nexts[0])[2:])
+        assert asked.command == ("status" if code else "view")
+        assert str(out) in nexts[0]
+        assert ("null: workers: 2 on here" in said.err) is ("-v" in more)
+        assert ("batches of 16" in said.err) is ("-v" in more)

@@ -1,0 +1,68 @@
+"""What a server logs: words on a terminal, JSON lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from serving.http.guard import FinishedRequest
+from serving.http.logs import ServerLog
+
+NAMES = ("turinglike", "turinglike.scheduling", "uvicorn")
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    before = [(log, log.handlers, log.propagate, log.level) for log in map(logging.getLogger, NAMES)]
+    yield
+    for log, handlers, propagate, level in before:
+        log.handlers, log.propagate = handlers, propagate
+        log.setLevel(level)
+
+
+def say_all(log: ServerLog) -> None:
+    log.start()
+    log.say("serving null")
+    for route, status in (("/health", 200), ("/answers", 200), (None, 404), ("/answers", 500)):
+        log.request(FinishedRequest("1f", "POST\x1b", route, status, 0.0123))
+    about = {"agent": "null", "failed": "no\nsuch\x1b[2J file"}
+    logging.getLogger("turinglike.http").error("agent", extra={"about": about})
+    logging.getLogger("turinglike.scheduling").debug("null: workers: %s", "1 on here")
+    logging.getLogger("uvicorn.error").error("a sentence")
+
+
+def test_words_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    say_all(ServerLog(as_json=False))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "serving null"
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d .*", line) for line in lines[1:])
+    assert [line[9:] for line in lines[1:]] == [
+        "200 POST\\x1b /answers in 12 ms",
+        "404 POST\\x1b - in 12 ms",
+        "500 POST\\x1b /answers in 12 ms",
+        "error: agent: null, failed: no\\nsuch\\x1b[2J file",
+        "a sentence",
+    ]
+
+
+def test_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    say_all(ServerLog(as_json=True, verbose=True))
+    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [one["event"] for one in found] == ["server", *["request"] * 3, "agent", "scheduling", "error"]
+    assert (
+        found[1].items()
+        >= {"level": "info", "status": 200, "route": "/answers", "ms": 12.3, "request_id": "1f"}.items()
+    )
+    assert found[4].items() >= {"level": "error", "failed": "no\nsuch\x1b[2J file"}.items()
+    assert found[5]["message"] == "null: workers: 1 on here"
+
+
+def test_quiet_leaves_errors_and_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    say_all(ServerLog(as_json=False, quiet=True))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rsplit(" ", 1)[-1] for line in lines] == ["null", "ms", "file", "sentence"]
+    assert "500 POST" in lines[1]

@@ -1,0 +1,112 @@
+"""What a run shows while it goes on, on a terminal of a known width and elsewhere, by a clock that the test sets."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+
+import pytest
+from rich.ansi import AnsiDecoder
+
+from serving import progress
+from serving.progress import Progress, duration
+
+
+class Clock:
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(progress, "time", clock := Clock())
+    return clock
+
+
+def last_frame(terminal: Terminal) -> list[str]:
+    """The lines since the cursor last went up."""
+    frame = terminal.getvalue().rpartition("\x1b[1A\x1b[2K")[2]
+    return [line.plain.rstrip() for line in AnsiDecoder().decode(frame)]
+
+
+@pytest.mark.parametrize(("columns", "rows", "agents"), [(80, 24, 1), (80, 24, 12), (200, 50, 12), (80, 10, 12)])
+def test_a_bar_for_each_agent_fits_the_terminal(
+    columns: int, rows: int, agents: int, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"COLUMNS": str(columns), "LINES": str(rows), "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    names = [f"an-agent-with-a-long-name-{number}" for number in range(agents)]
+    counts = {name: Counter[str](ok=500) for name in names}  # from before
+    with Progress(lambda: counts, dict.fromkeys(names, 100_000)) as shown:
+        shown.doing("starting Ray")
+        shown.look()
+        assert "starting Ray" in last_frame(terminal)[-1]
+        shown.doing("")
+        for name in names:
+            shown.loading(name, name)
+        shown.look()
+        assert "starting Ray" not in "".join(last_frame(terminal))
+        assert last_frame(terminal)[1].endswith("loading")
+        shown.answering(names[0])
+        clock.now += 100
+        counts[names[0]] += Counter(ok=970, failed=20, rejected=10)
+        shown.look()
+        frame = last_frame(terminal)
+        assert max(map(len, frame)) <= min(columns - 2, 120)
+        assert len(frame) < rows
+        assert frame[1].split()[-6:] == ["1,500/100,000", "20", "10", "10", "1:40", "2:44:10"]
+        hidden = agents - (len(frame) - 1)
+        assert frame[-1] == f"and {hidden + 1} more, 0 of them done" if rows == 10 else hidden == 0
+        if agents > 1:
+            shown.stopped(names[1], "the second was stopped")
+            clock.now += 1
+            shown.look()
+            assert "the second was stopped\n" in terminal.getvalue()
+            assert "stopped" in "".join(last_frame(terminal)) or rows == 10
+
+
+def test_elsewhere_lines_get_rarer_and_name_only_what_went_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    counts: dict[str, Counter[str]] = {name: Counter() for name in ("quick", "slow", "stuck", "stopped")}
+    with Progress(lambda: counts, dict.fromkeys(counts, 4000)) as shown:
+        for name in counts:
+            shown.loading(name, name)
+        shown.look()
+        for name in counts:
+            shown.answering(name)
+        shown.stopped("stopped", "it was stopped")
+        assert capsys.readouterr().err.splitlines() == ["loading quick, slow, stuck, stopped", "it was stopped"]
+        for second in range(1, 3601):
+            clock.now += 1
+            counts["slow"]["ok"] += 1
+            counts["quick"]["failed" if second == 7 else "ok"] += 400 * (second <= 10)
+            shown.look()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "quick: 4,000/4,000, 400 failed, 400/s, done; slow: 10/4,000, 1/s, 1 h 6 min left"
+    assert len(lines) < 15
+    assert all(line.startswith("slow: ") and "; " not in line for line in lines[1:])
+
+
+def test_quiet_shows_errors_alone(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {"a": Counter[str]()}
+    with Progress(lambda: counts, {"a": 9}, quiet=True) as shown:
+        shown.doing("starting Ray")
+        shown.loading("a", "a")
+        clock.now += 1000
+        counts["a"]["ok"] += 1
+        shown.look()
+        shown.stopped("a", "a was stopped")
+    assert capsys.readouterr().err == "a was stopped\n"
+
+
+def test_durations() -> None:
+    told = [duration(seconds) for seconds in (0.4, 59.4, 59.6, 3599, 3600, 90000)]
+    assert told == ["0.4 s", "59 s", "1 min 0 s", "59 min 59 s", "1 h 0 min", "25 h 0 min"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import orjson
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import TASKS
+from agents.tasks import SHORT
 from judging.agreement import agreement, krippendorff_alpha, said_by
 from judging.answer_statistics import answer_statistics
 from judging.caption_measures import caption_measures
@@ -204,15 +206,26 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
 
 
 def _print(scores: Sequence[dict[str, Any]]) -> None:
-    shown = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "95 %", "d'", "c", "missing")
+    """The scores as a table, that of all agents together where there are several."""
+    short = {task: name for name, task in SHORT.items()}
+    agents = Counter((row["asked"], row["judge"]) for row in scores)
+    missing = {id(row): sum(row[why] for why in MISSING) for row in scores}
+    more = ["missing"] if any(missing.values()) else []
+    shown = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "d'", "c", *more)
     for row in scores:
-        missing = sum(row[why] for why in MISSING)
-        agent = "all agents" if row["agent"] == ALL else row["agent"]
-        ends = [row["detectability_low"], row["detectability_high"]]
-        interval = "–" if ends[0] != ends[0] else " to ".join(map(_figure, ends))
-        rates = [_figure(row[name]) for name in ("p_human", "p_machine", "detectability")]
-        others = [_figure(row[name]) for name in ("dprime", "criterion")]
-        shown.add_row(row["asked"], row["judge"], agent, *rates, interval, *others, str(missing))
+        if row["agent"] == ALL and agents[row["asked"], row["judge"]] == 2:
+            continue
+        rates = [_figure(row[name]) for name in ("p_human", "p_machine")]
+        detected, low, high = (_figure(row[f"detectability{end}"]) for end in ("", "_low", "_high"))
+        shown.add_row(
+            short.get(row["asked"], row["asked"]),
+            row["judge"],
+            "all agents" if row["agent"] == ALL else row["agent"],
+            *rates,
+            detected if low == "–" else f"{detected} ({low} to {high})",
+            *(_figure(row[name]) for name in ("dprime", "criterion")),
+            *([str(missing[id(row)])] if more else []),
+        )
     print_table(shown)
 
 

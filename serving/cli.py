@@ -209,7 +209,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     )
     importing.add_argument("files", nargs="+", type=path)
     importing.add_argument("-o", "--out", required=True, type=path, metavar="DIR", help="a run folder, or a new one")
-    importing.add_argument("--task", type=task, metavar="TASK", help="where the file's name does not say it")
+    importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
     completion = command(

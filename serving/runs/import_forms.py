@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, plain
+from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, VerdictAnswer, plain
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
@@ -106,7 +106,7 @@ def read_file(path: Path, task: str | None = None, name: str | None = None, fram
         _of_task(source, "records", "conversation", task)
         _add_records(source, data)
     elif path.suffix.lower() == ".csv":
-        source.form, source.task = "table", task_of_file(path, task)
+        source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
         _add_table(source, data, frame)
     else:
         content = _parsed(data)
@@ -295,6 +295,11 @@ def _add_row(source: Source, row: Mapping[str, Any], frame: Size | None, line: i
             fields = {"answer": plain(ScanpathAnswer(fixations=said, frame=list(frame)))}
         except ValueError:  # pydantic's among them
             return Problem(where, line, "response", "must be a list of points, [[x, y], …]")
+    elif source.task == "judgement":
+        try:
+            fields = {"answer": plain(VerdictAnswer.model_validate({"verdict": response.lower()}))}
+        except ValueError:
+            return Problem(where, line, "response", f"must be human or machine, not {response[:40]!r}")
     else:
         notice(source.task, response, source.noticed)
     source.answers.append(Answered(stimulus, "human", f"{PERSON}:{subject or UNKNOWN}", said, fields))

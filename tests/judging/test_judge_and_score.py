@@ -205,6 +205,28 @@ def test_another_sets_key_is_refused(verdicts: Path, tmp_path: Path, capsys: pyt
     assert not (tmp_path / "S").exists()
 
 
+def test_peoples_verdicts_come_in_as_a_table(
+    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(verdicts, tmp_path / "all")
+    run, table = tmp_path / "all" / "V", tmp_path / "people.csv"
+    key = read_key(key_path(tmp_path / "all" / "T"))
+    said = [(trial, f"p{at % 7}", "Human" if at % 3 else "machine") for at, trial in enumerate(key)]
+    lines = ["stimulus,subject,response", *(",".join(one) for one in said)]
+    table.write_text("\n".join([*lines, "t0001,p0,maybe"]) + "\n")
+    command = ["import", str(table), "--task", "judgement", "--out", str(run)]
+    assert main(command) == 2
+    assert "people.csv:162: response: must be human or machine, not 'maybe'" in capsys.readouterr().err
+    table.write_text("\n".join(lines) + "\n")
+    assert main(command) == 0
+    assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 0
+    with (tmp_path / "S" / "scores.csv").open(newline="") as file:
+        [row] = [row for row in csv.DictReader(file) if (row["judge"], row["agent"]) == ("people", "all")]
+    machines = [answer for trial, _, answer in said if key[trial]["truth"] == "machine"]
+    assert int(row["machine_machine"]) == machines.count("machine")
+    assert int(row["machine_human"]) == machines.count("Human")
+
+
 def test_a_run_of_answers_has_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_run(tmp_path / "R", [{"id": "a", "task": "word_association", "cue": "sun"}], {}, {})
     assert main(["score", str(folder), "--out", str(tmp_path / "S")]) == 2

@@ -113,7 +113,9 @@ class Agents:
         device: Device = "auto",
     ) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.names = [agents] if isinstance(agents, str) else [*agents]
+        self.names = [agents] if isinstance(agents, str) else [*agents] if isinstance(agents, Iterable) else [agents]
+        if not all(isinstance(name, str) for name in self.names) or not isinstance(settings, Mapping | None):
+            raise InputError("agents are names, and settings a mapping of them to their settings")
         if not self.names or len(set(self.names)) != len(self.names):
             raise InputError("name each agent to be asked once")
         if device not in get_args(Device):
@@ -207,10 +209,13 @@ class Agents:
         seed: int,
     ) -> GivenStimuli:
         """The stimuli, checked, and whether these agents can answer them. Raises InputError."""
-        if not 0 <= seed < 2**53:
-            raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed}")
-        if samples < 1:
-            raise InputError(f"samples must be at least 1, not {samples}")
+        if not isinstance(seed, int) or not 0 <= seed < 2**53:
+            raise InputError(f"a seed is a whole number from 0 to 2**53 - 1, not {seed!r}")
+        if not isinstance(samples, int) or samples < 1:
+            raise InputError(f"samples must be a whole number from 1, not {samples!r}")
+        for name, texts in (("cues", cues), ("topics", topics), ("messages", messages)):
+            if not isinstance(texts, str | Iterable | None):
+                raise InputError(f"{name} must be a text or several, not {texts!r:.100}")
         check_usage(self.names, self.entries, self._made, samples)
         asked = {name: tasks_asked(about) for name, about in self._about.items()}
         given = given_stimuli(stimuli, images, cues, topics, messages, task, asked)
@@ -221,7 +226,7 @@ class Agents:
             if not any(self._answers(name, kind) for kind in kinds)
         ]
         if problems:
-            raise InputError("these agents have nothing to answer", problems)
+            raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return given
 
     def answer_checked(self, given: GivenStimuli, samples: int, seed: int) -> Records:

@@ -92,7 +92,7 @@ class Generation:
                 assignment.retried = int((resume.state[: options.limit] >= FAILED).sum())
             self.assignments.append(assignment)
         if problems:
-            raise InputError("these agents have nothing to answer", problems)
+            raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
     def is_small(self) -> bool:

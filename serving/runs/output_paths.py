@@ -80,7 +80,7 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
             raise InputError(f"{path} exists and is not a folder; give another name")
         if any(path.iterdir()):
             if not (path / marker).is_file():
-                raise InputError(f"{path} exists and was not made by an export; give another name")
+                raise InputError(f"{path} exists and is none that this command has made; give another name")
             if not force:
                 raise InputError(f"{path} already exists; give another name, or --force to replace it")
     make_parent(path)

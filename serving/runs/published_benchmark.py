@@ -219,7 +219,7 @@ def task_of_file(path: Path, task: str | None) -> Task:
     given = (task or path.stem).lower()
     known = SHORT | {name: name for name in SHORT.values()}
     if given not in known:
-        raise InputError(f"{given!r} is no task of the benchmark ({', '.join(SHORT)}); give one with --task")
+        raise InputError(f"{given!r} says no task; say with --task which: {', '.join(SHORT)}")
     return known[given]
 
 

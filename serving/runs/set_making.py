@@ -81,6 +81,8 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
 
     Raises InputError, UnavailableError and StorageError.
     """
+    if not source.exists():
+        raise InputError(f"{source}: no such file or folder")
     if is_table(source):
         if images is not None:
             raise InputError("--images is for annotations; this table has its pictures in itself")

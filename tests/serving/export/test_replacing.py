@@ -80,7 +80,7 @@ def test_no_folder_is_replaced_unasked(run: Path, tmp_path: Path, form: str) -> 
     (tmp_path / "link").symlink_to(other)
     file.write_text("x")
     for path in (other, tmp_path / "link", file):
-        with pytest.raises(InputError, match=r"was not made by an export|which is no |is not a folder"):
+        with pytest.raises(InputError, match=r"is none that this command has made|which is no |is not a folder"):
             exported(run, form, path, force=True)
     assert (other / "precious.jpg").read_text() == file.read_text() == "x"
 
@@ -111,7 +111,7 @@ def test_a_key_is_not_replaced_unasked_and_a_folder_without_one_is_nobodys(
     for path in beside:
         path.unlink()
     for force in (False, True):
-        with pytest.raises(InputError, match="was not made by an export"):
+        with pytest.raises(InputError, match="is none that this command has made"):
             exported(run, form, out, force=force)
 
 

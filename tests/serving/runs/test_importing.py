@@ -164,7 +164,7 @@ def test_a_task_given_wrongly_can_be_put_right(tmp_path: Path) -> None:
     path, out = _write(tmp_path / "answers.json", {"a": [_human("red")]}), tmp_path / "out"
     with pytest.raises(InputError) as caught:
         import_files([path], out)
-    assert "is no task of the benchmark" in caught.value.problems[0].message
+    assert "says no task; say with --task which" in caught.value.problems[0].message
     import_files([path], out, task="word")
     import_files([path], out, task="color_estimation")
     assert [row["task"] for row in _rows(out, "humans")] == ["color_estimation"]

@@ -230,7 +230,7 @@ def test_only_a_report_of_ours_is_replaced(folder: Folder, tmp_path: Path) -> No
     assert thesis.read_text() == "<html>mine</html>"
     with pytest.raises(InputError, match="not a plain file"):
         write_report([run], "/dev/null", single_file=True)
-    with pytest.raises(InputError, match="was not made by an export"):
+    with pytest.raises(InputError, match="is none that this command has made"):
         write_report([run], folder.set if folder.picture("a.png") else None)
     for _ in range(2):
         write_report([run], tmp_path / "page.html", single_file=True)

@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar, get_args
 import orjson
 
 from agents import catalogue
-from agents.errors import InputError, TuringlikeError
+from agents.errors import InputError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
 from agents.tasks import ConversationType
@@ -328,13 +328,12 @@ async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Errors with all that is wrong in their traceback, as the command line tells it."""
+    """Errors with all that is wrong in their text, as the command line tells it."""
     try:
         yield
-    except TuringlikeError as error:
-        problems = error.problems if isinstance(error, InputError) else ()
-        for problem in problems[:TOLD]:
-            error.add_note(str(problem))
-        if len(problems) > TOLD:
-            error.add_note(f"… and {len(problems) - TOLD} more")
-        raise
+    except InputError as error:
+        if not error.problems:
+            raise
+        more = len(error.problems) - TOLD
+        told = [*map(str, error.problems[:TOLD]), *([f"and {more} more"] if more > 0 else [])]
+        raise InputError(f"{error}: {'; '.join(told)}", error.problems) from None

@@ -7,7 +7,6 @@ import asyncio
 import json
 import shutil
 import threading
-import traceback
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -115,12 +114,12 @@ def test_everything_wrong_is_said_before_anything_is_loaded() -> None:
     rows = [{"task": "word_association"}, {"id": "a", "task": "word_association", "cue": "b", "odd": 1}]
     with pytest.raises(InputError) as caught:
         answer("null", rows, settings=broken)
-    said = "".join(traceback.format_exception(caught.value))
+    said = str(caught.value)
     assert "stimuli:1: cue: Field required" in said
     assert "stimuli:2: odd: Extra inputs are not permitted" in said
     with pytest.raises(InputError, match="cannot be used") as caught:
         answer("mmcq", images=[COFFEE], settings={"mmcq": {"colors": -1}})
-    assert "mmcq.colors" in "".join(traceback.format_exception(caught.value))
+    assert "mmcq.colors" in str(caught.value)
     for wrong, reason in (
         ({"images": ["no.jpg"]}, "1 problem"),
         ({"images": [COFFEE], "cues": "sun"}, "one of"),

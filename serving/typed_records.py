@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 IN_A_NOTEBOOK = 24  # records that a list of them shows
+WIDE = 160  # characters of an answer that a line of text shows
 
 
 class TypedRecord(Record):
@@ -45,6 +46,11 @@ class TypedRecord(Record):
     def shown(self) -> Stimulus | None:
         """The stimulus that is answered, where it is known."""
         return None if self._shown is None else self._shown()
+
+    def __repr__(self) -> str:
+        """One line of at most 200 characters or so."""
+        said = self.status if self.answer is None else repr(self.answer)
+        return f"<{self.agent} of {self.stimulus!r}: {said if len(said) <= WIDE else said[:WIDE] + '…'}>"
 
     def _repr_html_(self) -> str:
         return notebook.records_html([self])

@@ -266,6 +266,8 @@ def test_the_lines_of_the_readme(
     color, talk, paths, table = shown
     assert f".answer.color  # {color!r}" in lines
     assert talk._repr_html_().count("<b>") > 24
+    assert repr(talk).startswith("[<eliza~eliza of ")
+    assert len(repr(talk)) < 250
     assert len(paths) == len(table) == 4
     assert paths._repr_html_().count("<polyline") == 4
     assert capsys.readouterr().out == "sun minilm together\n"

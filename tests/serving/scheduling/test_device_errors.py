@@ -7,6 +7,7 @@ import torch
 
 from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory
 
+ACCELERATOR_ERROR: type[Exception] = getattr(torch, "AcceleratorError", RuntimeError)  # torch before 2.8 has none
 HINT = (
     "\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be "
     "incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
@@ -26,7 +27,7 @@ HALVED = [
     MemoryError(),
 ]
 FATAL = [
-    torch.AcceleratorError("CUDA error: device-side assert triggered" + HINT),
+    ACCELERATOR_ERROR("CUDA error: device-side assert triggered" + HINT),
     RuntimeError("CUDA error: an illegal memory access was encountered" + HINT),
     RuntimeError("CUDA error: misaligned address" + HINT),
     RuntimeError("CUDA error: unspecified launch failure" + HINT),  # Xid 13, 31, 79: the card fell off the bus
@@ -52,7 +53,7 @@ FATAL = [
     RuntimeError("NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)"),
 ]
 FULL = [  # fatal, and the next process asks for less
-    torch.AcceleratorError("CUDA error: out of memory" + HINT),
+    ACCELERATOR_ERROR("CUDA error: out of memory" + HINT),
     RuntimeError("CUDA driver error: out of memory"),
     RuntimeError("Triton Error [CUDA]: out of memory"),
 ]

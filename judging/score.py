@@ -40,7 +40,7 @@ from serving.terminal import plain_table, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "statsmodels")
+PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "sklearn", "statsmodels")
 MARKER = "scores.json"
 OUTCOMES = ("truth", "verdict", "confidence", "reason", "catch", "repeat_of", "sample")  # no columns to score by
 

@@ -83,9 +83,14 @@ def about_path(folder: Path) -> Path:
 
 
 def read_about(key: Path) -> dict[str, Any]:
-    """How the trial set of a ``key`` was made, where that stands beside it."""
+    """How the trial set of a ``key`` was made, where that stands beside it. Raises InputError where it is damaged."""
     path = key.with_name(f"{key.name.removesuffix('.key.csv')}.trials.json")
-    found: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
+    try:
+        found = orjson.loads(path.read_bytes()) if path.is_file() else {}
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} does not say how trials were made")
     return found
 
 

@@ -258,6 +258,9 @@ def test_a_key_that_was_changed_is_refused(verdicts: Path, tmp_path: Path, capsy
     key.write_bytes(b"\r\n".join([lines[0], flipped, *lines[2:]]))
     assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
     assert "is not as `turinglike trials` wrote it" in capsys.readouterr().err
+    (tmp_path / "all" / "T.trials.json").write_text("{")
+    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
+    assert "T.trials.json: cannot be read" in capsys.readouterr().err
 
 
 def test_judges_are_trained_where_there_is_something_to_learn(

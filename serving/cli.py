@@ -8,17 +8,15 @@ started or was lost; 70 an error of Turinglike itself, with a traceback; 130 and
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import traceback
-import warnings
 from collections.abc import Sequence
 
 from agents import __version__
-from agents.errors import InputError, TuringlikeError, printable
+from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES
 from serving.agent_list import print_agent, print_agents
+from serving.command_end import carry_out
 from serving.command_line import (
     Commands,
     Parser,
@@ -41,10 +39,7 @@ from serving.command_line import (
     worker_options,
 )
 from serving.export import registry
-from serving.scheduling.guardian import OWN_ERROR, watched
-from serving.scheduling.interrupts import Interrupted
-
-SHOWN = 50  # problems on a terminal; --json has them all
+from serving.scheduling.guardian import watched
 
 
 def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
@@ -347,59 +342,23 @@ def _import(options: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Carry out one command line; returns its exit code."""
-    return _carry_out(_parsed(arguments))
+    return carry_out(_parsed(arguments))
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     return build_parser(formats=arguments[:1] == ["export"]).parse_args(arguments)
 
 
-def _carry_out(options: argparse.Namespace) -> int:
-    # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
-    warnings.filterwarnings("ignore", module="PIL")
-    try:
-        return int(options.run(options))
-    except TuringlikeError as error:
-        _complain(error)
-        return error.exit_code
-    except Interrupted as interrupted:
-        more = "" if options.command == "serve" else "; what was written stays: run the same command again to resume"
-        print(f"ended{more}", file=sys.stderr)
-        return 128 + interrupted.number
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except MemoryError:
-        print("turinglike: this process has no memory left", file=sys.stderr)
-        return OWN_ERROR
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone; what it did not read is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception:
-        traceback.print_exc()
-        return OWN_ERROR
-
-
 def command() -> int:
     """What a shell starts: as :func:`main`, but watched from outside where it uses Ray."""
     options = _parsed(sys.argv[1:])
     if options.uses_ray:
-        return watched(lambda: _carry_out(options))
-    return _carry_out(options)
+        return watched(lambda: carry_out(options))
+    return carry_out(options)
 
 
 def _print(text: str) -> None:
     print(printable(text))
-
-
-def _complain(error: TuringlikeError) -> None:
-    problems = error.problems if isinstance(error, InputError) else ()
-    for problem in problems[:SHOWN]:
-        print(problem, file=sys.stderr)
-    if len(problems) > SHOWN:
-        print(f"… and {len(problems) - SHOWN} more; `turinglike check --json` lists them all", file=sys.stderr)
-    print(f"turinglike: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

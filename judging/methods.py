@@ -49,7 +49,11 @@ def methods(
     )
     parts = [
         scored,
-        *(f"Trials were drawn with seed {about.get('seed')}{_chosen(about.get('options', {}))}." for about in sets),
+        *(
+            f"Trials were drawn with seed {about.get('seed')}{_chosen(about.get('options', {}))}."
+            for about in sets
+            if "seed" in about
+        ),
         *(f"{name}: {_settings(settings[name])}." for name in sorted(set(table["judge"]) & settings.keys())),
         MEASURED.format(repetitions=REPETITIONS, seed=seed),
     ]

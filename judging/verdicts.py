@@ -90,8 +90,8 @@ def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The answers that were judged, each once, without catch trials and repeats: the trials as the run folders keep
-    them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
+    """The answers that were judged, each once, without catch trials, repeats, and trials whose answer is not known: the
+    trials as the run folders keep them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
     found: dict[tuple[Path, str], dict[str, Any]] = {}
     for folder in map(RunFolder, folders):
         path = _key_of(folder, key)
@@ -100,7 +100,7 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
             for line in file:
                 trial = orjson.loads(line)
                 row = keys[trial["id"]]
-                if not row["catch"] and row["repeat_of"] is None:
+                if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
                     found[path, trial["id"]] = {**trial, **row}
     return list(found.values())
 

@@ -70,21 +70,25 @@ which is .4 of the verdicts' noise in a probit model, is assumed. Together .25, 
 @dataclass(frozen=True, slots=True)
 class Design:
     """A study: so many judges with ``per_human`` verdicts on people's answers each and ``per_machine`` on each agent's
-    (means, not whole numbers), dealt evenly over the stimuli."""
+    (means, not whole numbers), over so many stimuli. ``uneven``: how many times the sums of squares, of judges and of
+    stimuli, are those of verdicts dealt evenly; of people's answers, then of the agent's."""
 
     judges: int
     per_human: float
     per_machine: float
     stimuli: int
     agents: int = 1
+    uneven: tuple[tuple[float, float], tuple[float, float]] = ((1.0, 1.0), (1.0, 1.0))
 
     def half_width(self, variance: Variance, measure: Measure, *, together: bool = False) -> float:
         """That of the 95 % interval, in the measure's units, of one agent or of all ``together``. What a stimulus adds
         then counts as the same for all agents, which makes the interval of all rather too wide."""
         number = [self.judges * self.per_human, self.judges * self.per_machine * (self.agents if together else 1)]
         human, machine = (
-            parts.judges * _evenly(n, self.judges) + parts.stimuli * _evenly(n, self.stimuli) + parts.rest / n
-            for parts, n in zip((variance.human, variance.machine), number, strict=True)
+            parts.judges * _evenly(n, self.judges) * more[0]
+            + parts.stimuli * _evenly(n, self.stimuli) * more[1]
+            + parts.rest / n
+            for parts, n, more in zip((variance.human, variance.machine), number, self.uneven, strict=True)
         )
         both = variance.judges / self.judges + variance.stimuli / self.stimuli
         return _half(machine if measure == "p_machine" else (human + machine + 2 * both) / 4, self.judges, self.stimuli)
@@ -227,8 +231,7 @@ def half_widths(verdicts: pd.DataFrame, wanted: float | None = None) -> list[dic
         row: dict[str, Any] = {"agent": ALL if at < 0 else sample.agents[at], "judges": design.judges}
         measures: tuple[Measure, ...] = ("p_machine", "detectability")
         for measure in measures:
-            is_known = min(design.per_human, design.per_machine) > 0
-            row[measure] = design.half_width(variance, measure) if is_known else math.nan
+            row[measure] = design.half_width(variance, measure) if design.per_machine else math.nan
         if wanted is not None:
             row["needed"] = _still_needed(wanted, row["detectability"], design, variance)
         told.append(row)
@@ -267,8 +270,17 @@ class _Verdicts:
         human = ~self.is_machine
         judges = len(np.unique(self.judge[human | of_agent]))
         stimuli = min(len(np.unique(self.stimulus[one])) for one in (human, of_agent))
-        each = [float(one.sum()) / max(judges, 1) for one in (human, of_agent)]
-        return Design(judges, each[0], each[1], stimuli)
+        number = [float(one.sum()) for one in (human, of_agent)]
+        if not all(number):
+            return Design(judges, 0.0, 0.0, stimuli)
+        uneven = [
+            (
+                _squares(self.judge[one]) / n**2 / _evenly(n, judges),
+                _squares(self.stimulus[one]) / n**2 / _evenly(n, stimuli),
+            )
+            for one, n in zip((human, of_agent), number, strict=True)
+        ]
+        return Design(judges, number[0] / judges, number[1] / judges, stimuli, uneven=(uneven[0], uneven[1]))
 
     def variance(self, of_agent: Chosen, *, together: bool = False) -> Variance:
         """By moments, of people's answers and those ``of_agent``, of one agent each unless ``together``. NaN where too

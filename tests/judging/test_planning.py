@@ -17,6 +17,7 @@ from agents.errors import InputError
 from judging.measures import summarize
 from judging.study.planning import Design, Parts, Variance, estimate, half_widths, plan, print_plan
 
+NAN = pytest.approx(math.nan, nan_ok=True)
 JUDGES, STIMULI, PER_JUDGE = 24, 20, 10  # half of a judge's trials are people's, half one agent's
 OF_JUDGE, OF_STIMULUS, RATE = 0.2, 0.15, 0.55
 
@@ -69,8 +70,11 @@ def drawn(judges: int) -> pd.DataFrame:
     return calibrate_scores.drawn(options, 1, 0.3, np.array([-0.2, 0.6]))
 
 
-def test_half_widths_are_those_of_the_scores() -> None:
+@pytest.mark.parametrize("stop", [False, True], ids=["whole lists", "judges who stop early"])
+def test_half_widths_are_those_of_the_scores(stop: bool) -> None:
     verdicts = drawn(150)
+    if stop:  # two thirds of the judges after six of thirty trials
+        verdicts = verdicts[(verdicts["judge"] % 3 == 0) | (verdicts.groupby("judge").cumcount() < 6)]
     for row, score in zip(half_widths(verdicts), summarize(verdicts, ["a0", "a1"], 0, 400), strict=True):
         assert (row["agent"], row["judges"]) == (score["agent"], 150)
         for name in ("p_machine", "detectability"):
@@ -85,6 +89,7 @@ def test_the_judges_still_needed_bring_the_wanted_half_width() -> None:
     assert then["detectability"] == pytest.approx(0.03, rel=0.1)
     assert [row["needed"] for row in half_widths(verdicts, wanted=0.2)] == [0, 0, 0]
     assert [row["needed"] for row in half_widths(verdicts, wanted=0.005)] == [None, None, None]
+    assert half_widths(verdicts[:0]) == [{"agent": "all", "judges": 0, "p_machine": NAN, "detectability": NAN}]
     few = verdicts[verdicts["judge"] == 0]
     assert [(math.isnan(row["detectability"]), row["needed"]) for row in half_widths(few, 0.1)] == [(True, None)] * 3
     with pytest.raises(InputError, match="the parts of the variance cannot be told"):

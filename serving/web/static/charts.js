@@ -43,20 +43,21 @@
     return part;
   }
 
+  /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
   function tabled([head, ...rows]) {
+    const cell = (one, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(one));
+    const row = (...cells) => el("tr", { role: "row" }, ...cells);
     return el(
       "div",
       { class: "wide", tabindex: 0, role: "region", "aria-label": "The figures as a table" },
       el(
         "table",
         null,
-        el("thead", null, el("tr", null, ...head.map((name) => el("th", { scope: "col" }, said(name))))),
+        el("thead", { role: "rowgroup" }, row(...head.map((name) => el("th", { scope: "col", role: "columnheader" }, said(name))))),
         el(
           "tbody",
-          null,
-          ...rows.map(([first, ...cells]) =>
-            el("tr", null, el("th", { scope: "row" }, said(first)), ...cells.map((one) => el("td", null, said(one)))),
-          ),
+          { role: "rowgroup" },
+          ...rows.map(([first, ...cells]) => row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell))),
         ),
       ),
     );

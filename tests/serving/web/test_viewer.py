@@ -270,6 +270,27 @@ def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: 
 
 
 @pytest.mark.slow
+def test_the_list_has_each_path_on_a_picture_of_its_own(folder: Folder, seen: Seen) -> None:
+    """Under its name, samples and people in their order, whatever the order of the files is."""
+    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))
+    folder.agent("gbvs", "attention_prediction")
+    paths = [{**PATH, "fixations": [[x, 10], [2 * x, 20]]} for x in range(1, 6)]
+    for sample in (0, 2, 1):
+        folder.record("gbvs", row, paths[sample], sample=sample)
+    folder.record("human:10", row, paths[4], kind="human")
+    folder.record("human:9", row, paths[3], kind="human")
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=list")
+    page.wait_for_selector(".paths li:nth-child(5) polyline.over")
+    assert page.locator(".paths .who").all_inner_texts() == [
+        "gbvs", "gbvs sample 1", "gbvs sample 2", "human:9", "human:10"
+    ]  # fmt: skip
+    lines = page.eval_on_selector_all(".paths .over", "all => all.map((one) => one.getAttribute('points'))")
+    assert lines == [f"{x},10 {2 * x},20" for x in range(1, 6)]
+    page.click(".paths .who >> nth=2")
+    page.wait_for_selector("article.wanted[data-sample='2']")
+
+
+@pytest.mark.slow
 def test_nothing_that_was_said_becomes_markup(folder: Folder, seen: Seen, tmp_path: Path) -> None:
     _evil(folder)
     for single in (False, True):

@@ -53,11 +53,17 @@
       el(
         "table",
         null,
-        el("thead", { role: "rowgroup" }, row(...head.map((name) => el("th", { scope: "col", role: "columnheader" }, said(name))))),
+        el(
+          "thead",
+          { role: "rowgroup" },
+          row(...head.map((name) => el("th", { scope: "col", role: "columnheader" }, said(name)))),
+        ),
         el(
           "tbody",
           { role: "rowgroup" },
-          ...rows.map(([first, ...cells]) => row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell))),
+          ...rows.map(([first, ...cells]) =>
+            row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell)),
+          ),
         ),
       ),
     );

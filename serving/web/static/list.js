@@ -183,13 +183,7 @@
     const shown = el(
       "li",
       null,
-      seen?.url
-        ? el(
-            "a",
-            { href, tabindex: -1, "aria-hidden": "true" },
-            thumbnail(seen),
-          )
-        : null,
+      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)) : null,
       el(
         "div",
         { class: "what" },
@@ -272,7 +266,9 @@
     const line = points.map((point) => point.join(",")).join(" ");
     const colour = colourOf(0, kind);
     const over = svg("polyline", { class: "over", points: line, stroke: colour });
-    const start = points.slice(0, 1).map(([cx, cy]) => svg("circle", { cx, cy, r: Math.max(width, height) / 30, fill: colour }));
+    const start = points
+      .slice(0, 1)
+      .map(([cx, cy]) => svg("circle", { cx, cy, r: Math.max(width, height) / 30, fill: colour }));
     holder.append(
       svg(
         "svg",

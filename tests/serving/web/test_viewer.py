@@ -40,7 +40,7 @@ def _many(folder: Folder) -> list[str]:
         folder.record("mmcq", row, {**COLOR, "color": "red" if number % 3 else "blue"})
         folder.record("human:1", row, {**COLOR, "color": "red"}, kind="human")
         row = folder.ask("image_captioning", f"caption/{number}", image=picture)
-        caption = {**ANSWERS["image_captioning"], "text": f"a Dog number {number}", "flags": []}
+        caption = {**ANSWERS["image_captioning"], "text": f"=1+{number}, a Dog number {number}", "flags": []}
         if number % 10 == 0:
             folder.record("blip", row, status="failed", error={"code": "timeout", "message": "too slow"})
         else:
@@ -181,7 +181,7 @@ def test_choosing_paging_downloading(
     with table.value.path().open(encoding="utf-8-sig", newline="") as file:
         rows = {(row["agent"], row["stimulus"]): row for row in csv.DictReader(file)}
     assert len(rows) == len(lines)
-    assert rows["blip", "caption/7"]["answer"] == "a Dog number 7"
+    assert rows["blip", "caption/7"]["answer"] == "=1+7, a Dog number 7"  # true to what was said
     assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
     assert rows["human:1", "color/3"]["meta.scene"] == "b"
     assert page.evaluate("Turinglike.held()") <= HELD

@@ -134,13 +134,13 @@
         { role: "status", class: "found" },
         `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`,
       ),
-      pager(page, pages),
+      pager(page, pages, "Pages"),
       el("ol", { class: "rows", start: (page - 1) * PAGE + 1 }, ...shown.map(row)),
-      shown.length ? pager(page, pages) : note("Nothing is chosen: take a choice back."),
+      shown.length ? pager(page, pages, "Pages, again") : note("Nothing is chosen: take a choice back."),
     );
   }
 
-  function pager(page, pages) {
+  function pager(page, pages, name) {
     const to = (number, text, label) =>
       number >= 1 && number <= pages && number !== page
         ? el(
@@ -160,7 +160,7 @@
     });
     return el(
       "nav",
-      { class: "pager line", "aria-label": "Pages" },
+      { class: "pager line", "aria-label": name },
       to(1, "«", "First page"),
       to(page - 1, "‹", "Page before"),
       field,

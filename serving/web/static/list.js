@@ -105,8 +105,8 @@
         small("Download the selection"),
         save("jsonl", "JSONL"),
         save("csv", "CSV"),
+        save("parquet", "Parquet"),
         told,
-        small("Parquet: ", el("code", null, "turinglike export RUN --format parquet")),
       ),
     );
   }

@@ -91,13 +91,15 @@ class Draw:
 
     ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
     reply, whatever else is in the batch. ``options`` holds what one request may choose (empty in a run), and for a
-    turn of a conversation ``speaker`` ("A" or "B") and ``turn``.
+    turn of a conversation ``speaker`` ("A" or "B") and ``turn``. ``say`` is there where somebody listens: an agent may
+    call it, from any thread, with the text of its answer as far as it will not change any more.
     """
 
     seed: int
     sample: int = 0
     attempt: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    say: Callable[[str], None] | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -261,9 +261,11 @@ class Service:
         files: Mapping[str, bytes] | None = None,
         sample: int = 0,
         seed: int | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
         """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. Raises ApiError."""
+        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. Raises
+        ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
         turn, options = None, None
@@ -271,8 +273,9 @@ class Service:
             turn, options = turn_asked(stimulus)
         try:
             item = await self.scheduler.answer(
-                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline
-            )
+                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,
+                say=say if self._kept is None else None,
+            )  # fmt: skip
         except AnswerError:  # its time is over
             raise self._late(name) from None
         except AgentStoppedError as error:

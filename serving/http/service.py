@@ -262,13 +262,15 @@ class Service:
         sample: int = 0,
         seed: int | None = None,
         say: Callable[[str], None] | None = None,
+        vector: bool = False,
     ) -> AgentRequest:
         """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. Raises
-        ApiError."""
+        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. With ``vector``
+        it is the cue's vector, which is never kept. Raises ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
-        turn, options = None, None
+        turn: int | None = None
+        options: Mapping[str, Any] | None = {"vector": True} if vector else None
         if isinstance(stimulus, ConversationStimulus):
             turn, options = turn_asked(stimulus)
         try:
@@ -281,7 +283,7 @@ class Service:
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
-        if self._kept is not None:
+        if self._kept is not None and not vector:
             told = self._in_full(item)
             await self._kept.keep(told.name or told.agent, self._line(told), item.row)
         return item
@@ -331,7 +333,12 @@ class Service:
         return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=whole.model_dump_json().encode())
 
     async def stream(
-        self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+        self,
+        name: str,
+        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        seed: int | None,
+        *,
+        vector: bool = False,
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
@@ -348,7 +355,7 @@ class Service:
                     if one is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *one, seed))
+                    task = asyncio.create_task(self._or_failed(name, *one, seed, vector))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -362,10 +369,16 @@ class Service:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _or_failed(
-        self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
+        self,
+        name: str,
+        stimulus: Stimulus,
+        files: Mapping[str, bytes] | None,
+        sample: int,
+        seed: int | None,
+        vector: bool,
     ) -> AgentRequest:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, vector=vector)
         except ApiError as error:
             item = AgentRequest(
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from agents import __version__
-from serving.http import conversations, native, openai_routes, page
+from serving.http import conversations, native, openai_embeddings, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
-from serving.http.errors import EVERYWHERE, ApiError
+from serving.http.errors import EVERYWHERE, ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
@@ -32,6 +32,7 @@ BODIES: tuple[type[Body], ...] = (
     StreamRequest,
     ChatRequest,
     CompletionRequest,
+    openai_embeddings.EmbeddingRequest,
     conversations.OpenRequest,
     conversations.MessageRequest,
 )
@@ -69,6 +70,7 @@ def create_app(
     )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
+    app.include_router(openai_embeddings.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 
@@ -86,10 +88,6 @@ def create_app(
     return Guard(app, rules, ended)
 
 
-def _request_id(request: Request) -> str:
-    return str(request.scope.get("state", {}).get("request_id", ""))
-
-
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if not isinstance(error, ApiError):
@@ -98,7 +96,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
         code, message = FRAMEWORK_ERRORS[error.status_code]
         headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
         error = ApiError(error.status_code, code, message, headers=headers)
-    return error.response(_request_id(request))
+    return error.response(request_id(request))
 
 
 def _methods(request: Request) -> str:
@@ -109,4 +107,4 @@ def _methods(request: Request) -> str:
 
 async def _fault(request: Request, error: Exception) -> Response:
     known = ApiError(500, "internal_error", "a fault of this server's; its log has more")
-    return known.response(_request_id(request))
+    return known.response(request_id(request))

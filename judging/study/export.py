@@ -2,8 +2,8 @@
 
 The run folder is what `score`, `status`, `report` and `view` read. Beside its records stands
 ``data/study-NAME_data.csv``, laid out as a Psych-DS data set (``dataset_description.json`` describes every column), its
-first columns named as jsPsych names them. What judges said of themselves goes in only where it is asked for, panels' ids
-never.
+first columns named as jsPsych names them. What judges said of themselves goes in only where it is asked for, ids of
+panels never.
 """
 
 from __future__ import annotations

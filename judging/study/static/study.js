@@ -220,6 +220,7 @@
     let away = document.hidden;
     const hide = () => (away ||= document.hidden);
     document.addEventListener("visibilitychange", hide);
+    onKey = (event) => form.key(event);
     form.begin(begin);
     ahead(view.ahead);
 
@@ -237,7 +238,6 @@
       document.removeEventListener("visibilitychange", hide);
       send(view, { ...answer, rt: before ? null : answer.rt, away }, (truth, next) => feedback(view, answer, truth, next));
     });
-    onKey = (event) => form.key(event);
     const open = await opening(view);
     if (open > 0) {
       form.lock(phrase(view.play_once ? "clip_wait" : "wait"));
@@ -258,7 +258,7 @@
     let chosenAt = null;
     let byKey = false;
     const groups = [];
-    const lockable = el("fieldset", { class: "all" });
+    const lockable = el("fieldset", { class: "all", disabled: true }); // until it can be timed
     const locked = el("p", { class: "note", role: "status" });
 
     function group(name, legend, options) {
@@ -306,6 +306,7 @@
       node,
       begin(at) {
         begin = at;
+        lockable.disabled = false;
       },
       lock(text) {
         lockable.disabled = true;

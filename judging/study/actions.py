@@ -144,11 +144,30 @@ def serve(options: argparse.Namespace) -> int:
 
 def status(options: argparse.Namespace) -> int:
     settings, pool = _opened(options.study)
-    found = progress.status_of(read_state(options.study), settings, pool, read_personal(options.study))
+    found = progress.status_of(
+        read_state(options.study), settings, pool, read_personal(options.study), options.half_width
+    )
     if options.json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
         progress.show(found)
+    return 0
+
+
+def plan(options: argparse.Namespace) -> int:
+    from judging.study.planning import DEFAULT, estimate, print_plan
+    from judging.study.planning import plan as planned
+    from judging.verdicts import read_verdicts
+
+    variance = DEFAULT
+    if options.verdicts is not None:
+        table = read_verdicts([options.verdicts])
+        variance = estimate(table[~table["catch"] & table["repeat_of"].isna() & table["excluded"].isna()])
+    found = planned(
+        options.half_width, options.agents, options.per_judge, options.stimuli,
+        measure=options.measure, variance=variance,
+    )  # fmt: skip
+    print_plan(found, _say)
     return 0
 
 

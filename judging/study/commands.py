@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from agents.errors import InputError
-from serving.command_line import Commands, path, port, positive, task
+from serving.command_line import Commands, path, port, positive, share, task
 
 
 def register(commands: Commands) -> None:
@@ -55,7 +55,20 @@ def register(commands: Commands) -> None:
 
     told = add("status", "judges, verdicts, exclusions by rule and by day, how sure each score is")
     told.add_argument("study", type=path, metavar="STUDY")
+    told.add_argument("--half-width", type=share, default=0.05, metavar="W", help="wanted of detectability (0.05)")
     told.add_argument("--json", action="store_true")
+
+    plan = add("plan", "how many judges an interval of a wanted width needs, with so many trials and stimuli")
+    plan.add_argument(
+        "--half-width", type=share, default=0.05, metavar="W", help="of each agent's 95 %% interval (0.05)"
+    )
+    plan.add_argument("--measure", choices=("detectability", "p_machine"), default="detectability")
+    plan.add_argument("--agents", type=positive, required=True, metavar="N")
+    plan.add_argument("--per-judge", type=positive, required=True, metavar="N", help="trials of each judge")
+    plan.add_argument("--stimuli", type=positive, required=True, metavar="N")
+    plan.add_argument(
+        "--from", type=path, metavar="VERDICTS", dest="verdicts", help="variances from these, not assumed"
+    )
 
     export = add("export", "the verdicts as a run folder, which `score` reads, with a table beside them")
     export.add_argument("study", type=path, metavar="STUDY")

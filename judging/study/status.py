@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from judging.measures import ALL
 from judging.study.exclusions import Row, verdict_rows
 from judging.study.pool import TrialPool
 from judging.study.settings import StudySettings
@@ -13,14 +13,21 @@ from judging.study.state import State
 from serving.runs.display_text import count
 from serving.terminal import plain_table, print_table
 
-Z = 1.959964  # of a 95 % interval
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def status_of(
-    state: State, settings: StudySettings, pool: TrialPool, personal: dict[str, dict[str, Any]]
+    state: State,
+    settings: StudySettings,
+    pool: TrialPool,
+    personal: dict[str, dict[str, Any]],
+    half_width: float = 0.05,
 ) -> dict[str, Any]:
-    """``judges`` by where they are, ``verdicts``, ``excluded`` by rule and by day, ``agents`` with the share of each
-    that passed and the half-width of its 95 % interval. Truths are in it: for the lab alone."""
+    """``judges`` by where they are, ``verdicts``, ``excluded`` by rule and by day, and of people, each agent and all
+    together the share that was said to be human, the half-widths of the 95 % intervals of p(M|M) and detectability, and
+    how many more judges bring the latter to ``half_width`` (:func:`judging.study.planning.half_widths`). Truths are in
+    it: for the lab alone."""
     rows = list(verdict_rows(state, settings, pool, personal))
     judges = Counter(judge.ended or ("judging" if judge.has_judged() else "begun") for judge in state.judges.values())
     by_rule: Counter[str] = Counter()
@@ -41,26 +48,30 @@ def status_of(
             rule: {"verdicts": number, "judges": len(judges_out[rule])} for rule, number in sorted(by_rule.items())
         },
         "days": {day: dict(counts) for day, counts in sorted(by_day.items())},
-        "agents": _agents(good),
+        "agents": _agents(good, half_width),
     }
 
 
-def _agents(good: list[Row]) -> dict[str, dict[str, Any]]:
-    """Of people and of each agent the share that was said to be human, with its half-width by judges: the standard
-    error of the mean over judges, of whom each counts by their verdicts."""
-    by_agent: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
-    for row in good:
-        name = "people" if row["truth"] == "human" else row["agent"]
-        by_agent[name][row["judge"]].append(row["verdict"] == "human")
-    found = {}
-    for name, judges in sorted(by_agent.items()):
-        number = sum(map(len, judges.values()))
-        share = sum(map(sum, judges.values())) / number
-        off = sum((sum(said) - share * len(said)) ** 2 for said in judges.values())
-        many = len(judges)
-        half = Z * math.sqrt(off * many / (many - 1)) / number if many > 1 else None
-        found[name] = {"verdicts": number, "judges": many, "said_human": share, "half_width": half}
+def _agents(good: list[Row], half_width: float) -> dict[str, dict[str, Any]]:
+    import pandas as pd
+
+    from judging.study.planning import half_widths
+
+    if not good:
+        return {}
+    table = pd.DataFrame.from_records(good)
+    whose = table["agent"].where(table["truth"] == "machine", "people")
+    machine = table["truth"] == "machine"
+    found: dict[str, dict[str, Any]] = {"people": _share(table[~machine])}
+    for row in half_widths(table, half_width):
+        about = {name: None if value != value else value for name, value in row.items() if name != "agent"}
+        found[row["agent"]] = _share(table[machine if row["agent"] == ALL else whose == row["agent"]]) | about
     return found
+
+
+def _share(some: pd.DataFrame) -> dict[str, Any]:
+    share = float((some["verdict"] == "human").mean()) if len(some) else None
+    return {"verdicts": len(some), "judges": int(some["judge"].nunique()), "said_human": share}
 
 
 def show(found: dict[str, Any]) -> None:
@@ -75,10 +86,19 @@ def show(found: dict[str, Any]) -> None:
     for day, counts in found["days"].items():
         print(f"  {day}: {counts.get('counted', 0):,} count, {counts.get('excluded', 0):,} excluded")
     if found["agents"]:
-        table = plain_table("answers of", "verdicts", "judges", "said to be human", "half of the 95 % interval")
+        table = plain_table(
+            "answers of", "verdicts", "judges", "said to be human", "± p(M|M)", "± detectability", "more judges"
+        )
         for name, row in found["agents"].items():
-            half = "–" if row["half_width"] is None else f"{row['half_width']:.3f}"
-            table.add_row(name, f"{row['verdicts']:,}", f"{row['judges']:,}", f"{row['said_human']:.3f}", half)
+            shares = [_told(row.get(each)) for each in ("said_human", "p_machine", "detectability")]
+            needed = row.get("needed", "")
+            table.add_row(
+                name, f"{row['verdicts']:,}", f"{row['judges']:,}", *shares, "?" if needed is None else str(needed)
+            )
         print_table(table)
     if found["closed"]:
         print(f"closed {found['closed'][:10]}")
+
+
+def _told(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -4,7 +4,7 @@
 {
   const { byId, el, pairs } = Turinglike;
 
-  const share = (value) => (value === null ? "–" : value.toFixed(3));
+  const share = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 
   function table(names, rows) {
     const cell = (value, at) => el("td", { role: "cell", "data-column": names[at] }, String(value));
@@ -29,8 +29,16 @@
       ),
       el("h2", null, "Answers said to be human"),
       table(
-        ["answers of", "verdicts", "judges", "share", "half of the 95 % interval"],
-        Object.entries(found.agents).map(([name, row]) => [name, row.verdicts, row.judges, share(row.said_human), share(row.half_width)]), // prettier-ignore
+        ["answers of", "verdicts", "judges", "share", "± p(M|M)", "± detectability", "more judges"],
+        Object.entries(found.agents).map(([name, row]) => [
+          name,
+          row.verdicts,
+          row.judges,
+          share(row.said_human),
+          share(row.p_machine),
+          share(row.detectability),
+          row.needed ?? "–",
+        ]),
       ),
     );
   }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from judging.study.exclusions import verdict_rows
 from judging.study.pool import TrialPool
 from judging.study.settings import read_settings, trial_set_of
 from judging.study.state import read_personal, read_state
-from judging.study.status import status_of
 from judging.study.study import Study
 from serving.cli import main
 
@@ -155,16 +153,20 @@ def test_what_is_personal_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
     assert not any(b"Iceland" in path.read_bytes() for path in (tmp_path / "V").rglob("*") if path.is_file())
 
 
-def test_the_interval_is_that_of_judges(tmp_path: Path) -> None:
-    """Judges who all say the same have no spread; two camps of judges have that of a mean of a yes-or-no."""
+def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judges = [{"say": right}, {"say": always_human}] * 5
-    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(60, ("a",)), number=10)
-    settings = read_settings(study)
-    pool = TrialPool(trial_set_of(study, settings), settings)
-    agents = status_of(read_state(study), settings, pool, {})["agents"]
-    assert agents["people"]["half_width"] == 0
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(15, ("a",)), number=10)
+    assert main(["study", "status", str(study), "--json", "--half-width", "0.2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["judges"] == {"wanted": 50, "joined": 10, "finished": 10}
+    assert found["verdicts"] == {"all": 100, "counted": 100}
+    agents = found["agents"]
+    assert agents["people"] == {"verdicts": 50, "judges": 10, "said_human": 1.0}
     assert agents["a"]["said_human"] == 0.5
-    assert agents["a"]["half_width"] == pytest.approx(1.96 * math.sqrt(0.25 / 9), rel=1e-3)
+    assert agents["a"]["p_machine"] > 0.15  # five of ten judges say human of all: 0.31 with t of nine degrees
+    assert agents["a"]["needed"] > 0 or agents["a"]["detectability"] <= 0.2
+    assert main(["study", "status", str(study)]) == 0
+    assert "judges: 10 of 50 wanted (10 finished)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ TABLE = (
     "verdict",
     "confidence",
     "reason",
+    "excluded",
 )
 """The columns of the table, before the stimuli's own (``meta``, topic, domain …)."""
 
@@ -147,9 +148,17 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
                 "verdict": answer.get("verdict", "failed"),
                 "confidence": answer.get("confidence"),
                 "reason": answer.get("reason"),
+                "excluded": _excluded(record),
             }
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
+
+
+def _excluded(record: Mapping[str, Any]) -> str | None:
+    """The names of the rules by which a study excludes a person's verdict; None where it counts."""
+    raw = record["raw"]
+    rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
+    return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
 
 
 def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:

@@ -17,12 +17,13 @@ import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from judging.study.material import ToldError
 from judging.study.questionnaire import OPTIONS
-from judging.study.state import Judge, read_personal
+from judging.study.state import ASKED, Judge, read_personal
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
-from judging.study.views import feedback, media_of, view
+from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
 from serving.http.errors import ApiError
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
@@ -144,8 +145,10 @@ def create_app(
             raise _refusal(error) from None
         except BadAnswer as error:
             raise ApiError(422, "invalid_request", str(error)) from None
-        told = feedback(study, asked) if is_new and asked is not None else None
-        return _json({"new": is_new, "truth": told, "next": view(study, judge)})
+        except ToldError as error:
+            return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
+        truth = study.material.truth(asked) if is_new and asked is not None and asked["kind"] in ASKED else None
+        return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
@@ -156,7 +159,7 @@ def create_app(
             media[judge.code] = len(judge.former), allowed
         if name not in allowed:
             raise ApiError(404, "not_found", "there is no such file")
-        data = (study.pool.folder / "media" / name).read_bytes()
+        data = study.material.path(name).read_bytes()
         kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
         return Response(data, media_type=f"image/{kind}", headers=headers)
@@ -167,7 +170,7 @@ def create_app(
         wanted = (admin_key or "").encode()
         if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), wanted):
             raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
-        return _json(status_of(study.state, study.settings, study.pool, read_personal(study.folder)))
+        return _json(status_of(study.state, study.material, read_personal(study.folder)))
 
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_fault)

@@ -20,6 +20,7 @@ import orjson
 
 from agents.errors import InputError
 
+ASKED = ("trial", "ask")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 
@@ -27,7 +28,7 @@ Step = dict[str, Any]
 @dataclass(slots=True)
 class Judge:
     """One judge. ``answers`` are those to the steps so far; ``former`` are (steps, answers) of attempts that were begun
-    anew. ``ended``: finished, declined or blocked."""
+    anew, ``told`` answers that were to be given anew. ``ended``: finished, declined or blocked."""
 
     code: str
     session: str
@@ -39,6 +40,7 @@ class Judge:
     link: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
     former: list[tuple[list[Step], list[dict[str, Any]]]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
     loads: int = 0
     ended: str | None = None
     at: str = ""
@@ -54,12 +56,16 @@ class Judge:
 
     def has_judged(self) -> bool:
         """Whether a trial that counts has been answered."""
-        return any(step["kind"] == "trial" and step["phase"] != "practice" for step in self.steps[: len(self.answers)])
+        return self.counted(self.step) > 0
+
+    def counted(self, end: int | None = None) -> int:
+        """The number of trials, practice apart, in the list or before a step of it."""
+        return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
-        """The trials of each page of the list, from a step on, without practice and what comes again."""
+        """What each page of the list is of, from a step on, without practice and what comes again."""
         for step in self.steps[begin:]:
-            if step["kind"] == "trial" and step["phase"] != "practice" and not step["again"]:
+            if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
                 yield tuple(step["trials"])
 
 
@@ -71,7 +77,7 @@ class State:
     by_session: dict[str, Judge] = field(default_factory=dict)
     by_link: dict[str, Judge] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
-    trials_sha256: str | None = None
+    sha256: str | None = None
     closed: str | None = None
     finished: int = 0
 
@@ -79,7 +85,7 @@ class State:
         """Take one event in. Raises KeyError for what no server of ours has written."""
         kind = event["event"]
         if kind == "settings":
-            self.settings, self.trials_sha256 = event["settings"], event["trials_sha256"]
+            self.settings, self.sha256 = event["settings"], event["sha256"]
         elif kind == "closed":
             self.closed = event["at"]
         elif kind == "joined":
@@ -92,6 +98,8 @@ class State:
             judge.at = event["at"]
             if kind == "session":
                 self.by_session[event["session"]] = judge
+            elif kind == "told":
+                judge.told.append(event)
             elif kind == "loaded":
                 judge.loads += 1
             elif kind == "blocked":

@@ -12,21 +12,19 @@ import hashlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents.errors import InputError
-from judging.study.controls import read_controls
-from judging.study.pool import TrialPool, Turn
+from judging.study.material import Material, ToldError
 from judging.study.questionnaire import checked
-from judging.study.settings import StudySettings, told
-from judging.study.state import EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
+from judging.study.settings import JudgesSettings, told
+from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
-from judging.study.verdict import BadAnswer, read_verdict
-from judging.trial_set import key_path
+from judging.study.verdict import BadAnswer
 from serving.runs.store import Store
 from serving.timestamps import now
 
@@ -47,11 +45,10 @@ class Study:
     """The study in ``folder``, whose lock the caller holds (``check``). Raises InputError where anything that judges
     will need is missing or has changed since they began."""
 
-    def __init__(self, folder: Path, settings: StudySettings, pool: TrialPool, check: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
-        self.settings = settings
-        self.pool = pool
-        self.controls = read_controls(settings.trials.control, folder, pool.key)
+        self.settings = material.settings
+        self.material = material
         self.state: State = read_state(folder)
         self.store = Store(check, INTERVAL)
         self._writer: asyncio.Task[None] | None = None
@@ -61,11 +58,10 @@ class Study:
         self._released: set[str] = set()
         self._seen = seen_by(list(self.state.judges.values()), self._released)
         self._checked = 0.0
-        sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
-        if self.state.trials_sha256 not in (None, sha256):
-            raise InputError(f"{key_path(pool.folder)} is not the one that this study's judges began with")
-        self._begin = {"event": "settings", "at": now(), "settings": told(settings), "trials_sha256": sha256}
-        for problem in pool.problems():
+        if self.state.sha256 not in (None, material.sha256):
+            raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
+        self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
+        for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
     def start(self) -> asyncio.Task[None]:
@@ -108,12 +104,12 @@ class Study:
         number = len(self.state.judges) + 1
         code = "".join(secrets.choice(ALPHABET) for _ in range(8))
         chance = random.Random(secrets.token_bytes(16))
-        turns = self.pool.draw(self._seen, chance)
-        keys = list(self.settings.trials.keys)
+        steps = self._steps(chance)
+        keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         keys = keys if number % 2 else keys[::-1]  # counterbalanced: the first is for "human"
         event = {
             "event": "joined", "judge": code, "at": now(), "session": hashed(token), "number": number, "keys": keys,
-            "steps": self._steps(turns), "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
+            "steps": steps, "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
             "link": own,
         }  # fmt: skip
         self._note(event)
@@ -131,15 +127,15 @@ class Study:
         if policy == "block" and at_it:
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
         elif policy == "restart" and at_it:
-            turns = self.pool.draw(self._seen, random.Random(secrets.token_bytes(16)), self._had(judge))
-            steps = self._steps(turns)
-            first = next(at for at, step in enumerate(steps) if step["kind"] == "trial")
+            steps = self._steps(random.Random(secrets.token_bytes(16)), self._had(judge))
+            first = next(at for at, step in enumerate(steps) if step["kind"] in ASKED)
             self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
     async def answer(self, judge: Judge, step: int, said: Any) -> bool:
         """Keep the answer to a step; returns whether it is new. On return it is on disk, as is the first answer to a
-        step that was answered before. Raises Refused where it is not this step's turn, BadAnswer."""
+        step that was answered before. Raises Refused where it is not this step's turn, BadAnswer, and
+        ToldError where it is to be given anew, which is kept as well."""
         if step < judge.step:
             await self._written()
             return False
@@ -149,7 +145,12 @@ class Study:
         if self.state.closed:
             raise Refused("closed")
         event = {"event": "step", "judge": judge.code, "at": now(), "step": step, "kind": current["kind"]}
-        self._note(event | self._said(judge, current, said))
+        try:
+            self._note(event | self._said(judge, current, said))
+        except ToldError as error:
+            self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
+            await self._written()
+            raise
         await self._written()
         return True
 
@@ -169,14 +170,9 @@ class Study:
                     raise BadAnswer(str(error)) from None
                 self._personal(judge.code, found)
                 return {}
-            case "trial":
-                control = self.control(step)
-                return read_verdict(said, self.settings.trials, len(step["trials"]), control)
-        return {}
-
-    def control(self, step: Step) -> Any:
-        """The control question of a trial's page, or None."""
-        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
+            case "instructions":
+                return {}
+        return self.material.read(judge, step, said)
 
     def worker(self, code: str) -> str:
         """The id that a panel has given the judge; "" without one."""
@@ -201,21 +197,17 @@ class Study:
 
     # lists
 
-    def _steps(self, turns: Sequence[Turn]) -> list[Step]:
-        settings, texts = self.settings, self.settings.texts
-        steps: list[Step] = [{"kind": "consent"}] if texts.consent else []
-        steps += [{"kind": "questions"}] if settings.questions.before else []
-        steps += [{"kind": "instructions"}]
-        steps += [
-            {"kind": "trial", "trials": list(turn.page.trials), "phase": turn.phase, "again": turn.again}
-            for turn in turns
-        ]
-        return [*steps, *([{"kind": "after"}] if settings.questions.after else [])]
+    def _steps(self, chance: random.Random, known: Collection[str] = ()) -> list[Step]:
+        settings = self.settings
+        before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
+        before += [{"kind": "questions"}] if settings.questions.before else []
+        after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
+        return [*before, {"kind": "instructions"}, *self.material.steps(self._seen, chance, known), *after]
 
     def _had(self, judge: Judge) -> set[str]:
         """The stimuli that a judge has seen."""
-        shown = [*judge.steps[: judge.step + 1], *(step for steps, answers in judge.former for step in steps)]
-        return {str(self.pool.key[step["trials"][0]]["stimulus"]) for step in shown if step["kind"] == "trial"}
+        shown = [*judge.steps[: judge.step + 1], *(step for steps, _ in judge.former for step in steps)]
+        return {self.material.stimulus_of(step) for step in shown if step["kind"] in ASKED}
 
     def _open(self) -> int:
         """Judges who have finished or are at it."""

@@ -39,7 +39,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
     tell = _nothing if options.quiet else _warn
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
-    may_be_here = not (options.out / "run.json").exists() and options.address is None and options.replicas is None
+    may_be_here = options.address is None and options.replicas is None
     if not may_be_here:
         check_installed()
     if options.auto_batch:
@@ -58,7 +58,6 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         )
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
-            # What ended a process before is answered in workers, whose death ends nothing else.
             generation.here = may_be_here and generation.is_small() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:

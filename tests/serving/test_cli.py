@@ -213,6 +213,11 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()
+    with source.open("a") as file:
+        file.write(json.dumps({**rows[0], "id": "w9"}) + "\n")
+    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert "null: 10 ok" in done.stdout
+    assert "starting Ray" not in done.stderr
 
 
 def test_what_runs_here_and_what_the_rest_needs(

@@ -19,7 +19,7 @@ from agents.images import Image
 from serving.cli import main
 from serving.runs import checking
 from serving.runs.checking import CheckResult, check_set, print_report
-from serving.runs.positions import id_key
+from serving.runs.positions import id_key, task_key
 from serving.runs.stimulus_set import Row
 
 
@@ -175,7 +175,7 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     path = write(pictures, rows)
     contents, signatures = digests(path)
     remembered = {
-        (id_key(row["id"]), signature): content
+        (id_key(row["id"]) ^ task_key(row["task"]), signature): content
         for row, content, signature in zip(rows, contents, signatures, strict=True)
         if content and signature
     }

@@ -153,16 +153,17 @@ def is_of_benchmark(content: Any) -> bool:
 
 
 def _benchmark(content: dict[str, Any], place: str | None, images: Path | None, task: str) -> Iterator[Row]:
-    """A row for each stimulus. Pictures are found by their names, with or without an ending."""
-    if task == "word_association":
-        yield from ({"id": cue, "benchmark_id": cue, "task": task, "cue": cue} for cue in content)
-        return
-    if images is None:
-        raise InputError(NO_IMAGES)
-    files = {Path(name).stem: name for name in image_names(images) if "/" not in name}
+    """A row for each stimulus; ids have the task in front, as the files use the same names. Pictures are found by their
+    names, with or without an ending."""
+    files: dict[str, str] = {}
+    if task != "word_association":
+        if images is None:
+            raise InputError(NO_IMAGES)
+        files = {Path(name).stem: name for name in image_names(images) if "/" not in name}
     for name in content:
-        row = {"id": name, "benchmark_id": name, "task": task}
-        yield row | {"image": f"{place}/{files.get(Path(name).stem, name)}"}
+        row = {"id": f"{task}/{name}", "benchmark_id": name, "task": task}
+        is_word = task == "word_association"
+        yield row | ({"cue": name} if is_word else {"image": f"{place}/{files.get(Path(name).stem, name)}"})
 
 
 def _coco(coco: Coco, place: str, task: str | None) -> Iterator[Row]:

@@ -252,4 +252,8 @@ def test_the_published_benchmark_is_a_set_to_which_people_have_answered(
     assert [record.status for record in machine] == ["ok"]
     people = tmp_path / "people"
     assert main(["import", str(truth), "--out", str(people)]) == 0
-    assert [(one.task, one.stimulus) for one in open_run(people)] == [(one.task, one.stimulus) for one in machine]
+    asked = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one.task, one.stimulus) for one in open_run(people)] == [
+        (one["task"], one["benchmark_id"]) for one in asked
+    ]
+    assert [one.stimulus for one in machine] == [one["id"] for one in asked]

@@ -126,6 +126,8 @@ def _annotated(source: Path, beside: Path, images: Path | None, task: str | None
     """Rows for what a file of annotations is about; they name pictures from the folder ``beside`` them."""
     try:
         content = strict_json(read_whole(source))
+    except InputError as error:
+        raise InputError(f"{source} {error}") from None
     except ValueError as error:
         raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
     place = None if images is None else os.path.relpath(images, beside)

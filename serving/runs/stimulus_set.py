@@ -281,7 +281,8 @@ class RowReader:
         try:
             return self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
         except TypeError as error:
-            return self.bad(line, None, [(None, f"not JSON: {error}")])
+            found = [(name, "must be a path or text, is bytes") for name in fields if isinstance(fields[name], bytes)]
+            return self.bad(line, None, found or [(None, f"not JSON: {error}")])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""

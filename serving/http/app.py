@@ -80,8 +80,8 @@ def create_app(
     def document() -> Response:  # in a thread: making it takes a tenth of a second
         return JSONResponse(app.openapi())
 
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _fault)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_fault)
 
     def ended(request: FinishedRequest) -> None:
         service.metrics.ended(request)
@@ -90,7 +90,8 @@ def create_app(
     return Guard(app, rules, ended)
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Every error that a route raises, in the one shape."""
     assert isinstance(error, HTTPException)
     if not isinstance(error, ApiError):
         if error.status_code not in FRAMEWORK_ERRORS:
@@ -107,6 +108,7 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))
 
 
-async def _fault(request: Request, error: Exception) -> Response:
+async def on_fault(request: Request, error: Exception) -> Response:
+    """What else is raised; the log has where."""
     known = ApiError(500, "internal_error", "a fault of this server's; its log has more")
     return known.response(request_id(request))

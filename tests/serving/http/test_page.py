@@ -1,6 +1,6 @@
 """The page at ``/``: its files and their headers, and what people see of it in a real, headless Chromium.
 
-The browser is that of `tests/serving/conftest.py`.
+The browser is that of `tests/conftest.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -261,24 +261,29 @@ class Service:
         files: Mapping[str, bytes] | None = None,
         sample: int = 0,
         seed: int | None = None,
+        say: Callable[[str], None] | None = None,
+        vector: bool = False,
     ) -> AgentRequest:
         """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. Raises ApiError."""
+        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. With ``vector``
+        it is the cue's vector, which is never kept. Raises ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
-        turn, options = None, None
+        turn: int | None = None
+        options: Mapping[str, Any] | None = {"vector": True} if vector else None
         if isinstance(stimulus, ConversationStimulus):
             turn, options = turn_asked(stimulus)
         try:
             item = await self.scheduler.answer(
-                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline
-            )
+                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,
+                say=say if self._kept is None else None,
+            )  # fmt: skip
         except AnswerError:  # its time is over
             raise self._late(name) from None
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
-        if self._kept is not None:
+        if self._kept is not None and not vector:
             told = self._in_full(item)
             await self._kept.keep(told.name or told.agent, self._line(told), item.row)
         return item
@@ -328,7 +333,12 @@ class Service:
         return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=whole.model_dump_json().encode())
 
     async def stream(
-        self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+        self,
+        name: str,
+        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        seed: int | None,
+        *,
+        vector: bool = False,
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
@@ -345,7 +355,7 @@ class Service:
                     if one is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *one, seed))
+                    task = asyncio.create_task(self._or_failed(name, *one, seed, vector))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -359,10 +369,16 @@ class Service:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _or_failed(
-        self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
+        self,
+        name: str,
+        stimulus: Stimulus,
+        files: Mapping[str, bytes] | None,
+        sample: int,
+        seed: int | None,
+        vector: bool,
     ) -> AgentRequest:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, vector=vector)
         except ApiError as error:
             item = AgentRequest(
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed

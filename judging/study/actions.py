@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, TypeVar
 
 import orjson
 
@@ -24,9 +27,11 @@ from judging.study.study import Study, hashed
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.display_text import count
+from serving.runs.output_paths import refuse_existing
 from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
 
+T = TypeVar("T")
 README = """\
 A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
 
@@ -197,6 +202,42 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
+def kit(options: argparse.Namespace) -> int:
+    from judging.study.kit import write_kit
+
+    refuse_existing([options.out], force=False)
+    material = _opened(options.study)
+    phrases = read_phrases(options.study, material.settings)
+    _in_study(options.study, material, lambda study: write_kit(study, phrases, options.number, options.out))
+    _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
+    return 0
+
+
+def take(options: argparse.Namespace) -> int:
+    from judging.study.kit import import_answers
+
+    material = _opened(options.study)
+    told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
+    for judge, number in told.items():
+        _say(f"{judge}: {count(number, 'new answer')}")
+    return 0
+
+
+def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutine[Any, Any, T]]) -> T:
+    """Do something to a study that nobody serves meanwhile."""
+
+    async def inside(check: Callable[[], None]) -> T:
+        study = Study(folder, material, check)
+        study.start()
+        try:
+            return await work(study)
+        finally:
+            await study.close()
+
+    with lock(folder) as held:
+        return asyncio.run(inside(held))
+
+
 def close(options: argparse.Namespace) -> int:
     read_settings(options.study)
     with lock(options.study):
@@ -232,3 +273,18 @@ def forget(options: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     print(printable(text), flush=True)
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "new": new,
+    "check": check,
+    "links": links,
+    "serve": serve,
+    "status": status,
+    "plan": plan,
+    "export": export,
+    "kit": kit,
+    "import": take,
+    "close": close,
+    "forget": forget,
+}

@@ -10,7 +10,6 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -18,7 +17,7 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from judging.study.material import ToldError
-from judging.study.questionnaire import OPTIONS
+from judging.study.pages import KINDS, OWN, phrases_sent
 from judging.study.state import ASKED, Judge, read_personal
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
@@ -30,10 +29,8 @@ from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 
-OWN = Path(__file__).with_name("static")
 COOKIE = "judge"
 KEPT = 30 * 24 * 3600  # seconds of the cookie
-KINDS = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 REFUSALS = {
     "no_link": "this study is entered by a link of one's own",
     "closed": "this study is closed",
@@ -98,9 +95,7 @@ def create_app(
 
     @app.get("/phrases")
     async def words() -> Response:
-        settings = study.settings
-        about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
-        return _json({**about, "phrases": phrases, "options": OPTIONS})
+        return _json(phrases_sent(study.settings, phrases))
 
     @app.post("/now")
     async def at_once(request: Request) -> Response:

@@ -82,6 +82,15 @@ def register(commands: Commands) -> None:
     export.add_argument("--personal", action="store_true", help="with what judges said of themselves")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
+    kit = add("kit", "one HTML file with the trials of N judges, for a machine without a network")
+    kit.add_argument("study", type=path, metavar="STUDY")
+    kit.add_argument("number", type=positive, metavar="N")
+    kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html")
+
+    taken = add("import", "take in the answers that kits have saved")
+    taken.add_argument("study", type=path, metavar="STUDY")
+    taken.add_argument("files", nargs="+", type=path, metavar="FILE")
+
     forget = add("forget", "remove all that is known of a judge")
     forget.add_argument("study", type=path, metavar="STUDY")
     forget.add_argument("judge", metavar="CODE")
@@ -91,7 +100,7 @@ def _action(name: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from judging.study import actions
 
-        return int(getattr(actions, name)(options))
+        return int(actions.ACTIONS[name](options))
 
     return run
 

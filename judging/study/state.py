@@ -38,6 +38,7 @@ class Judge:
     steps: list[Step]
     end_code: str
     link: str | None = None
+    kit: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
     former: list[tuple[list[Step], list[dict[str, Any]]]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -89,7 +90,7 @@ class State:
         elif kind == "closed":
             self.closed = event["at"]
         elif kind == "joined":
-            names = ("session", "number", "keys", "steps", "end_code", "link")
+            names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
             self._add(
                 Judge(event["judge"], joined=event["at"], at=event["at"], **{name: event[name] for name in names})
             )

@@ -101,23 +101,32 @@ class Study:
             raise Refused("closed")
         if self._open() >= settings.most:
             raise Refused("full")
+        judge = self._enlist(hashed(token), link=own)
+        if worker:
+            self._workers[judge.code] = worker[:200]
+            self._personal(judge.code, {"worker": worker[:200]})
+        await self._written()
+        return judge, token
+
+    async def enlist(self, kit: str) -> Judge:
+        """A new judge of an offline kit."""
+        judge = self._enlist(hashed(secrets.token_urlsafe(24)), kit=kit)
+        await self._written()
+        return judge
+
+    def _enlist(self, session: str, *, link: str | None = None, kit: str | None = None) -> Judge:
         number = len(self.state.judges) + 1
         code = "".join(secrets.choice(ALPHABET) for _ in range(8))
-        chance = random.Random(secrets.token_bytes(16))
-        steps = self._steps(chance)
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
-        keys = keys if number % 2 else keys[::-1]  # counterbalanced: the first is for "human"
         event = {
-            "event": "joined", "judge": code, "at": now(), "session": hashed(token), "number": number, "keys": keys,
-            "steps": steps, "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
-            "link": own,
+            "event": "joined", "judge": code, "at": now(), "session": session, "number": number,
+            "link": link, "kit": kit,
+            "keys": keys if number % 2 else keys[::-1],  # counterbalanced: the first is for "human"
+            "steps": self._steps(random.Random(secrets.token_bytes(16))),
+            "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
         }  # fmt: skip
         self._note(event)
-        if worker:
-            self._workers[code] = worker[:200]
-            self._personal(code, {"worker": worker[:200]})
-        await self._written()
-        return self.state.judges[code], token
+        return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
         """The judge's page was loaded again: they go on, begin anew or are shut out, as the study says."""
@@ -132,10 +141,10 @@ class Study:
             self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
-    async def answer(self, judge: Judge, step: int, said: Any) -> bool:
+    async def answer(self, judge: Judge, step: int, said: Any, *, at: str | None = None) -> bool:
         """Keep the answer to a step; returns whether it is new. On return it is on disk, as is the first answer to a
         step that was answered before. Raises Refused where it is not this step's turn, BadAnswer, and
-        ToldError where it is to be given anew, which is kept as well."""
+        ToldError where it is to be given anew, which is kept as well. ``at``: when it was given, if not now."""
         if step < judge.step:
             await self._written()
             return False
@@ -144,7 +153,7 @@ class Study:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        event = {"event": "step", "judge": judge.code, "at": now(), "step": step, "kind": current["kind"]}
+        event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             self._note(event | self._said(judge, current, said))
         except ToldError as error:
@@ -224,7 +233,9 @@ class Study:
         self._checked = time.monotonic()
         oldest = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 3600 * self.settings.judges.hours))
         judges = list(self.state.judges.values())
-        self._released = {judge.code for judge in judges if judge.ended is None and judge.at < oldest}
+        self._released = {
+            judge.code for judge in judges if judge.ended is None and judge.kit is None and judge.at < oldest
+        }
         self._seen = seen_by(judges, self._released)
 
 

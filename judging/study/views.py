@@ -10,12 +10,14 @@ from judging.study.study import Study
 AHEAD = 3  # trials whose pictures are got before they are shown
 
 
-def view(study: Study, judge: Judge) -> dict[str, Any]:
-    """The step as JSON: ``step`` and ``kind``, for a trial ``number`` of ``of``, and what is to be shown."""
-    step = judge.current
+def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
+    """The step that is next to be answered, or step ``at``, as JSON: ``step`` and ``kind``, for a trial ``number`` of
+    ``of``, and what is to be shown."""
+    step = judge.current if at is None else judge.steps[at]
     if step is None:
         return {"step": judge.step, **_end(study, judge)}
-    found: dict[str, Any] = {"step": judge.step, "kind": step["kind"]}
+    at = judge.step if at is None else at
+    found: dict[str, Any] = {"step": at, "kind": step["kind"]}
     settings = study.settings
     match step["kind"]:
         case "consent":
@@ -26,14 +28,14 @@ def view(study: Study, judge: Judge) -> dict[str, Any]:
             found["fields"] = list(settings.questions.after)
         case "instructions":
             found |= {"text": settings.texts.instructions, **study.material.instructions(judge)}
-            found["ahead"] = _ahead(study, judge, judge.step)
+            found["ahead"] = _ahead(study, judge, at)
         case _:
             found |= {
                 **study.material.show(judge, step),
-                "number": judge.counted(judge.step) + 1,
+                "number": judge.counted(at) + 1,
                 "of": judge.counted(),
             }
-            found["ahead"] = _ahead(study, judge, judge.step + 1)
+            found["ahead"] = _ahead(study, judge, at + 1)
     return found
 
 

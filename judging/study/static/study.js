@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, said, shown } = Turinglike;
+  const { ahead, askFields, byId, duration, el, kit, said, shown } = Turinglike;
 
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
@@ -24,6 +24,7 @@
 
   /** POST until it is answered: a lost connection, or a server that starts again, only takes time. */
   async function post(address, body) {
+    if (kit) return kit.post(address, body);
     for (let tries = 0; ; tries++) {
       let reply;
       try {
@@ -101,7 +102,7 @@
   }
 
   function over(view) {
-    put(title, el("p", null, phrase(view.kind)));
+    put(title, el("p", null, phrase(view.kind)), kit?.buttons(phrase) ?? "");
   }
 
   function welcome() {
@@ -113,7 +114,7 @@
         await failed(error);
       }
     });
-    put(title, actions(begin));
+    put(title, actions(begin), kit?.buttons(phrase) ?? "");
   }
 
   function consent(view) {
@@ -418,7 +419,7 @@
   function end(view) {
     const parts = [...paragraphs(view.text), el("p", null, phrase("code")), el("p", { class: "code" }, view.code)];
     if (view.redirect) parts.push(el("p", null, el("a", { href: view.redirect, rel: "noreferrer" }, phrase("redirect"))));
-    put(phrase("end_title"), ...parts);
+    put(phrase("end_title"), ...parts, kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {
@@ -430,7 +431,7 @@
   });
 
   async function start() {
-    const found = await (await fetch("phrases")).json();
+    const found = kit?.about ?? (await (await fetch("phrases")).json());
     words = { ...found.phrases, options: found.options, worker_parameter: found.worker };
     title = found.title;
     document.title = title;

@@ -16,6 +16,7 @@ import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from judging.study.lobby import Lobby
 from judging.study.material import ToldError
 from judging.study.pages import KINDS, OWN, phrases_sent
 from judging.study.state import ASKED, Judge, read_personal
@@ -24,6 +25,7 @@ from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
 from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
+from serving.http.disconnect import unless_gone
 from serving.http.errors import ApiError
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.page import HEADERS, STATIC, PageFiles
@@ -145,6 +147,27 @@ def create_app(
         truth = study.material.truth(asked) if is_new and asked is not None and asked["kind"] in ASKED else None
         return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
 
+    @app.post("/talk")
+    async def talk(request: Request) -> Response:
+        """What is new in a participant's conversation, or in the lobby; waited for, as long as they are there."""
+        judge, lobby = _in_talk(study, request)
+        said = await _body(request)
+        after = said.get("after")
+        if type(after) is not int:
+            raise ApiError(422, "invalid_request", "after: must be a whole number")
+        return _json(await unless_gone(request, lobby.at(judge, after)))
+
+    @app.post("/say")
+    async def say(request: Request) -> Response:
+        """Keep a message; its number makes sure that it is there once."""
+        judge, lobby = _in_talk(study, request)
+        said = await _body(request)
+        turn = said.get("turn")
+        if type(turn) is not int or turn < 0:
+            raise ApiError(422, "invalid_request", "turn: must be a whole number")
+        why = await lobby.say(judge, turn, said.get("text"))
+        return _json({"why": why})
+
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
@@ -177,6 +200,13 @@ def _judge(study: Study, request: Request) -> Judge:
     if judge is None:
         raise ApiError(401, "unauthorized", "this browser has not begun here")
     return judge
+
+
+def _in_talk(study: Study, request: Request) -> tuple[Judge, Lobby]:
+    judge = _judge(study, request)
+    if study.lobby is None or judge.current is None or judge.current["kind"] != "talk":
+        raise ApiError(409, "not_yet", REFUSALS["not_yet"])
+    return judge, study.lobby
 
 
 def _refusal(error: Refused) -> ApiError:

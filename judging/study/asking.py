@@ -74,7 +74,7 @@ class StimulusMaterial:
 
     def problems(self) -> list[str]:
         found = []
-        if len(self.stimuli) < self.settings.answers.number:
+        if self.settings.task != "conversation" and len(self.stimuli) < self.settings.answers.number:
             found.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
         for name in self._names:  # a browser would wait for ever for one that is damaged
             try:
@@ -84,7 +84,10 @@ class StimulusMaterial:
         return found
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
-        """Those first that fewer people have answered."""
+        """Those first that fewer people have answered; which stimulus a conversation is about is found in the lobby."""
+        if self.settings.task == "conversation":
+            talk: Step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
+            return [dict(talk) for _ in range(self.settings.answers.number)]
         left = [name for name in self.stimuli if name not in known]
         ranked = sorted(left, key=lambda name: (seen.get((name,), 0), chance.random()))
         chosen = ranked[: self.settings.answers.number]
@@ -94,9 +97,13 @@ class StimulusMaterial:
         ]
 
     def stimulus_of(self, step: Step) -> str:
-        return str(step["trials"][0])
+        return str(next(iter(step["trials"]), ""))
 
     def read(self, judge: Judge, step: Step, said: dict[str, Any]) -> dict[str, Any]:
+        if step["kind"] == "talk":
+            if not said.keys() <= {"guess"} or said.get("guess") not in (None, "human", "machine"):
+                raise BadAnswer("guess: must be human or machine")
+            return {"guess": said.get("guess")}
         if not said.keys() <= {"answer", "rt", "away"}:
             raise BadAnswer("has parts that no page sends")
         if not isinstance(said.get("away", False), bool):
@@ -145,6 +152,8 @@ class StimulusMaterial:
         return {"trials": judge.counted(), "practice": 0, "feedback": 0, "samples": [], "four": True}
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        if step["kind"] == "talk":
+            return {"asked": "conversation", "guess": self.settings.talk.guess, "practice": False}
         name = self.stimulus_of(step)
         stimulus = self.stimuli[name]
         found: dict[str, Any] = {"asked": self.settings.task}

@@ -12,20 +12,29 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents import __version__
-from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
+from agents.answers import (
+    CaptionAnswer,
+    ColorAnswer,
+    ConversationAnswer,
+    Message,
+    ObjectAnswer,
+    WordAnswer,
+    plain,
+)  # fmt: skip
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.asking import StimulusMaterial
 from judging.study.exclusions import Row, verdict_rows
 from judging.study.material import Material, TrialMaterial
 from judging.study.settings import FIELDS, JudgesSettings
-from judging.study.state import Judge, read_personal, read_state
+from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
@@ -89,6 +98,7 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
     else:
         assert isinstance(material, StimulusMaterial)
         records = [one for judge in state.judges.values() for one in _answers(judge, material.settings.task)]
+        records += _conversations(state)
         source = material.source
     if not records:
         raise InputError(f"{folder}: nobody has answered yet")
@@ -147,6 +157,38 @@ def _answers(judge: Judge, task: Asked) -> Iterator[dict[str, Any]]:
             "raw": {"rt": said["rt"], "away": said["away"]},
             "attempts": attempts,
             "created": said["at"],
+        }
+
+
+def _conversations(state: State) -> Iterator[dict[str, Any]]:
+    """What was said to its end; conversations that are void, or went on when this was asked, are no answers."""
+    done = {one["talk"] for judge in state.judges.values() for one in judge.answers if one["kind"] == "talk"}
+    guesses = {
+        (one["talk"], judge.code): one["guess"]
+        for judge in state.judges.values()
+        for one in judge.answers
+        if one["kind"] == "talk"
+    }
+    for talk in state.talks.values():
+        if talk.void is not None or talk.id not in done:
+            continue
+        whose = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
+        began = datetime.fromisoformat(talk.at)
+        messages = [
+            Message(
+                turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=one["text"],
+                at=round((datetime.fromisoformat(one["at"]) - began).total_seconds(), 3),
+            )
+            for one in talk.messages
+        ]  # fmt: skip
+        told = {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses}
+        yield {
+            "task": "conversation",
+            "stimulus": talk.stimulus,
+            "agent": "~".join(whose),
+            "answer": plain(ConversationAnswer(messages=messages)),
+            "raw": {"talk": talk.id, "guesses": told},
+            "created": talk.at,
         }
 
 

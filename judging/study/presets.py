@@ -74,7 +74,8 @@ def written_for_participants(stimulus_set: str, task: Asked) -> str:
     """The text of ``study.toml`` where people answer a stimulus set."""
     begin, end = TEMPLATE.index("[questions]"), TEMPLATE.index("[trials]")
     questions, last = TEMPLATE[begin:end], TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")]
-    return (PARTICIPANTS + questions + ANSWERS + last).rstrip().format(
+    talk = TALK if task == "conversation" else ""
+    return (PARTICIPANTS + questions + ANSWERS + talk + last).rstrip().format(
         stimulus_set=_toml(stimulus_set), task=task, instructions=INSTRUCTIONS[task], number=NUMBERS[task]
     ) + "\n"  # fmt: skip
 
@@ -157,7 +158,7 @@ NUMBERS: Mapping[Asked, int] = {
     "image_captioning": 10,
     "word_association": 50,
     "attention_prediction": 0,
-    "conversation": 0,
+    "conversation": 1,
 }
 """Objects: 25 pictures for each worker, words: 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
 INSTRUCTIONS: Mapping[Asked, str] = {
@@ -185,7 +186,10 @@ Do not use proper names for people.
 Do not describe what a person in the image might say.""",
     "word_association": "Name a word that you associate with each word that you are shown.",
     "attention_prediction": "",
-    "conversation": "",
+    "conversation": """\
+You will converse with somebody. Write one message at a time and wait for the answer.
+
+Chat as you would with a friend or with somebody whom you do not know. If the topic is sensitive to you, say so.""",
 }
 """Captions: word for word as the 2025 paper prints them (Methods, L731-740)."""
 PARTICIPANTS = '''\
@@ -215,5 +219,15 @@ ANSWERS = """\
 [answers]                 # of each participant
 number = {number}
 checks = "tell"           # what the papers' form would refuse is to be answered anew; "note": it is kept with a flag
+
+"""
+TALK = """\
+[talk]
+agent = ""                # who converses with a share of the participants, see server
+server = "http://127.0.0.1:8001/"   # a `turinglike serve --agents AGENT --port 8001` on this machine
+machines = 0.0            # the share of conversations that are with the agent
+seconds_in_lobby = 300.0  # after which one is told that nobody came
+seconds_away = 45.0       # after which one who is not heard of has left, and the conversation is void
+guess = true              # it is asked afterwards whether the other one was a machine
 
 """

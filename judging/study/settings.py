@@ -121,6 +121,18 @@ class Answers(_Table):
     checks: Literal["tell", "note"] = "tell"
 
 
+class Talk(_Table):
+    """Conversations: with whom, and when one has left. ``machines`` is the share of those that are with ``agent``, whom
+    the ``server`` of `turinglike serve` answers for; ``guess`` asks afterwards whether the other one was a machine."""
+
+    agent: Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")] = ""
+    server: Annotated[str, Field(pattern=r"^https?://\S+$")] = "http://127.0.0.1:8001/"
+    machines: Share = 0.0
+    seconds_in_lobby: Seconds = 300.0
+    seconds_away: Seconds = 45.0
+    guess: bool = True
+
+
 class _Study(_Table):
     """What both kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
 
@@ -166,10 +178,13 @@ class AnswersSettings(_Study):
     judges: Annotated[People, Field(alias="participants")]
     source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
     answers: Answers
+    talk: Talk = Field(default_factory=Talk)
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
-        if self.task in ("attention_prediction", "conversation"):
+        if self.talk.machines and not self.talk.agent:
+            raise PydanticCustomError("agent", "talk.agent: name the one that a share of conversations is with")
+        if self.task == "attention_prediction":
             raise PydanticCustomError("task", "task: people's answers to {task} are imported", {"task": self.task})
         return self
 

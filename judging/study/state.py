@@ -20,7 +20,7 @@ import orjson
 
 from agents.errors import InputError
 
-ASKED = ("trial", "ask")  # kinds of steps that are what a study is about
+ASKED = ("trial", "ask", "talk")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 
@@ -71,12 +71,27 @@ class Judge:
 
 
 @dataclass(slots=True)
+class Talk:
+    """A conversation of two: ``speakers`` are A and B, each a participant's code or an agent's name."""
+
+    id: str
+    stimulus: str
+    speakers: list[str]
+    at: str
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    void: str | None = None
+
+
+@dataclass(slots=True)
 class State:
-    """All judges, and whether the study takes any more."""
+    """All judges, and whether the study takes any more. ``talks`` are conversations by id, in the order in which they
+    began; ``talking`` is which one each participant is in, until they have ended it."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     by_link: dict[str, Judge] = field(default_factory=dict)
+    talks: dict[str, Talk] = field(default_factory=dict)
+    talking: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
     sha256: str | None = None
     closed: str | None = None
@@ -89,6 +104,14 @@ class State:
             self.settings, self.sha256 = event["settings"], event["sha256"]
         elif kind == "closed":
             self.closed = event["at"]
+        elif kind == "paired":
+            talk = Talk(event["talk"], event["stimulus"], event["speakers"], event["at"])
+            self.talks[talk.id] = talk
+            self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
+        elif kind == "said":
+            self.talks[event["talk"]].messages.append(event)
+        elif kind == "void":
+            self.talks[event["talk"]].void = event["why"]
         elif kind == "joined":
             names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
             self._add(
@@ -113,6 +136,14 @@ class State:
             else:
                 raise KeyError(kind)
 
+    def talk_of(self, code: str) -> Talk | None:
+        """The conversation that a participant is in."""
+        return self.talks.get(self.talking.get(code, ""))
+
+    def talks_by_stimulus(self) -> Counter[str]:
+        """How many conversations there were about each stimulus that are not void."""
+        return Counter(talk.stimulus for talk in self.talks.values() if talk.void is None)
+
     def _add(self, judge: Judge) -> None:
         self.judges[judge.code] = self.by_session[judge.session] = judge
         if judge.link is not None:
@@ -120,6 +151,8 @@ class State:
 
     def _step(self, judge: Judge, event: dict[str, Any]) -> None:
         judge.answers.append(event)
+        if event["kind"] == "talk":
+            self.talking.pop(judge.code, None)
         if event.get("agree") is False:
             judge.ended = "declined"
         elif judge.step == len(judge.steps):

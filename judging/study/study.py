@@ -19,9 +19,12 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
+from agents.stimuli import ConversationStimulus
+from judging.study.asking import StimulusMaterial
+from judging.study.lobby import Lobby
 from judging.study.material import Material, ToldError
 from judging.study.questionnaire import checked
-from judging.study.settings import JudgesSettings, told
+from judging.study.settings import AnswersSettings, JudgesSettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
 from judging.study.verdict import BadAnswer
@@ -60,6 +63,11 @@ class Study:
         self._checked = 0.0
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
+        self.lobby: Lobby | None = None
+        if isinstance(material, StimulusMaterial) and isinstance(material.settings, AnswersSettings):
+            talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
+            if talks:
+                self.lobby = Lobby(material.settings.talk, talks, self.state, self._talked)
         self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
@@ -75,6 +83,8 @@ class Study:
 
     async def close(self) -> None:
         """Write what is left. Raises StorageError."""
+        if self.lobby is not None:
+            await self.lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
 
@@ -181,6 +191,12 @@ class Study:
                 return {}
             case "instructions":
                 return {}
+            case "talk":
+                talk = self.lobby.result(judge) if self.lobby is not None else None
+                if talk is None and said.get("nobody") is not True:
+                    raise Refused("not_yet")
+                said = {name: value for name, value in said.items() if name != "nobody"}
+                return {"talk": talk, **self.material.read(judge, step, said)}
         return self.material.read(judge, step, said)
 
     def worker(self, code: str) -> str:
@@ -195,6 +211,10 @@ class Study:
         if event["event"] in ("joined", "restarted") and judge is not None:
             self._seen.update(judge.pages())
         self.store.put(self.folder / EVENTS, orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
+
+    async def _talked(self, event: dict[str, Any]) -> None:
+        self._note({**event, "at": now()})
+        await self._written()
 
     def _personal(self, code: str, said: dict[str, str]) -> None:
         if said:

@@ -94,7 +94,7 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, end, declined: over,
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, end, declined: over,
     blocked: over, closed: over }; // prettier-ignore
 
   function show(view) {
@@ -244,6 +244,10 @@
       await wait(Math.max(0, begin + open - performance.now()));
       if (form.node.isConnected) form.unlock();
     }
+  }
+
+  function talk(view) {
+    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show });
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */

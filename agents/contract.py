@@ -91,13 +91,15 @@ class Draw:
 
     ``seed`` (53 bits) is all the randomness an agent may use: the same stimulus, seed and settings give the same
     reply, whatever else is in the batch. ``options`` holds what one request may choose (empty in a run), and for a
-    turn of a conversation ``speaker`` ("A" or "B") and ``turn``.
+    turn of a conversation ``speaker`` ("A" or "B") and ``turn``. ``say`` is there where somebody listens: an agent may
+    call it, from any thread, with the text of its answer as far as it will not change any more.
     """
 
     seed: int
     sample: int = 0
     attempt: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    say: Callable[[str], None] | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -129,9 +131,10 @@ class Agent(ABC, Generic[S]):
     is what the runner tries first.
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
     batches by itself overrides ``respond_one`` instead of ``respond`` and says how many calls it takes at once
-    (``max_in_flight``). ``modes`` are those of attention prediction that it answers; a judge ``judges`` the answers to
-    these tasks. ``packages`` are the modules that it imports beyond the base install; the ``extra`` of Turinglike
-    installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
+    (``max_in_flight``). One that ``has_vectors`` answers a cue with its :class:`agents.answers.VectorAnswer` where the
+    draw's options hold ``vector``. ``modes`` are those of attention prediction that it answers; a judge ``judges`` the
+    answers to these tasks. ``packages`` are the modules that it imports beyond the base install; the ``extra`` of
+    Turinglike installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
     reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is how many answers to one
     stimulus the agent has, if there is a limit.
     """
@@ -150,6 +153,7 @@ class Agent(ABC, Generic[S]):
     batch_size: int = 32
     parallel: bool = True
     max_in_flight: int = 0
+    has_vectors: ClassVar[bool] = False
     family: ClassVar[Family] = "other"
 
     settings: S

@@ -73,6 +73,10 @@ def register(commands: Commands) -> None:
     score.add_argument("--seed", type=seed, default=0, metavar="S", help="of the bootstrap (default 0)")
     score.add_argument("--force", action="store_true", help="replace the scores at --out")
 
+    from judging.study.commands import register as register_study
+
+    register_study(commands)
+
 
 def _people(text: str) -> Path:
     folder, colon, name = text.rpartition(":")

@@ -19,6 +19,7 @@ SCORED = """
 {version} ({packages}). {missing:,} verdicts are missing (refused, unparsed, failed, or not judged yet), are counted,
 and are part of no rate; of several verdicts of a judge on a trial the first counts.
 """
+EXCLUDED = "{excluded:,} of the verdicts are excluded by rules that the study had stated ({rules}) and are not scored."
 MEASURED = """
 Detectability is the mean of p(H|H), the share of people's answers said to be a person's, and p(M|M), the share of an
 agent's answers said to be a machine's; d' and the criterion use the log-linear correction (Hautus 1995). 95 % intervals
@@ -47,9 +48,16 @@ def methods(
         packages=_versions(),
         missing=int((~table["verdict"].isin(SAID)).sum()),
     )
+    excluded = table["excluded"].dropna()
+    rules = sorted({rule for rules in excluded.unique() for rule in rules.split()})
     parts = [
         scored,
-        *(f"Trials were drawn with seed {about.get('seed')}{_chosen(about.get('options', {}))}." for about in sets),
+        *([EXCLUDED.format(excluded=len(excluded), rules=", ".join(rules))] if rules else []),
+        *(
+            f"Trials were drawn with seed {about.get('seed')}{_chosen(about.get('options', {}))}."
+            for about in sets
+            if "seed" in about
+        ),
         *(f"{name}: {_settings(settings[name])}." for name in sorted(set(table["judge"]) & settings.keys())),
         MEASURED.format(repetitions=REPETITIONS, seed=seed),
     ]

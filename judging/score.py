@@ -77,8 +77,12 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if not table["verdict"].isin(SAID).any():
         told = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {told}")
+    excluded = table["excluded"].value_counts()
+    counted = table[table["excluded"].isna()]
+    if not counted["verdict"].isin(SAID).any():
+        raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(options.verdicts)
-    found = measure(table, by, options.seed, settings)
+    found = measure(counted, by, options.seed, settings)
     answers = read_answers(options.verdicts, options.key)
     found["statistics"] = answer_statistics(answers)
     found["captions"] = caption_measures(answers, found["scores"])
@@ -88,6 +92,9 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
+    if len(excluded):
+        told = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
+        say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {told}")
     if options.against:
         print_published(found["published"], say)
     say(f"scores: {options.out / 'index.html'}")

@@ -43,6 +43,7 @@ TABLE = (
     "verdict",
     "confidence",
     "reason",
+    "excluded",
 )
 """The columns of the table, before the stimuli's own (``meta``, topic, domain …)."""
 
@@ -90,8 +91,8 @@ def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
-    """The answers that were judged, each once, without catch trials and repeats: the trials as the run folders keep
-    them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
+    """The answers that were judged, each once, without catch trials, repeats, and trials whose answer is not known: the
+    trials as the run folders keep them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
     found: dict[tuple[Path, str], dict[str, Any]] = {}
     for folder in map(RunFolder, folders):
         path = _key_of(folder, key)
@@ -100,7 +101,7 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
             for line in file:
                 trial = orjson.loads(line)
                 row = keys[trial["id"]]
-                if not row["catch"] and row["repeat_of"] is None:
+                if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
                     found[path, trial["id"]] = {**trial, **row}
     return list(found.values())
 
@@ -147,9 +148,17 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
                 "verdict": answer.get("verdict", "failed"),
                 "confidence": answer.get("confidence"),
                 "reason": answer.get("reason"),
+                "excluded": _excluded(record),
             }
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
+
+
+def _excluded(record: Mapping[str, Any]) -> str | None:
+    """The names of the rules by which a study excludes a person's verdict; None where it counts."""
+    raw = record["raw"]
+    rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
+    return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
 
 
 def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:

@@ -30,6 +30,7 @@ from serving.command_line import (
     port,
     positive,
     replicas,
+    responses,
     seconds,
     seed,
     settings_options,
@@ -208,6 +209,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument("--task", type=any_task, metavar="TASK", help="where the file's name does not say it")
     importing.add_argument("--name", help="whose answers a file holds that does not say it; A~B for a conversation")
     importing.add_argument("--frame", type=frame, metavar="WxH", help="pixels of scanpaths that do not say theirs")
+    importing.add_argument(
+        "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"
+    )
     completion = command(
         "completion", _completion, "completion for a shell, which evaluates what this prints", example="bash"
     )
@@ -337,7 +341,14 @@ def _export(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     from serving.runs.importing import import_files
 
-    import_files(options.files, options.out, task=options.task, name=options.name, frame=options.frame)
+    import_files(
+        options.files,
+        options.out,
+        task=options.task,
+        name=options.name,
+        frame=options.frame,
+        responses=options.responses,
+    )
     return 0
 
 

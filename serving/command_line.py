@@ -60,6 +60,14 @@ def frame(text: str) -> tuple[int, int]:
     return positive(across), positive(down)
 
 
+def responses(text: str) -> dict[str, str]:
+    """What keys or buttons of verdicts mean, ``f=human,j=machine``."""
+    pairs = [(key.strip().lower(), meant.strip()) for key, _, meant in (one.partition("=") for one in text.split(","))]
+    if len({key for key, _ in pairs}) < len(pairs) or any(meant not in ("human", "machine") for _, meant in pairs):
+        raise argparse.ArgumentTypeError(f"must be as f=human,j=machine, not {text!r}")
+    return dict(pairs)
+
+
 def task(text: str) -> str:
     """A task that participants are asked, by its name or a short one."""
     return _task(text, TASKS)

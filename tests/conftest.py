@@ -1,10 +1,12 @@
-"""What the tests share: one Ray, whose workers find the plugin package too, a folder of odd images, and bytecode."""
+"""What the tests share: one Ray, whose workers find the plugin package too, a folder of odd images, bytecode, and a
+real, headless Chromium (the ``playwright`` package and a Chromium, which TURINGLIKE_CHROMIUM or the path names)."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +19,11 @@ from serving.scheduling import local_ray
 
 if TYPE_CHECKING:
     from bad_images import BadImages
+    from playwright.sync_api import Browser
 
+CHROMIUM = os.environ.get("TURINGLIKE_CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PLUGIN = Path(__file__).parent / "plugin"
 os.environ["PYTHONPATH"] = os.pathsep.join([str(PLUGIN), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
 local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does too.
@@ -59,3 +65,15 @@ def bad_images(tmp_path_factory: pytest.TempPathFactory) -> BadImages:
     import bad_images
 
     return bad_images.make(tmp_path_factory.mktemp("bad_images"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the page's browser tests need playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium: install Debian's chromium or name one in TURINGLIKE_CHROMIUM")
+    with playwright.sync_playwright() as started:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()

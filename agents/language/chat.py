@@ -102,6 +102,9 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         truncation = None if whole else chosen.truncation
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
+    def _is_cut(self, stimulus: ConversationStimulus) -> bool:
+        return self.settings.truncation is not None and self.settings.truncation.people
+
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings
         whole = chosen.truncation is not None and chosen.truncation.fallback == "whole"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from pydantic import Field, model_validator
@@ -114,6 +115,10 @@ class TextAgent(EngineAgent[T]):
         """The message that is sent, made from what the model said."""
         return " ".join(text.split())
 
+    def _is_cut(self, stimulus: ConversationStimulus) -> bool:
+        """Whether the message that is sent may be less than what the model said."""
+        return False
+
     # requests and replies
 
     def fitted_request(self, stimulus: Stimulus, draw: Draw) -> FittedRequest:
@@ -121,10 +126,10 @@ class TextAgent(EngineAgent[T]):
         if isinstance(stimulus, WordStimulus):
             return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
-        history = stimulus.history
+        history, say = stimulus.history, self._listener(stimulus, draw)
 
         def request(left_out: int) -> TextRequest:
-            return self._fixed_length(self._turn(stimulus, draw, history[left_out:]))
+            return replace(self._fixed_length(self._turn(stimulus, draw, history[left_out:])), say=say)
 
         def fits(left_out: int) -> bool:
             return self._engine.excess(request(left_out)) == 0
@@ -133,6 +138,15 @@ class TextAgent(EngineAgent[T]):
         left_out = 0 if fits(0) else bisect_left(range(most), True, key=fits)
         fitted = request(left_out)
         return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
+
+    def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
+        """What hears the message while it is generated: of those to a person, which no filter rejects, that no cut
+        shortens."""
+        say = draw.say
+        if say is None or stimulus.type == "MM" or self._is_cut(stimulus):
+            return None
+        # What a capital sigma is in small letters depends on what follows it.
+        return lambda text: say(self._message(stimulus, text.rstrip("\u03a3"), draw))
 
     def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
         if isinstance(stimulus, WordStimulus):

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from agents import __version__
-from serving.http import conversations, native, openai_routes, page
+from serving.http import conversations, native, openai_batches, openai_embeddings, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
-from serving.http.errors import EVERYWHERE, ApiError
+from serving.http.errors import EVERYWHERE, ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
@@ -32,6 +32,8 @@ BODIES: tuple[type[Body], ...] = (
     StreamRequest,
     ChatRequest,
     CompletionRequest,
+    openai_embeddings.EmbeddingRequest,
+    openai_batches.BatchRequest,
     conversations.OpenRequest,
     conversations.MessageRequest,
 )
@@ -69,6 +71,8 @@ def create_app(
     )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
+    app.include_router(openai_embeddings.router(service))
+    app.include_router(openai_batches.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 
@@ -76,8 +80,8 @@ def create_app(
     def document() -> Response:  # in a thread: making it takes a tenth of a second
         return JSONResponse(app.openapi())
 
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _fault)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_fault)
 
     def ended(request: FinishedRequest) -> None:
         service.metrics.ended(request)
@@ -86,11 +90,8 @@ def create_app(
     return Guard(app, rules, ended)
 
 
-def _request_id(request: Request) -> str:
-    return str(request.scope.get("state", {}).get("request_id", ""))
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Every error that a route raises, in the one shape."""
     assert isinstance(error, HTTPException)
     if not isinstance(error, ApiError):
         if error.status_code not in FRAMEWORK_ERRORS:
@@ -98,7 +99,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
         code, message = FRAMEWORK_ERRORS[error.status_code]
         headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
         error = ApiError(error.status_code, code, message, headers=headers)
-    return error.response(_request_id(request))
+    return error.response(request_id(request))
 
 
 def _methods(request: Request) -> str:
@@ -107,6 +108,7 @@ def _methods(request: Request) -> str:
     return ", ".join(sorted({method for route in routes for method in getattr(route, "methods", ())}))
 
 
-async def _fault(request: Request, error: Exception) -> Response:
+async def on_fault(request: Request, error: Exception) -> Response:
+    """What else is raised; the log has where."""
     known = ApiError(500, "internal_error", "a fault of this server's; its log has more")
-    return known.response(_request_id(request))
+    return known.response(request_id(request))

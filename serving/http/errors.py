@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 MOST_PROBLEMS = 20  # in one error
@@ -121,6 +122,11 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 EVERYWHERE = documented(401, 403, 404, 405, 422, 431, 503)
 POSTED = documented(400, 408, 413, 415, 429, 504)
+
+
+def request_id(request: Request) -> str:
+    """The id by which the log knows a request."""
+    return str(request.scope.get("state", {}).get("request_id", ""))
 
 
 def _plain(text: str) -> str:

@@ -8,74 +8,29 @@ message as its cue. An agent is a participant with settings of its own and not a
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import re
-import secrets
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Path, Request, Response
-from fastapi.responses import StreamingResponse
 
 from agents import seeds
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
 from serving.http.disconnect import unless_gone
-from serving.http.errors import POSTED, ApiError, documented, failure, invalid
+from serving.http.errors import POSTED, ApiError, documented, invalid, request_id
+from serving.http.openai_answers import CHAT, EVENTS, TEXT, Question, respond
 from serving.http.openai_bodies import MOST_IMAGE, AnswerRequest, ChatRequest, CompletionRequest, StimulusFields
 from serving.http.service import Service
-from serving.scheduling.request import AgentRequest
 
 IMAGE_TASKS: tuple[Task, ...] = (
     "image_captioning", "color_estimation", "object_detection", "attention_prediction",
 )  # fmt: skip
 TEXT_TASKS: tuple[Task, ...] = ("conversation", "word_association")
-EVENTS = "text/event-stream"
-IGNORED = "turinglike-ignored"  # the header that names what has no effect
-WORD = re.compile(r"\s*\S+|\s+$")  # the pieces of a stream; together they are the text
-Finish = Literal["stop", "length", "content_filter"]
-FINISH: Mapping[str, Finish] = {"length": "length", "filtered": "content_filter"}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What an agent is to answer, and what of the request has no effect."""
-
-    stimulus: Stimulus
-    files: Mapping[str, bytes] | None
-    ignored: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How one of the two routes writes its answers."""
-
-    prefix: str
-    kind: str
-    stream_kind: str
-    is_chat: bool
-
-    def whole(self, text: str) -> dict[str, Any]:
-        """An answer."""
-        return {"message": {"role": "assistant", "content": text, "refusal": None}} if self.is_chat else {"text": text}
-
-    def pieces(self, text: str) -> list[dict[str, Any]]:
-        """An answer in the pieces of a stream, a word each; the last one has no text."""
-        words = WORD.findall(text)
-        if not self.is_chat:
-            return [{"text": word} for word in [*words, ""]]
-        return [
-            {"delta": one} for one in ({"role": "assistant", "content": ""}, *({"content": word} for word in words), {})
-        ]
-
-
-CHAT = Form("chatcmpl", "chat.completion", "chat.completion.chunk", True)
-TEXT = Form("cmpl", "text_completion", "text_completion", False)
 ANSWERED: dict[int | str, dict[str, Any]] = {200: {"description": "The answers.", "content": {EVENTS: {}}}}
 
 
@@ -105,9 +60,10 @@ def router(service: Service) -> APIRouter:
     async def chat(asking: Annotated[ChatRequest, body_of(ChatRequest)], request: Request) -> Response:
         """Instructions and options that tune how text is drawn have no effect and are named under
         `turinglike.ignored` and in the header `Turinglike-Ignored`; what agents do not have (tools, log-probabilities)
-        is refused. With `stream` the accepted answer is sent in pieces."""
-        question = await aside(request, _of_chat, service, asking)
-        return await _respond(service, request, asking, question, CHAT)
+        is refused. With `stream` the answer is sent in pieces: as the model says them,
+        or once it is accepted, a word each."""
+        question = await aside(request, of_chat, service, asking)
+        return await unless_gone(request, respond(service, asking, question, CHAT, request_id(request)))
 
     @routes.post(
         "/v1/completions",
@@ -117,8 +73,8 @@ def router(service: Service) -> APIRouter:
     )
     async def complete(asking: Annotated[CompletionRequest, body_of(CompletionRequest)], request: Request) -> Response:
         """The prompt is a message, which the agent answers; no agent continues it."""
-        question = _of_prompt(service, asking)
-        return await _respond(service, request, asking, question, TEXT)
+        question = of_prompt(service, asking)
+        return await unless_gone(request, respond(service, asking, question, TEXT, request_id(request)))
 
     return routes
 
@@ -126,7 +82,7 @@ def router(service: Service) -> APIRouter:
 # from a request to a stimulus
 
 
-def _of_chat(service: Service, asking: ChatRequest) -> Question:
+def of_chat(service: Service, asking: ChatRequest) -> Question:
     """The stimulus of a chat. Raises ApiError."""
     extra, said, last = asking.stimulus, asking.said, asking.messages[-1]
     ignored = list(asking.ignored)
@@ -159,8 +115,8 @@ def _of_chat(service: Service, asking: ChatRequest) -> Question:
     return Question(checked_stimulus(row, {"image": data}), {"image": data}, ignored)
 
 
-def _of_prompt(service: Service, asking: CompletionRequest) -> Question:
-    """Raises ApiError."""
+def of_prompt(service: Service, asking: CompletionRequest) -> Question:
+    """The stimulus of a prompt. Raises ApiError."""
     ignored = asking.ignored
     task = asking.stimulus.task or _first_task(service, asking.model, TEXT_TASKS)
     if task == "conversation":
@@ -202,112 +158,3 @@ def _cue(extra: StimulusFields, text: str, field: str) -> Stimulus:
 def _id(kind: str, content: bytes) -> str:
     """A stimulus's id where none is given: the same for the same thing, and for all turns of one chat."""
     return f"{kind}-{hashlib.sha256(content).hexdigest()[:16]}"
-
-
-# from records to an answer
-
-
-async def _respond(
-    service: Service, request: Request, asking: AnswerRequest, question: Question, form: Form
-) -> Response:
-    """The answers, whole or in pieces. Raises ApiError."""
-    name, count = asking.model, asking.n or 1
-    service.check(name, question.stimulus)
-    most = service.agent(name).max_samples
-    if most is not None and count > most:
-        raise invalid([("n", f"agent {name} has at most {most} answers to one stimulus")])
-    with service.queued(name, count):
-        items = await unless_gone(request, _answers(service, name, question, count, asking.seed))
-    for item in items:
-        if item.status != "ok":
-            raise failure(name, "rejected" if item.status == "rejected" else (item.error or ("failed",))[0])
-    envelope = {
-        "id": f"{form.prefix}-{secrets.token_hex(12)}",
-        "object": form.stream_kind if asking.stream else form.kind,
-        "created": int(time.time()),
-        "model": name,
-        "system_fingerprint": f"fp_{service.headers[name].digest[:10]}",
-    }
-    answers = [_cut(*_text(question.stimulus.task, item.answer or b""), asking.stop) for item in items]
-    records = [orjson.Fragment(service.record(item).rstrip()) for item in items]
-    usage = _usage(items)
-
-    def choice(index: int, said: Mapping[str, Any], finish: Finish | None) -> dict[str, Any]:
-        return {"index": index, **said, "finish_reason": finish, "logprobs": None}
-
-    async def events() -> AsyncIterator[bytes]:
-        tells = asking.stream_options is not None and asking.stream_options.include_usage
-        no_usage_yet = {"usage": None} if tells else {}
-        for index, (text, finish) in enumerate(answers):
-            *pieces, last = form.pieces(text)
-            for piece in pieces:
-                yield _event({**envelope, "choices": [choice(index, piece, None)], **no_usage_yet})
-            with_record = {"turinglike": {"records": [records[index]], "ignored": question.ignored}}
-            yield _event({**envelope, "choices": [choice(index, last, finish)], **no_usage_yet, **with_record})
-        if tells:
-            yield _event({**envelope, "choices": [], "usage": usage})
-        yield b"data: [DONE]\n\n"
-
-    headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
-    if asking.stream:
-        return StreamingResponse(events(), media_type=EVENTS, headers={"cache-control": "no-store", **headers})
-    whole = {
-        **envelope,
-        "choices": [choice(index, form.whole(text), finish) for index, (text, finish) in enumerate(answers)],
-        "usage": usage,
-        "turinglike": {"records": records, "ignored": question.ignored},
-    }
-    return Response(orjson.dumps(whole), media_type="application/json", headers=headers)
-
-
-async def _answers(service: Service, name: str, question: Question, count: int, seed: int | None) -> list[AgentRequest]:
-    """Samples 0 to ``count`` - 1; if one cannot be had, the others are given up."""
-    tasks = [
-        asyncio.create_task(service.answer(name, question.stimulus, files=question.files, sample=sample, seed=seed))
-        for sample in range(count)
-    ]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _text(task: Task, answer: bytes) -> tuple[str, Finish]:
-    """An answer as text, and how it ended."""
-    found = orjson.loads(answer)
-    match task:
-        case "color_estimation":
-            text = found["color"]
-        case "object_detection":
-            text = ", ".join(found["labels"])
-        case "attention_prediction":
-            text = orjson.dumps(found["fixations"]).decode()
-        case "word_association":
-            text = found["word"]
-        case _:
-            text = found["text"]
-    return text, FINISH.get((found.get("finish") or "").partition(";")[0], "stop")
-
-
-def _cut(text: str, finish: Finish, stops: Sequence[str]) -> tuple[str, Finish]:
-    """The text before the first of the ``stops``."""
-    ends = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
-    return (text[: min(ends)], "stop") if ends else (text, finish)
-
-
-def _usage(items: Sequence[AgentRequest]) -> dict[str, int] | None:
-    """Numbers of tokens where the agent tells them of every answer; null is what is not known."""
-    prompts, answers = 0, 0
-    for item in items:
-        match None if item.raw is None else orjson.loads(item.raw):
-            case {"prompt_tokens": int(prompt), "tokens": int(tokens)}:
-                prompts, answers = max(prompts, prompt), answers + tokens
-            case _:
-                return None
-    return {"prompt_tokens": prompts, "completion_tokens": answers, "total_tokens": prompts + answers}
-
-
-def _event(content: Mapping[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(content) + b"\n\n"

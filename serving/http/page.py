@@ -1,4 +1,4 @@
-"""The page at ``/`` and the files that it is made of.
+"""The page at ``/``, that of the interface at ``/docs``, and the files that they are made of.
 
 They hold no data and need no key. What the page may do, its headers say: it runs our scripts only, asks this server
 only, sends no form, and is shown in no other page.
@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from serving import web
 
+SWAGGER = ("fastapi_offline", "static")  # the package and its folder with Swagger UI's files
 STATIC = Path(web.__path__[0]) / "static"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -42,11 +43,15 @@ class PageFiles(StaticFiles):
 def router() -> APIRouter:
     """The routes of the page."""
     routes = APIRouter(include_in_schema=False)
-    files = PageFiles(directory=STATIC)
+    files = PageFiles(directory=STATIC, packages=[SWAGGER])
 
     @routes.api_route("/", methods=["GET", "HEAD"])
     async def page(request: Request) -> Response:
         return await files.get_response("index.html", request.scope)
+
+    @routes.api_route("/docs", methods=["GET", "HEAD"])
+    async def docs(request: Request) -> Response:
+        return await files.get_response("docs.html", request.scope)
 
     @routes.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:

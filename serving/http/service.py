@@ -8,7 +8,7 @@ import math
 import secrets
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -97,6 +97,8 @@ class Service:
         self._loading: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
+        self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
+        self.background: set[asyncio.Task[None]] = set()  # what goes on between requests
         self._replicas: ReplicaPool | None = None
         self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
         self._kept = kept
@@ -128,13 +130,15 @@ class Service:
     async def close(self) -> None:
         """End the agents, the workers and Ray."""
         self.draining = True
-        for task in self._loading.values():
+        tasks = [*self._loading.values(), *self.background]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._replicas is not None:
             await self._replicas.close()
         await self._cluster.stop()
         self._folder.cleanup()
+        self.files.cleanup()
 
     # loading
 
@@ -261,24 +265,29 @@ class Service:
         files: Mapping[str, bytes] | None = None,
         sample: int = 0,
         seed: int | None = None,
+        say: Callable[[str], None] | None = None,
+        vector: bool = False,
     ) -> AgentRequest:
         """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. Raises ApiError."""
+        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. With ``vector``
+        it is the cue's vector, which is never kept. Raises ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
-        turn, options = None, None
+        turn: int | None = None
+        options: Mapping[str, Any] | None = {"vector": True} if vector else None
         if isinstance(stimulus, ConversationStimulus):
             turn, options = turn_asked(stimulus)
         try:
             item = await self.scheduler.answer(
-                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline
-            )
+                name, stimulus, sample, seed=seed, turn=turn, files=files, options=options, deadline=deadline,
+                say=say if self._kept is None else None,
+            )  # fmt: skip
         except AnswerError:  # its time is over
             raise self._late(name) from None
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
-        if self._kept is not None:
+        if self._kept is not None and not vector:
             told = self._in_full(item)
             await self._kept.keep(told.name or told.agent, self._line(told), item.row)
         return item
@@ -328,7 +337,12 @@ class Service:
         return replace(item, name=_pair(item.agent, next_side(stimulus)), answer=whole.model_dump_json().encode())
 
     async def stream(
-        self, name: str, each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]], seed: int | None
+        self,
+        name: str,
+        each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
+        seed: int | None,
+        *,
+        vector: bool = False,
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
@@ -345,7 +359,7 @@ class Service:
                     if one is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *one, seed))
+                    task = asyncio.create_task(self._or_failed(name, *one, seed, vector))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -359,10 +373,16 @@ class Service:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _or_failed(
-        self, name: str, stimulus: Stimulus, files: Mapping[str, bytes] | None, sample: int, seed: int | None
+        self,
+        name: str,
+        stimulus: Stimulus,
+        files: Mapping[str, bytes] | None,
+        sample: int,
+        seed: int | None,
+        vector: bool,
     ) -> AgentRequest:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, vector=vector)
         except ApiError as error:
             item = AgentRequest(
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed

@@ -4,7 +4,8 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
   does not say who A and B were.
-- A table (``.csv``) of people's answers: ``stimulus``, ``subject``, ``response``.
+- A table (``.csv``) of people's answers: ``stimulus``, ``subject``, ``response``; of verdicts also jsPsych's data
+  (``.csv``, ``.json``), see :mod:`serving.runs.verdict_forms`.
 - COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
   nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
@@ -24,7 +25,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, VerdictAnswer, plain
+from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathAnswer, plain
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
@@ -43,6 +44,7 @@ from serving.runs.published_benchmark import (
 from serving.runs.records import KEYS, problems
 from serving.runs.row_problems import as_problems, strict_json
 from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
+from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych, verdict, wrong_verdict
 
 PERSON = "human"
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
@@ -88,9 +90,16 @@ _TALKS = TypeAdapter(dict[str, _Talk])
 _PATHS = TypeAdapter(list[CocoPath])
 
 
-def read_file(path: Path, task: str | None = None, name: str | None = None, frame: Size | None = None) -> Source:
+def read_file(
+    path: Path,
+    task: str | None = None,
+    name: str | None = None,
+    frame: Size | None = None,
+    responses: Responses | None = None,
+) -> Source:
     """Read one file of any form. ``task`` where neither form nor file name say it; ``name`` for answers that do not say
-    whose they are; ``frame`` (width, height) in pixels for scanpaths that do not say theirs.
+    whose they are; ``frame`` (width, height) in pixels for scanpaths that do not say theirs; ``responses``: what
+    the keys or buttons of verdicts mean, ``{"f": "human", "j": "machine"}``.
 
     Raises InputError, either with every problem found, or with one sentence about the file that does not name it.
     """
@@ -107,10 +116,13 @@ def read_file(path: Path, task: str | None = None, name: str | None = None, fram
         _add_records(source, data)
     elif path.suffix.lower() == ".csv":
         source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
-        _add_table(source, data, frame)
+        _add_table(source, data, frame, responses or {})
     else:
         content = _parsed(data)
-        if isinstance(content, list):
+        if isinstance(content, list) and task == "judgement":
+            source.form, source.task = "jspsych", "judgement"
+            _add_screens(source, content, responses or {})
+        elif isinstance(content, list):
             _of_task(source, "coco-search18", "attention_prediction", task)
             _add_paths(source, content, name, frame)
         elif isinstance(content, dict) and any(isinstance(one, dict) and "content" in one for one in content.values()):
@@ -265,22 +277,30 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
 # tables
 
 
-def _add_table(source: Source, data: bytes, frame: Size | None) -> None:
+def _add_table(source: Source, data: bytes, frame: Size | None, responses: Responses) -> None:
     try:
         table = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         names = table.fieldnames or ()
+        if source.task == "judgement" and set(JSPSYCH) <= set(names):
+            source.form = "jspsych"
+            _refuse(add_jspsych(source, ((table.line_num, "", row) for row in table), names, responses))
+            return
         if absent := [name for name in ("stimulus", "response") if name not in names]:
             raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
         for name in names:
             source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
-        wrong = [problem for row in table if (problem := _add_row(source, row, frame, table.line_num)) is not None]
+        wrong = [
+            problem for row in table if (problem := _add_row(source, row, frame, table.line_num, responses)) is not None
+        ]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"is not CSV in UTF-8: {error}") from None
     _refuse(wrong)
     source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
 
 
-def _add_row(source: Source, row: Mapping[str, Any], frame: Size | None, line: int) -> Problem | None:
+def _add_row(
+    source: Source, row: Mapping[str, Any], frame: Size | None, line: int, responses: Responses
+) -> Problem | None:
     """Add the answer of one row; what is wrong with it, if anything is."""
     stimulus, response, subject = ((row.get(name) or "").strip() for name in ("stimulus", "response", "subject"))
     where, fields = str(source.path), {}
@@ -296,14 +316,22 @@ def _add_row(source: Source, row: Mapping[str, Any], frame: Size | None, line: i
         except ValueError:  # pydantic's among them
             return Problem(where, line, "response", "must be a list of points, [[x, y], …]")
     elif source.task == "judgement":
-        try:
-            fields = {"answer": plain(VerdictAnswer.model_validate({"verdict": response.lower()}))}
-        except ValueError:
-            return Problem(where, line, "response", f"must be human or machine, not {response[:40]!r}")
+        answer = verdict(response, responses)
+        if answer is None:
+            return Problem(where, line, "response", wrong_verdict(response))
+        fields = {"answer": answer}
     else:
         notice(source.task, response, source.noticed)
     source.answers.append(Answered(stimulus, "human", f"{PERSON}:{subject or UNKNOWN}", said, fields))
     return None
+
+
+def _add_screens(source: Source, content: list[Any], responses: Responses) -> None:
+    if not all(isinstance(row, dict) and set(JSPSYCH) <= row.keys() for row in content):
+        raise InputError("is a list, but not jsPsych's data: that has trial_type and trial_index in every row")
+    columns = list(dict.fromkeys(name for row in content for name in row))
+    rows = ((None, f"[{at}].", row) for at, row in enumerate(content))
+    _refuse(add_jspsych(source, rows, columns, responses))
 
 
 # scanpaths

@@ -31,6 +31,7 @@ from serving.runs.published_benchmark import Source
 from serving.runs.reader import RunFolder
 from serving.runs.run_json import check_files, new_run_json
 from serving.runs.schemas import IMPORT, mismatch
+from serving.runs.verdict_forms import Responses
 
 FILES = {"human": "humans", "published": "published"}
 # Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
@@ -46,24 +47,27 @@ def import_files(
     task: str | None = None,
     name: str | None = None,
     frame: Size | None = None,
+    responses: Responses | None = None,
 ) -> int:
     """Import ``paths`` into the folder ``out`` and print a summary. Returns 0.
 
     ``task`` (a task's name, or caption, word, color, object, fv) is for files whose name does not say it; ``name`` is
     the machine that a submission or scanpaths are from, or the speakers of pages (``A~B``); ``frame`` (width, height)
-    in pixels is for scanpaths that do not say theirs. Raises InputError with every problem found, StorageError,
-    LockedError.
+    in pixels is for scanpaths that do not say theirs; ``responses`` say which keys or buttons of verdicts mean human
+    and machine. Raises InputError with every problem found, StorageError, LockedError.
     """
     out = Path(out)
     if name is not None and not (name.count("~") < 2 and all(map(NAME.fullmatch, name.split("~")))):
         raise InputError(f"--name {name!r}: must be of the form [a-z0-9][a-z0-9._-]*, for two speakers A~B")
+    if responses and task != "judgement":
+        raise InputError("--responses are for verdicts: give --task judgement too")
     if not paths:
         raise InputError("there is nothing to import: give at least one file")
     sources: list[Source] = []
     wrong: list[Problem] = []
     for path in dict.fromkeys(Path(path) for path in paths):
         try:
-            sources.append(read_file(path, task, name, frame))
+            sources.append(read_file(path, task, name, frame, responses))
         except InputError as error:
             wrong += error.problems or [Problem(str(path), None, None, str(error))]
     if wrong:

@@ -44,7 +44,15 @@ _TOKEN = re.compile(r"\[\s*\w+\s*\]|<\s*/?\s*\w+\s*>|##\w")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 Form = Literal[
-    "ground truth", "submission", "records", "topical-chat", "page", "table", "coco-captions", "coco-search18"
+    "ground truth",
+    "submission",
+    "records",
+    "topical-chat",
+    "page",
+    "table",
+    "jspsych",
+    "coco-captions",
+    "coco-search18",
 ]
 A = TypeVar("A")
 _Coordinate = Annotated[StrictInt | StrictFloat, Field(gt=-(2**53), lt=2**53)]

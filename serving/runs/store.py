@@ -1,6 +1,6 @@
 """The store: appends records and journal lines so that what counts as done is on disk.
 
-Lines are collected for :data:`INTERVAL` seconds, then written, whole, in one write a file, and synced (group commit);
+Lines are collected for ``interval`` seconds, then written, whole, in one write a file, and synced (group commit);
 only then are they counted. A write that fails (a full disk) is cut back to what was there before it.
 """
 
@@ -55,8 +55,9 @@ class Store:
     """``put`` lines; ``done`` counts, per file, what is on disk. ``check`` is called before each group of writes, and
     raises StorageError where there must be none."""
 
-    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, check: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._check = check
+        self._interval = interval
         self.done: dict[Path, Counter[str]] = {}
         self._files: dict[Path, _File] = {}
         self._buffered = 0
@@ -97,7 +98,7 @@ class Store:
         """Write until :meth:`finish`; raises StorageError."""
         try:
             while not self._closing:
-                await asyncio.sleep(INTERVAL)
+                await asyncio.sleep(self._interval)
                 await self.flush()
         except BaseException:
             self._failed = True

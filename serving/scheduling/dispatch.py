@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
 from serving.scheduling.attempts import is_retried
+from serving.scheduling.listeners import Says
 from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost, count_death, reload
 from serving.scheduling.request import AgentRequest
@@ -35,7 +36,7 @@ class ReplicaWorker(Protocol):
     device: str
 
     async def start(self, timeout: float) -> dict[str, Any]: ...
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply: ...
+    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = ...) -> BatchReply: ...
     async def died(self) -> WorkerLost: ...
     def kill(self) -> None: ...
 
@@ -216,9 +217,10 @@ class Dispatcher:
                 (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
             )
         # A worker answers its batches in turn: the time of those ahead is not this one's.
+        says = {place: request.tell for place, request in enumerate(batch) if request.say is not None}
         ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
-            reply = await replica.worker.call(packed, self.timeout * (1 + ahead))
+            reply = await replica.worker.call(packed, self.timeout * (1 + ahead), says)
         except WorkerLost as lost:
             self._lose(replica, lost)
             return

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from agents.errors import AgentStoppedError, ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError
+from serving.scheduling.listeners import NOBODY, Says, aloud
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
 
@@ -55,6 +56,12 @@ class WorkerActor:
 
     async def answer_one(self, request: PackedRequest) -> BatchReply:
         return await self.worker.answer_one(request)
+
+    async def answer_aloud(
+        self, batch: Sequence[PackedRequest], places: Sequence[int]
+    ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
+        async for said in aloud(self.worker, batch, places):
+            yield said
 
 
 @dataclass(slots=True)
@@ -113,13 +120,15 @@ class RemoteWorker:
         )
         self._actor = options.remote(self.spec)
 
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
         if not self.shares_disk:
             batch = await asyncio.to_thread(self._with_files, batch)
         actor = self._actor
 
         def send() -> Any:
+            if says:
+                return actor.answer_aloud.remote(tuple(batch), tuple(says))
             # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
             return actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
 
@@ -127,10 +136,22 @@ class RemoteWorker:
         ref = await _in_thread(send) if any(files for _, files, *_ in batch) else send()
         try:
             async with asyncio.timeout(timeout):
-                reply: BatchReply = await self._await(ref)
+                reply: BatchReply = await (self._hear(ref, says) if says else self._await(ref))
                 return reply
         except TimeoutError:
             raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
+
+    async def _hear(self, refs: Any, says: Says) -> BatchReply:
+        """Tell those who listen what the worker says, up to its replies. Raises WorkerLost."""
+        texts = dict.fromkeys(says, "")
+        async for ref in refs:
+            said = await self._await(ref)
+            if isinstance(said, BatchReply):
+                return said
+            for place, more in said.items():
+                texts[place] += more
+                says[place](texts[place])
+        raise WorkerLost("worker_died", "the worker process stopped in the middle of its answers")
 
     async def died(self) -> WorkerLost:
         """Return when the process has ended, also while it has nothing to answer."""

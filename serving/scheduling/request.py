@@ -34,6 +34,7 @@ class AgentRequest:
     deliver: Callable[[AgentRequest], None] | None = None
     files: Mapping[str, bytes] | None = None  # the images that the row names, where they come with a request
     failed_before: str = ""  # the code of the failure that is tried again
+    say: Callable[[str], None] | None = None  # hears the answer's text while it is made, as far as it will not change
 
     # kept by the scheduler
     attempt: int = 0
@@ -70,6 +71,11 @@ class AgentRequest:
         """Hand the request to whoever waits for it."""
         if self.deliver is not None and not self.cancelled:
             self.deliver(self)
+
+    def tell(self, text: str) -> None:
+        """Let whoever listens know the text so far."""
+        if self.say is not None and not self.cancelled:
+            self.say(text)
 
     def attempt_record(self, verdicts: list[dict[str, Any]]) -> dict[str, Any]:
         """The present attempt as it stands in a record's ``attempts``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any
 
 from agents import stimuli
@@ -95,12 +95,13 @@ class Scheduler:
         first_attempt: int = 0,
         files: Mapping[str, bytes] | None = None,
         failed_before: str = "",
+        say: Callable[[str], None] | None = None,
     ) -> AgentRequest:
         """Answer one stimulus; ``seed`` is the run seed, ``name`` what the seed is derived for (the agent, if empty).
 
         ``first_attempt`` is the number that its first attempt has in seeds, where others came before. ``files`` are the
         bytes of the images that the stimulus names, where they are not read from disk; ``failed_before`` is the code of
-        the failure that is tried again.
+        the failure that is tried again. ``say`` is called with the answer's text so far, where the agent tells it.
         ``deadline`` (seconds from now) or a cancellation takes the request out of the queue, or drops its answer.
         Raises AgentStoppedError, and AnswerError ``deadline`` when the time is over.
         """
@@ -118,6 +119,7 @@ class Scheduler:
             lambda request: None if answered.done() else answered.set_result(request),
             files,
             failed_before,
+            say,
         )
         request.first_attempt = first_attempt
         self._submit(request).dispatch()

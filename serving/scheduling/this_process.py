@@ -18,6 +18,7 @@ from agents.errors import AgentStoppedError
 from serving.scheduling import machine
 from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import ReplicaWorker
+from serving.scheduling.listeners import NOBODY, Says, in_loop
 from serving.scheduling.placement import Node
 from serving.scheduling.ray_workers import Probe
 from serving.scheduling.recovery import Cause, WorkerLost
@@ -60,15 +61,16 @@ class LocalWorker:
         finally:
             self._loader.shutdown(wait=False)
 
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
+        says = in_loop(says)
         if self._process.root is not None:
             self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
             async with asyncio.timeout(timeout):
                 if self.worker.agent.continuous():
-                    return await self.worker.answer_one(batch[0])
-                return await self.worker.answer(batch)
+                    return await self.worker.answer_one(batch[0], says.get(0))
+                return await self.worker.answer(batch, says)
         except FatalDeviceError as error:
             code: Cause = "out_of_memory" if error.of_memory else "device_error"
             raise WorkerLost(code, one_line(error)) from None

@@ -35,12 +35,14 @@ from agents.entry import Entry
 from agents.errors import AnswerError
 from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
+from serving.scheduling.listeners import NOBODY, Say, Says
 
 # Plain tuples, as they travel between processes by the thousand.
 # A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
 PackedRequest = tuple[bytes, Mapping[str, bytes] | None, int, int, int, Mapping[str, Any] | None]
 # Error code or None, error message or answer as JSON, raw as JSON, stimulus_sha256, seconds of preparing
 PackedReply = tuple[str | None, bytes | str, bytes | None, str | None, float]
+
 
 # import name -> distribution, of everything that can change an answer
 PACKAGES = {
@@ -147,21 +149,22 @@ class Worker:
             self._device.submit(self.agent.close)
         self._device.shutdown(wait=False)
 
-    async def answer(self, batch: Sequence[PackedRequest]) -> BatchReply:
-        """Answer a batch: one reply per request, in order. Raises FatalDeviceError.
+    async def answer(self, batch: Sequence[PackedRequest], says: Says = NOBODY) -> BatchReply:
+        """Answer a batch: one reply per request, in order; ``says`` are called from other threads. Raises
+        FatalDeviceError.
 
         A batch whose pictures would take too much memory is answered in parts, and beside no other such batch; what
         finds none beside others is asked again alone, after them.
         """
         parts, size = await self._parts(batch)
         async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            return await self._answer_parts(batch, deque(parts))
+            return await self._answer_parts(batch, deque(parts), says)
 
-    async def _answer_parts(self, batch: Sequence[PackedRequest], parts: deque[list[int]]) -> BatchReply:
+    async def _answer_parts(self, batch: Sequence[PackedRequest], parts: deque[list[int]], says: Says) -> BatchReply:
         whole = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
         while parts:
             places = parts.popleft()
-            reply = await self._answer_part([batch[place] for place in places])
+            reply = await self._answer_part([batch[place] for place in places], [says.get(place) for place in places])
             for place, one in zip(places, reply.replies, strict=True):
                 whole.replies[place] = one
                 if one[0] == "out_of_memory" and len(places) > 1:
@@ -171,11 +174,11 @@ class Worker:
             whole.limit = reply.limit or whole.limit
         return whole
 
-    async def _answer_part(self, batch: Sequence[PackedRequest]) -> BatchReply:
+    async def _answer_part(self, batch: Sequence[PackedRequest], says: Sequence[Say | None]) -> BatchReply:
         keys = _keys(batch)
         distinct = dict(zip(keys, batch, strict=True))
         prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
-        items = [(prepared[key], _draw(request)) for key, request in zip(keys, batch, strict=True)]
+        items = [(prepared[key], _draw(request, say)) for key, request, say in zip(keys, batch, says, strict=True)]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
     async def _parts(self, batch: Sequence[PackedRequest]) -> tuple[list[list[int]], int]:
@@ -206,7 +209,7 @@ class Worker:
                 size += 3 * header.width * header.height
         return size
 
-    async def answer_one(self, request: PackedRequest) -> BatchReply:
+    async def answer_one(self, request: PackedRequest, say: Say | None = None) -> BatchReply:
         """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
         [prepared] = await self._prepare_all([request])
         began = time.perf_counter()
@@ -215,7 +218,7 @@ class Worker:
             reply = prepared.error
         else:
             try:
-                reply = await self.agent.respond_one(prepared.value, _draw(request))
+                reply = await self.agent.respond_one(prepared.value, _draw(request, say))
             except Exception as error:
                 reply = _without_traceback(error)
         return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)
@@ -303,9 +306,9 @@ def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
     return [(row, id(files) if files else None) for row, files, *_ in batch]
 
 
-def _draw(request: PackedRequest) -> Draw:
+def _draw(request: PackedRequest, say: Say | None) -> Draw:
     _, _, seed, sample, attempt, options = request
-    return Draw(seed, sample, attempt, options or {})
+    return Draw(seed, sample, attempt, options or {}, say)
 
 
 def _without_traceback(error: Exception) -> Exception:
@@ -337,6 +340,8 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
 
 def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     assert task is not None
+    if type(answer) is answers.VectorAnswer:
+        return answer.model_dump_json().encode()
     expected = answers.TurnAnswer if task == "conversation" else answers.BY_TASK[task]
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")

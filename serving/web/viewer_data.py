@@ -6,6 +6,7 @@ memory there are the rows of the set, and of each record some 40 bytes and its t
 
 from __future__ import annotations
 
+import re
 import tempfile
 from array import array
 from collections import Counter
@@ -157,6 +158,20 @@ class Gathered:
             self._labels[key] = self._agents(f"{name} (run {self.runs[run].path.resolve().name})" if taken else name)
         return self._labels[key]
 
+    @property
+    def _people(self) -> set[int]:
+        return {label for (run, _), label in self._labels.items() if run < 0}
+
+    def _in_order(self) -> list[int]:
+        """The numbers of who answered: agents as the runs have them, then people, human:9 before human:10."""
+        names, people = self._agents.values, self._people
+
+        def key(label: int) -> tuple[bool, list[tuple[int, str]]]:
+            parts = re.findall(r"\d+|\D+", names[label]) if label in people else []
+            return label in people, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+        return sorted(range(len(names)), key=key)
+
     def write(self, put: Put, *, pictures: Callable[[int, Image], str | None]) -> None:
         """Hand over the chunks "0", "1" …, then "index". ``pictures`` is told of each picture that can be shown, after
         the chunks, and says why it cannot be after all, or None."""
@@ -166,13 +181,16 @@ class Gathered:
         bounds = np.searchsorted(np.asarray(self._of)[order], np.arange(len(self._rows) + 1))
         longest = max(120, min(2_000, SEARCHED // max(len(order), 1)))
         names = self._agents.values
+        ranks = {label: at for at, label in enumerate(self._in_order())}
         chunk: list[bytes] = []
         size = 0
         for place, line in enumerate(self._rows):
             row = orjson.loads(line)
-            own = order[bounds[place] : bounds[place + 1]].tolist()
-            lines = [self._line(at) for at in own]
-            records = [orjson.loads(one) for one in lines]
+            read = [(at, self._line(at)) for at in order[bounds[place] : bounds[place + 1]].tolist()]
+            given = [(at, line, orjson.loads(line)) for at, line in read]
+            given.sort(key=lambda one: (ranks[self._by[one[0]]], one[2]["sample"]))
+            own, lines = [at for at, _, _ in given], [line for _, line, _ in given]
+            records = [record for _, _, record in given]
             for at, record in zip(own, records, strict=True):
                 self._see(place, names[self._by[at]], record)
                 index.record(self._by[at], record, longest)
@@ -214,7 +232,7 @@ class Gathered:
         self, index: Index, statistics: Statistics, pictures: Callable[[int, Image], str | None]
     ) -> dict[str, Any]:
         shown = [self._picture(number, image, pictures) for number, image in enumerate(self.pictures)]
-        first = self.runs[0]
+        names, people, first = self._agents.values, self._people, self.runs[0]
         source = (first.meta.get("set") or {}).get("source")
         title = f"Run {first.meta['run']}" + (f" of {source}" if source else "")
         if len(self.runs) > 1:
@@ -223,8 +241,8 @@ class Gathered:
             "title": title[:300],
             "made": f"{datetime.now(UTC).isoformat(timespec='seconds')} by Turinglike {__version__}",
             "notices": list(self._notices()),
-            "agents": self._agents.values,
-            "people": [name for run, name in self._labels if run < 0],
+            "agents": names,
+            "people": [names[label] for label in self._in_order() if label in people],
             "pictures": shown,
             **index.columns(),
             "counts": [[who, task, *one.told()] for (who, task), one in self._tallies.items()],

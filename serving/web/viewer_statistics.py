@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from agents.answer_numbers import cliffs_delta, in_widths, likeness, numbers, words_of
 from agents.vision.colors import WORDS
+from serving.web.viewer_histograms import HOW, Histograms
 
 PEOPLE = "people"
 UNKNOWN = "human:unknown"  # whose samples are as many people
@@ -30,6 +31,7 @@ LENGTHS = list(range(42))  # words of a caption; the last bin has all longer one
 SECTORS = 16  # of directions
 MAP = (12, 16)  # cells of first fixations, down and across
 Z = 1.959964
+BAND = f"A band is {HOW}, value by value."
 
 Row = list[float | int | None]
 Labelled = Sequence[tuple[str, Mapping[str, Any]]]
@@ -87,7 +89,7 @@ class Statistics:
         self.alike: dict[tuple[str, str, str], Mean] = defaultdict(Mean)
         self.words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.confusion: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self.histograms: dict[tuple[str, str], NDArray[np.int64]] = {}
+        self.histograms = Histograms()
         self.rejections: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         self.records: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
@@ -121,29 +123,25 @@ class Statistics:
             self.words[task, of].update({label.casefold()[:60] for label in answer["labels"]})
         elif task == "image_captioning":
             self.words[task, of].update(words_of(answer["text"]))
-            self._count("length", of, [min(len(answer["text"].split()), len(LENGTHS) - 1)], len(LENGTHS))
+            length = min(len(answer["text"].split()), len(LENGTHS) - 1)
+            self.histograms.add(("length", of), number, [length], len(LENGTHS))
         elif task == "word_association":
             self.words[task, of][answer["word"].casefold()[:60]] += 1
         elif task == "attention_prediction":
-            self._path(of, answer)
+            self._path(number, of, answer)
 
-    def _path(self, of: str, answer: Mapping[str, Any]) -> None:
+    def _path(self, number: int, of: str, answer: Mapping[str, Any]) -> None:
         points = in_widths(answer)
         across, up = np.diff(points, axis=0).T * [[1], [-1]]  # y points down in a picture
         lengths = np.hypot(across, up)
-        self._count("amplitude", of, np.minimum(lengths * 25, 24), 25)
+        self.histograms.add(("amplitude", of), number, np.minimum(lengths * 25, 24).astype(int), 25)
         turns = np.round(np.arctan2(up, across)[lengths > 0] / (2 * np.pi) * SECTORS)
-        self._count("direction", of, turns % SECTORS, SECTORS)
+        self.histograms.add(("direction", of), number, turns.astype(int) % SECTORS, SECTORS)
         first = points[1:2] if answer.get("forced_first") else points[:1]
         down, right = (first / [1, answer["frame"][1] / answer["frame"][0]] * [MAP[1], MAP[0]]).T[::-1]
         inside = (down >= 0) & (down < MAP[0]) & (right >= 0) & (right < MAP[1])
-        cells = np.floor(down[inside]) * MAP[1] + np.floor(right[inside])
-        self._count("first", of, cells, MAP[0] * MAP[1])
-
-    def _count(self, name: str, of: str, places: NDArray[np.float64] | list[int], size: int) -> None:
-        if len(places):
-            found = np.bincount(np.asarray(places).astype(np.int64), minlength=size)
-            self.histograms[name, of] = self.histograms.get((name, of), 0) + found
+        cells = down[inside].astype(int) * MAP[1] + right[inside].astype(int)
+        self.histograms.add(("first", of), number, cells, MAP[0] * MAP[1])
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
         """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""
@@ -193,7 +191,7 @@ class Statistics:
                 "across": f"words ({LENGTHS[-1]}: as many or more)",
                 "down": "share of captions",
             }
-            yield from self._histograms("length", "lines", "Lengths of captions", ofs, **axes)
+            yield from self._histograms("length", "lines", "Lengths of captions", ofs, BAND, **axes)
         if task in ("object_detection", "word_association", "image_captioning") and ofs:
             yield from self._frequencies(task, ofs)
         yield from self._agreement(task, ofs)
@@ -240,23 +238,24 @@ class Statistics:
     def _gaze(self, ofs: list[str]) -> Iterator[dict[str, Any]]:
         yield from self._numbers("attention_prediction", ofs)
         axes = {"x": (np.arange(25) / 25).tolist(), "across": "widths of the frame", "down": "share of saccades"}
-        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, **axes)
-        note = "Share of saccades in each of 16 directions; right is right, up is up."
+        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, BAND, **axes)
+        note = f"Share of saccades in each of 16 directions; right is right, up is up. A line across an arc is {HOW}."
         yield from self._histograms("direction", "roses", "Saccade directions", ofs, note)
-        note = "Share of paths, over the frame: the second fixation where the first is forced, else the first."
+        note = (
+            "Share of paths, over the frame: the second fixation where the first is forced, else the first. A cell's "
+        )
+        note += f"title has its interval, {HOW}."
         yield from self._histograms("first", "maps", "First fixations that were chosen", ofs, note, shape=MAP)
 
     def _histograms(
-        self, name: str, kind: str, title: str, ofs: list[str], note: str = "", **more: Any
+        self, name: str, kind: str, title: str, ofs: list[str], note: str, **more: Any
     ) -> Iterator[dict[str, Any]]:
-        drawn = [of for of in ofs if (name, of) in self.histograms]
-        found = [self.histograms[name, of] for of in drawn]
-        if drawn:
-            more |= {
-                "values": [(one / one.sum()).tolist() for one in found],
-                "totals": [int(one.sum()) for one in found],
-            }
-            yield _figure(kind, title, drawn, note, **more)
+        found = {of: shares for of in ofs if (shares := self.histograms.shares((name, of))) is not None}
+        if found:
+            more["values"] = [_rounded(shares) for shares, _, _ in found.values()]
+            more["ends"] = [ends and [_rounded(end) for end in ends] for _, ends, _ in found.values()]
+            more["totals"] = [total for _, _, total in found.values()]
+            yield _figure(kind, title, list(found), note, **more)
 
     def _frequencies(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         """How often each word or label is used, and how many different ones."""
@@ -332,6 +331,10 @@ class Statistics:
             )
             note += "where 90 % of the answers lie."
             yield _figure("panels", "Speed", rows, note, panels=[panel])
+
+
+def _rounded(shares: NDArray[np.float64]) -> list[float]:
+    return [round(share, 6) for share in shares.tolist()]
 
 
 def _figure(kind: str, title: str, rows: list[str], note: str = "", **more: Any) -> dict[str, Any]:

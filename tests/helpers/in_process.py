@@ -13,6 +13,7 @@ import pytest
 
 from agents import catalogue
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
+from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.request import AgentRequest
@@ -44,12 +45,12 @@ class Mortal(InProcess):
         self.poison, self.cause = poison, cause
         self.calls: list[int] = []
 
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
         self.calls.append(len(batch))
         await asyncio.sleep(0)
         if any(re.search(self.poison, row.decode()) for row, *_ in batch):
             raise WorkerLost(self.cause, "the worker process died")
-        return await super().call(batch, timeout)
+        return await super().call(batch, timeout, says)
 
 
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:

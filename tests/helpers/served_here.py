@@ -50,6 +50,7 @@ class Here:
     client: httpx2.AsyncClient
     asked: asyncio.Event = field(default_factory=asyncio.Event)  # by who will hang up
     leave: asyncio.Event = field(default_factory=asyncio.Event)  # when that is to be
+    sent: list[Any] = field(default_factory=list)  # to them, of bodies
 
     def openai(self, **chosen: Any) -> openai.AsyncOpenAI:
         """The package's client, unchanged."""
@@ -77,6 +78,7 @@ class Here:
 
         async def send(message: Any) -> None:
             sent.append(message)
+            self.sent += [message] if message.get("body") else []
 
         headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
         scope = {

@@ -37,7 +37,12 @@ def sentence_bert(folder: Path, *, normalised: bool = True, pooling: str = "mean
     model.save_pretrained(folder)
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalised else [])]
     modules = [
-        {"path": f"{place}_{kind}" if place else "", "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": place,
+            "name": str(place),
+            "path": f"{place}_{kind}" if place else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for place, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))

@@ -216,7 +216,10 @@ def test_peoples_verdicts_come_in_as_a_table(
     table.write_text("\n".join([*lines, "t0001,p0,maybe"]) + "\n")
     command = ["import", str(table), "--task", "judgement", "--out", str(run)]
     assert main(command) == 2
-    assert "people.csv:162: response: must be human or machine, not 'maybe'" in capsys.readouterr().err
+    assert (
+        "people.csv:162: response: must be human or machine, or what --responses give a meaning, not 'maybe'"
+        in capsys.readouterr().err
+    )
     table.write_text("\n".join(lines) + "\n")
     assert main(command) == 0
     assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 0

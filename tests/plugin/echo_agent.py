@@ -1,5 +1,6 @@
 """A tiny package of somebody else's: two agents, found through their entry points."""
 
+import time
 from collections.abc import Sequence
 
 from agents.answers import ScanpathAnswer, WordAnswer
@@ -16,7 +17,7 @@ class EchoSettings(Settings):
 
 
 class Echo(Agent[EchoSettings]):
-    """Says the cue again."""
+    """Says the cue again; to those who listen before it is done."""
 
     tasks = ("word_association",)
     Settings = EchoSettings
@@ -28,6 +29,10 @@ class Echo(Agent[EchoSettings]):
     def respond(self, batch: Sequence[str], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
         if self.settings.device_error_on in batch:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        for cue, draw in zip(batch, draws, strict=True):
+            if draw.say is not None:
+                draw.say(cue)
+                time.sleep(0.1)
         return [self._reply(cue) for cue in batch]
 
     def _reply(self, cue: str) -> Reply:

@@ -7,7 +7,7 @@ others a batch of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -49,12 +49,15 @@ class Sampling:
 @dataclass(frozen=True, slots=True)
 class TextRequest:
     """One request: a ``prompt`` to be continued, or the ``messages`` of a chat to be answered, never both. ``schema``
-    is a JSON schema that the text is to have, for engines that can hold a model to it."""
+    is a JSON schema that the text is to have, for engines that can hold a model to it. ``say`` is called with the text
+    as far as it is generated, by engines that stream.
+    """
 
     prompt: str | None = None
     messages: tuple[ChatMessage, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     schema: Mapping[str, Any] | None = None
+    say: Callable[[str], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

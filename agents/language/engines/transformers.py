@@ -11,7 +11,7 @@ logit by some 1e-6 of its size and turns a draw about as often.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
     from transformers import GenerationConfig
+
+    from agents.language.engines.streaming import Streamer
 
 CHUNK = 64  # rows of one call, beams not counted
 
@@ -45,12 +47,14 @@ class Beams:
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """One text to generate: its index in the batch, its seed, and the prompt's tokens, which fit the model."""
+    """One text to generate: its index in the batch, its seed, the prompt's tokens, which fit the model, and who
+    listens."""
 
     index: int
     seed: int
     sampling: Sampling
     prompt: list[int]
+    say: Callable[[str], None] | None = None
 
 
 class TransformersEngine(LocalEngine):
@@ -108,7 +112,7 @@ class TransformersEngine(LocalEngine):
         rows: list[PromptRow] = []
         for index, (request, seed) in enumerate(zip(batch, seeds, strict=True)):
             try:
-                rows.append(PromptRow(index, seed, request.sampling, self.fitted_tokens(request)))
+                rows.append(PromptRow(index, seed, request.sampling, self.fitted_tokens(request), request.say))
             except AnswerError as error:
                 found[index] = error
         with torch.inference_mode():
@@ -177,6 +181,7 @@ class TransformersEngine(LocalEngine):
                 generation_config=self._config(samplings),
                 logits_processor=LogitsProcessorList(chain),
                 stopping_criteria=StoppingCriteriaList([row_ends] if self._beams is None else []),
+                streamer=self._streamer(rows),
             )
         tokens, failed = downloaded([generated[:, start:], finite.bad])
         return [
@@ -185,6 +190,14 @@ class TransformersEngine(LocalEngine):
             else self._text(row, row_ends.text(place, said))
             for place, (row, said, bad) in enumerate(zip(rows, tokens.tolist(), failed.tolist(), strict=True))
         ]
+
+    def _streamer(self, rows: Sequence[PromptRow]) -> Streamer | None:
+        """What tells the texts as they are generated, if anybody listens; a beam is known at its end alone."""
+        if self._beams is not None or not any(row.say for row in rows):
+            return None
+        from agents.language.engines.streaming import Streamer
+
+        return Streamer([row.say for row in rows], [row.sampling for row in rows], self._ends, self._decode)
 
     @contextmanager
     def _shared_sources(self) -> Iterator[dict[str, Any]]:

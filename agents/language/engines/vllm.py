@@ -191,12 +191,16 @@ class VLLMEngine(LocalEngine):
         from agents.language.engines.vllm_sampling import sampling_params
 
         prompt = self.fitted_tokens(request)
-        parameters = sampling_params(request.sampling, seed, self._ends, request.schema)
+        parameters = sampling_params(
+            request.sampling, seed, self._ends, request.schema, streams=request.say is not None
+        )
         texts = self._llm.generate(
             {"type": "token", "prompt_token_ids": prompt}, parameters, f"text-{next(self._numbers)}"
         )
         try:
-            [done] = [text async for text in texts]  # one, when all of it is said
+            async for done in texts:  # one, when all of it is said, unless somebody listens
+                if request.say is not None:
+                    request.say(done.outputs[0].text.rstrip("\ufffd"))
         except VLLMClientError as error:
             raise AnswerError("bad_prompt", f"vLLM refuses this request: {error}") from None
         except Exception as error:  # whatever a request is told when the engine dies, it is that the engine is dead

@@ -14,10 +14,15 @@ SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative one
 
 
 def sampling_params(
-    sampling: Sampling, seed: int, ends: Sequence[int], schema: Mapping[str, Any] | None = None
+    sampling: Sampling,
+    seed: int,
+    ends: Sequence[int],
+    schema: Mapping[str, Any] | None = None,
+    *,
+    streams: bool = False,
 ) -> SamplingParams:
     """``sampling`` for one request with its own ``seed``; ``ends`` are the tokens that end a text, which is to be JSON
-    of the ``schema``.
+    of the ``schema``. With ``streams`` the text comes as it is generated, too.
 
     All that can change a text is given, and nothing is left to the checkpoint's generation_config.json. vLLM draws from
     logits divided by a temperature of at least 0.01.
@@ -38,6 +43,6 @@ def sampling_params(
         stop=[stop for stop in sampling.stops if stop],
         stop_token_ids=list(ends),
         skip_special_tokens=True,
-        output_kind=RequestOutputKind.FINAL_ONLY,
+        output_kind=RequestOutputKind.CUMULATIVE if streams else RequestOutputKind.FINAL_ONLY,
         structured_outputs=StructuredOutputsParams(json=dict(schema)) if schema is not None else None,
     )

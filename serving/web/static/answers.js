@@ -55,7 +55,10 @@
       shown.push(...drawn(record.task, record.answer, stimulus, bare ? null : picture, calm));
     if (record.status === "failed" && picture?.url && !bare) shown.push(photograph(picture));
     if (record.attempts.length) shown.push(...attempts(record.attempts, record.task));
-    if (record.raw !== null) shown.push(folded("What the model said", json(record.raw, "What the model said")));
+    if (record.raw !== null) {
+      const told = record.kind === "human" ? "The answer as it stood" : "What the model said";
+      shown.push(folded(told, json(record.raw, told)));
+    }
     shown.push(particulars(record));
     const head = el(bare ? "h4" : "h3", null, said(name), " ");
     if (!bare) head.append(small(TASKS[record.task] ?? record.task));

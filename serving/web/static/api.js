@@ -16,6 +16,8 @@
 
   const hasKey = () => key !== null;
 
+  const keyHeaders = () => (key === null ? {} : { authorization: `Bearer ${key}` });
+
   function setKey(given) {
     key = given;
     try {
@@ -40,8 +42,7 @@
 
   /** The reply's text and its JSON, null if it is empty. Raises Refusal, or an AbortError where `signal` asks for it. */
   async function call(path, body = undefined, signal = undefined, method = body === undefined ? "GET" : "POST") {
-    const headers = { accept: "application/json" };
-    if (key !== null) headers.authorization = `Bearer ${key}`;
+    const headers = { accept: "application/json", ...keyHeaders() };
     if (body !== undefined) headers["content-type"] = "application/json";
     const sent = body === undefined ? undefined : JSON.stringify(body);
     let reply, text;
@@ -86,5 +87,5 @@
     });
   }
 
-  Object.assign(Turinglike, { hasKey, setKey, Refusal, call, base64 });
+  Object.assign(Turinglike, { hasKey, keyHeaders, setKey, Refusal, call, base64 });
 }

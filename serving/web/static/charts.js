@@ -2,11 +2,12 @@
 "use strict";
 
 {
-  const { el, folded, note, PLOT_WIDTH, PLOTS, said, svg } = Turinglike;
+  const { el, folded, note, PLOT_WIDTH, PLOTS, said, svg, TASKS } = Turinglike;
 
   /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
   function chart(figure) {
     const { parts, height, table } = PLOTS[figure.kind](figure);
+    const label = `${TASKS[figure.task] ?? figure.task}: ${figure.title}`;
     const drawing = svg(
       "svg",
       {
@@ -26,12 +27,12 @@
       "figure",
       { class: "chart" },
       el("h3", null, el("span", null, figure.title), save),
-      el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": figure.title }, drawing),
+      el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": label }, drawing),
       el(
         "figcaption",
         null,
         figure.note ? note(figure.note) : null,
-        lazily("As a table", () => tabled(table)),
+        lazily("As a table", () => tabled(`${label}, as a table`, table)),
       ),
     );
   }
@@ -43,19 +44,24 @@
     return part;
   }
 
-  function tabled([head, ...rows]) {
+  /** A table: a row of names, then rows that begin with a name. Its roles are said, as a table drawn as blocks has none. */
+  function tabled(label, [head, ...rows]) {
+    const cell = (one, at) => el("td", { role: "cell", "data-column": head[at + 1] }, said(one));
+    const column = (name) =>
+      name ? el("th", { scope: "col", role: "columnheader" }, said(name)) : el("td", { role: "cell" });
+    const row = (...cells) => el("tr", { role: "row" }, ...cells);
     return el(
       "div",
-      { class: "wide", tabindex: 0, role: "region", "aria-label": "The figures as a table" },
+      { class: "wide", tabindex: 0, role: "region", "aria-label": label },
       el(
         "table",
         null,
-        el("thead", null, el("tr", null, ...head.map((name) => el("th", { scope: "col" }, said(name))))),
+        el("thead", { role: "rowgroup" }, row(...head.map(column))),
         el(
           "tbody",
-          null,
+          { role: "rowgroup" },
           ...rows.map(([first, ...cells]) =>
-            el("tr", null, el("th", { scope: "row" }, said(first)), ...cells.map((one) => el("td", null, said(one)))),
+            row(el("th", { scope: "row", role: "rowheader" }, said(first)), ...cells.map(cell)),
           ),
         ),
       ),

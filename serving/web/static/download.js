@@ -2,49 +2,71 @@
 "use strict";
 
 {
-  const { el } = Turinglike;
+  const { el, Parquet } = Turinglike;
   const COLUMNS = ["run", "task", "stimulus", "agent", "kind", "sample", "status", "answer", "seed", "created"];
+  const NUMBERS = ["sample", "seed"];
+  const FORMS = { jsonl: "application/jsonl", csv: "text/csv", parquet: "application/vnd.apache.parquet" };
 
-  /** Every chosen record in the order of the set, so that each chunk is read once; `form` being "jsonl" or "csv"; `tell` hears how far it is. */
+  /** Every chosen record in the order of the set, so that each chunk is read once; `form` being one of FORMS; `tell` hears
+   * how far it is. */
   async function download(form, tell) {
     const { index } = Turinglike;
     const { numbers: chosen, matches } = Turinglike.selection();
     const numbers = chosen.toSorted((one, other) => one - other);
-    const columns = index.meta.map(([name]) => name);
-    const head = [...COLUMNS, "answer_json", ...columns.map((name) => `meta.${name}`)];
-    const parts = form === "csv" ? [`\ufeff${head.map(cell).join(",")}\r\n`] : [];
-    let piece = [];
+    const head = [...COLUMNS, "answer_json", ...index.meta.map(([name]) => `meta.${name}`)];
+    const file = form === "parquet" ? new Parquet(head.map((name) => [name, kind(name)])) : new Lines();
+    if (form === "csv") file.add(`\ufeff${line(head)}`);
     for (const [done, number] of numbers.entries()) {
       const { lines } = await Turinglike.stimulus(number);
-      const meta = index.meta.map(([, values, codes]) => (codes[number] < 0 ? "" : values[codes[number]]));
-      for (const [nth, line] of lines.entries()) {
+      const meta = index.meta.map(([, values, codes]) => (codes[number] < 0 ? null : values[codes[number]]));
+      for (const [nth, record] of lines.entries()) {
         const at = index.stimuli.first[number] + nth;
-        if (matches(at, number)) piece.push(form === "csv" ? row(line, at, meta) : `${line}\n`);
+        if (!matches(at, number)) continue;
+        if (form === "jsonl") file.add(`${record}\n`);
+        else file.add(form === "csv" ? line(row(record, at, meta)) : row(record, at, meta));
       }
-      if (piece.length > 2000) {
-        parts.push(new Blob(piece)); // a browser keeps these on disk
-        piece = [];
-        tell(`${Math.round((100 * done) / numbers.length)} % …`);
-      }
+      if (done % 500 === 499) tell(`${Math.round((100 * done) / numbers.length)} % …`);
     }
-    const file = new Blob([...parts, ...piece], { type: form === "csv" ? "text/csv" : "application/jsonl" });
-    const url = URL.createObjectURL(file);
+    const url = URL.createObjectURL(new Blob(file.finish(), { type: FORMS[form] }));
     el("a", { href: url, download: `answers.${form}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
     tell("");
   }
 
-  function row(line, at, meta) {
-    const record = JSON.parse(line);
+  const kind = (name) => (NUMBERS.includes(name) ? "number" : "text");
+
+  /** Lines of text in, a file's parts out. */
+  class Lines {
+    parts = [];
+    piece = [];
+
+    add(text) {
+      this.piece.push(text);
+      if (this.piece.length === 2000) {
+        this.parts.push(new Blob(this.piece)); // a browser keeps these on disk
+        this.piece = [];
+      }
+    }
+
+    finish() {
+      return [...this.parts, ...this.piece];
+    }
+  }
+
+  /** A record's cells. */
+  function row(text, at, meta) {
+    const record = JSON.parse(text);
     const { texts, records, agents } = Turinglike.index;
     const plain = { ...record, agent: agents[records.agent[at]], answer: said(record) ?? texts[records.text[at]] };
-    const cells = [...COLUMNS.map((name) => plain[name]), JSON.stringify(record.answer), ...meta];
-    return `${cells.map(cell).join(",")}\r\n`;
+    return [...COLUMNS.map((name) => plain[name]), JSON.stringify(record.answer), ...meta];
   }
 
   const said = ({ answer }) => answer?.text ?? answer?.word ?? answer?.color ?? answer?.verdict ?? null;
 
-  function cell(value) {
+  /** Cells as a line of CSV. */
+  const line = (cells) => `${cells.map(quoted).join(",")}\r\n`;
+
+  function quoted(value) {
     const text = value === null || value === undefined ? "" : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }

@@ -27,12 +27,13 @@
   } = Turinglike;
   const PAGE = 25;
   const ANSWERS = 8; // of one stimulus that stand in the list
-  const PATHS = 3; // that are drawn on a small picture
+  const PATHS = 12; // likewise, each on a small picture of its own
+  const PERSONS = 6; // whose paths are drawn
   const SORTS = {
     set: "as in the set",
     id: "by id",
     answer: "by answer",
-    disagreement: "most disagreement first",
+    disagreement: "least agreement first",
     attempts: "most attempts first",
   };
   const controls = {};
@@ -42,7 +43,7 @@
     const { tasks, agents, people, flags, meta } = Turinglike.index;
     const machines = agents.filter((name) => !people.includes(name));
     const kinds = [...new Set(flags.flat())].sort();
-    const only = { "": "all", disagree: "only where answers disagree", failed: "only failed" };
+    const only = { "": "all", disagree: "only disagreement", failed: "only failed" };
     controls.q = el("input", { type: "search", id: "q", placeholder: "words of answers, ids, cues …" });
     const groups = [
       ["Agents", machines],
@@ -104,8 +105,8 @@
         small("Download the selection"),
         save("jsonl", "JSONL"),
         save("csv", "CSV"),
+        save("parquet", "Parquet"),
         told,
-        small("Parquet: ", el("code", null, "turinglike export RUN --format parquet")),
       ),
     );
   }
@@ -133,13 +134,13 @@
         { role: "status", class: "found" },
         `${count(numbers.length, "stimulus", "stimuli")}, ${count(records, "answer")}`,
       ),
-      pager(page, pages),
+      pager(page, pages, "Pages"),
       el("ol", { class: "rows", start: (page - 1) * PAGE + 1 }, ...shown.map(row)),
-      shown.length ? pager(page, pages) : note("Nothing is chosen: take a choice back."),
+      shown.length ? pager(page, pages, "Pages, again") : note("Nothing is chosen: take a choice back."),
     );
   }
 
-  function pager(page, pages) {
+  function pager(page, pages, name) {
     const to = (number, text, label) =>
       number >= 1 && number <= pages && number !== page
         ? el(
@@ -159,7 +160,7 @@
     });
     return el(
       "nav",
-      { class: "pager line", "aria-label": "Pages" },
+      { class: "pager line", "aria-label": name },
       to(1, "«", "First page"),
       to(page - 1, "‹", "Page before"),
       field,
@@ -182,13 +183,7 @@
     const shown = el(
       "li",
       null,
-      seen?.url
-        ? el(
-            "a",
-            { href, tabindex: -1, "aria-hidden": "true" },
-            el("img", { src: seen.url, alt: "", loading: "lazy", error: (event) => event.target.remove() }),
-          )
-        : null,
+      seen?.url ? el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)) : null,
       el(
         "div",
         { class: "what" },
@@ -199,58 +194,107 @@
         ),
         el("div", { class: "small" }, TASKS[task] ?? task, alike >= 0 ? ` · agreement\u00a0${alike}\u00a0%` : ""),
       ),
-      el("ul", { class: "answers" }, ...answers(chosen, number)),
+      seen?.url && task === "attention_prediction"
+        ? el("ul", { class: "paths" }, ...drawnPaths(chosen, number, seen))
+        : el("ul", { class: "answers" }, ...answers(chosen, number)),
     );
-    if (seen?.url && task === "attention_prediction") sketch(shown.firstChild, number, chosen);
     return shown;
   }
 
-  /** Draw the first paths of those that are chosen over the small picture, once their records are there. */
-  async function sketch(holder, number, chosen) {
-    const { stimuli } = Turinglike.index;
-    const { lines } = await stimulus(number);
-    const records = chosen.slice(0, PATHS).map((at) => JSON.parse(lines[at - stimuli.first[number]]));
-    const { width, height } = picture(stimuli.picture[number]);
-    const box = { class: "sketch", viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet" };
-    const drawn = svg("svg", box);
-    for (const [nth, { answer, kind }] of records.entries()) {
-      if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) continue;
-      const scale = [width / answer.frame[0], height / answer.frame[1]];
-      const points = answer.fixations
-        .map(([x, y]) => `${coordinate(x * scale[0])},${coordinate(y * scale[1])}`)
-        .join(" ");
-      const over = svg("polyline", { class: "over", points });
-      over.style.stroke = colourOf(nth, kind);
-      drawn.append(svg("polyline", { class: "under", points }), over);
-    }
-    holder.append(drawn);
+  /** Those of agents and those of people, as they are in the index. */
+  function apart(chosen) {
+    const { records, agents, people } = Turinglike.index;
+    const person = new Set(people);
+    const isHuman = (at) => person.has(agents[records.agent[at]]);
+    return [chosen.filter((at) => !isHuman(at)), chosen.filter(isHuman)];
+  }
+
+  /** So many of one agent after the other that each agent's first samples come before anybody's later ones. */
+  function firstSamples(some, most) {
+    const { sample } = Turinglike.index.records;
+    if (some.length <= most) return some;
+    return some
+      .toSorted((one, other) => sample[one] - sample[other])
+      .slice(0, most)
+      .sort((one, other) => one - other);
+  }
+
+  /** Whose an answer is, as a link to it. */
+  function whose(at, number, ...shown) {
+    const { records, agents } = Turinglike.index;
+    const name = agents[records.agent[at]];
+    const sample = records.sample[at];
+    return el(
+      "a",
+      { href: forOne(number, { agent: name, sample }), class: "who" },
+      ...shown,
+      said(name),
+      sample ? [" ", small(`sample ${sample}`)] : "",
+    );
+  }
+
+  function standing(at) {
+    const status = ["ok", "rejected", "failed"][Turinglike.index.records.status[at]];
+    return status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "];
+  }
+
+  /** Paths beside each other, each on a picture of its own under its name; drawn once their records are there. */
+  function drawnPaths(chosen, number, seen) {
+    const { records, texts } = Turinglike.index;
+    const [machines, humans] = apart(chosen);
+    const shown = [...firstSamples(machines, PATHS), ...humans.slice(0, PERSONS)];
+    const holders = shown.map(() => el("span", { class: "sketch" }, thumbnail(seen)));
+    const tiles = shown.map((at, nth) =>
+      el("li", null, whose(at, number, holders[nth]), standing(at), small(texts[records.text[at]])),
+    );
+    const rest = chosen.length - shown.length;
+    if (rest > 0) tiles.push(el("li", null, small(`and ${count(rest, "more path")}`)));
+    stimulus(number).then(({ lines }) => {
+      const first = Turinglike.index.stimuli.first[number];
+      shown.forEach((at, nth) => sketch(holders[nth], JSON.parse(lines[at - first]), seen));
+    });
+    return tiles;
+  }
+
+  const thumbnail = ({ url }) =>
+    el("img", { src: url, alt: "", loading: "lazy", error: (event) => event.target.remove() });
+
+  function sketch(holder, { answer, kind }, { width, height }) {
+    if (!Array.isArray(answer?.fixations) || !Array.isArray(answer.frame)) return;
+    const scale = [width / answer.frame[0], height / answer.frame[1]];
+    const points = answer.fixations.map(([x, y]) => [coordinate(x * scale[0]), coordinate(y * scale[1])]);
+    const line = points.map((point) => point.join(",")).join(" ");
+    const colour = colourOf(0, kind);
+    const over = svg("polyline", { class: "over", points: line, stroke: colour });
+    const start = points
+      .slice(0, 1)
+      .map(([cx, cy]) => svg("circle", { cx, cy, r: Math.max(width, height) / 30, fill: colour }));
+    holder.append(
+      svg(
+        "svg",
+        { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "xMinYMin meet", "aria-hidden": "true" },
+        svg("polyline", { class: "under", points: line }),
+        over,
+        ...start,
+      ),
+    );
   }
 
   /** One line for each agent that answered, one for all people. */
   function answers(chosen, number) {
-    const { records, agents, people, texts, flags } = Turinglike.index;
-    const person = new Set(people);
-    const humans = chosen.filter((at) => person.has(agents[records.agent[at]]));
-    const machines = chosen.filter((at) => !person.has(agents[records.agent[at]]));
-    const lines = machines.slice(0, ANSWERS).map((at) => {
-      const name = agents[records.agent[at]];
-      const sample = records.sample[at];
-      const status = ["ok", "rejected", "failed"][records.status[at]];
-      return el(
+    const { records, texts, flags } = Turinglike.index;
+    const [machines, humans] = apart(chosen);
+    const lines = firstSamples(machines, ANSWERS).map((at) =>
+      el(
         "li",
         null,
-        el(
-          "a",
-          { href: forOne(number, { agent: name, sample }), class: "who" },
-          said(name),
-          sample ? ` ${sample}` : "",
-        ),
+        whose(at, number),
         " ",
-        status === "ok" ? null : [badge(status, status === "failed" ? "alert" : "warn"), " "],
+        standing(at),
         el("span", { class: "text" }, swatchOf(texts[records.text[at]], number), said(texts[records.text[at]])),
         flags[records.flags[at]].length ? [" ", small("⚑")] : null,
-      );
-    });
+      ),
+    );
     if (machines.length > ANSWERS) lines.push(el("li", null, small(`and ${machines.length - ANSWERS} more`)));
     if (humans.length) {
       const tally = new Map();

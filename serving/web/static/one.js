@@ -120,7 +120,8 @@
       .filter(({ record }) => wellFormed(task, record.answer))
       .map(({ record, name }) => {
         const number = record.kind === "human" ? 0 : machines++;
-        return { label: name, kind: record.kind, answer: record.answer, colour: colourOf(number, record.kind) };
+        const { kind, sample } = record;
+        return { label: name, kind, sample, answer: record.answer, colour: colourOf(number, kind) };
       });
     const drawn =
       task === "attention_prediction"

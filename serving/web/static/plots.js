@@ -133,12 +133,12 @@
     if (low >= 0 && low < high * 0.5) low = 0;
     if (low === high)
       [low, high] = [low === 0 ? 0 : low - Math.abs(low) / 10, high === 0 ? 1 : high + Math.abs(high) / 10];
-    const raw = (high - low) / 3;
-    const unit = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].find((one) => one * unit >= raw) * unit;
+    const unit = 10 ** (Math.floor(Math.log10(high - low)) - 1);
+    const first = (step) => Math.ceil(low / step - 1e-9);
+    const last = (step) => Math.floor(high / step + 1e-9);
+    const step = [1, 2, 5, 10, 20, 50].map((one) => one * unit).find((one) => last(one) - first(one) < 4);
     const ticks = [];
-    for (let tick = Math.ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9; tick += step)
-      ticks.push(Number(tick.toPrecision(10)));
+    for (let tick = first(step); tick <= last(step); tick += 1) ticks.push(Number((tick * step).toPrecision(10)));
     return { ticks, at: (value) => ((value - low) / (high - low)) * width };
   }
 
@@ -252,9 +252,15 @@
     return { parts, height: top + rows.length * tall + 6, table };
   }
 
-  function lines({ rows, values, x, totals, across, down }) {
+  /** A histogram's cells as intervals: [share, low, high]. */
+  const cellsOf = (values, ends) =>
+    values.map((row, at) => row.map((share, cell) => [share, ends[at]?.[0][cell], ends[at]?.[1][cell]]));
+  const highest = (cells) => Math.max(...cells.flat().map(([share, , high]) => Math.max(share, high ?? 0)), 1e-9);
+
+  function lines({ rows, values, ends, x, totals, across, down }) {
     const [left, top, width, height] = [52, 12, 470, 220];
-    const most = Math.max(...values.flat(), 1e-9);
+    const cells = cellsOf(values, ends);
+    const most = highest(cells);
     const place = (at, share) => [left + (at / (x.length - 1)) * width, top + height - (share / most) * height];
     const parts = [text(left + width / 2, top + height + 34, across, { "text-anchor": "middle" })];
     parts.push(
@@ -271,15 +277,19 @@
           text(place(at, 0)[0], top + height + 16, short(value), { "text-anchor": "middle", "font-size": 11 }),
         );
     });
+    const spot = (share, bin) =>
+      place(bin, share)
+        .map((one) => one.toFixed(1))
+        .join(",");
+    rows.forEach((_, at) => {
+      if (!ends[at]) return;
+      const [low, high] = ends[at].map((end) => end.map(spot));
+      const points = [...high, ...low.reverse()].join(" ");
+      parts.push(svg("polygon", { class: "band", points, fill: colourOf(rows, at), "fill-opacity": 0.2 }));
+    });
     rows.forEach((name, at) => {
       const colour = colourOf(rows, at);
-      const points = values[at]
-        .map((share, bin) =>
-          place(bin, share)
-            .map((one) => one.toFixed(1))
-            .join(","),
-        )
-        .join(" ");
+      const points = values[at].map(spot).join(" ");
       const people = name === PEOPLE ? { "stroke-width": 3, "stroke-dasharray": "5 3" } : { "stroke-width": 1.8 };
       parts.push(svg("polyline", { points, fill: "none", stroke: colour, ...people }));
       const y = top + 10 + at * 18;
@@ -288,7 +298,10 @@
       );
       parts.push(named(left + width + 38, y, `${name} (${short(totals[at])})`, WIDTH - left - width - 40));
     });
-    const table = [["", ...rows], ...x.map((value, bin) => [short(value), ...values.map((row) => percent(row[bin]))])];
+    const table = [
+      ["", ...rows],
+      ...x.map((value, bin) => [short(value), ...cells.map((row) => interval(row[bin], percent))]),
+    ];
     return { parts, height: Math.max(top + height + 44, top + rows.length * 18 + 20), table };
   }
 
@@ -305,18 +318,20 @@
     return { parts, height: Math.ceil(rows.length / 4) * (tall + 30) };
   }
 
-  function roses({ rows, values, totals }) {
-    const most = Math.max(...values.flat(), 1e-9);
+  function roses({ rows, values, ends, totals }) {
+    const cells = cellsOf(values, ends);
+    const most = highest(cells);
     const sectors = values[0].length;
     const drawn = multiples(rows, totals, 150, (at, x, y, side) => {
       const [cx, cy, radius] = [x + side / 2, y + 74, 70];
       const parts = [1, 0.5].map((share) =>
         svg("circle", { cx, cy, r: radius * share, fill: "none", stroke: INK, "stroke-opacity": 0.25 }),
       );
-      values[at].forEach((share, sector) => {
-        const r = Math.sqrt(share / most) * radius; // the area stands for the share
-        const ends = [-0.5, 0.5].map((half) => ((sector + half) / sectors) * 2 * Math.PI);
-        const [a, b] = ends.map(
+      const long = (share) => Math.sqrt(share / most) * radius; // the area stands for the share
+      cells[at].forEach(([share, low, high], sector) => {
+        const r = long(share);
+        const sides = [-0.5, 0.5].map((half) => ((sector + half) / sectors) * 2 * Math.PI);
+        const [a, b] = sides.map(
           (angle) => `${(cx + r * Math.cos(angle)).toFixed(1)} ${(cy - r * Math.sin(angle)).toFixed(1)}`,
         );
         const wedge = svg("path", {
@@ -324,16 +339,27 @@
           fill: colourOf(rows, at),
           "fill-opacity": 0.75,
         });
-        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${percent(share)}`));
+        const told = interval([share, low, high], percent);
+        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${told}`));
         parts.push(wedge);
+        if (low === undefined) return;
+        const [x1, y1, x2, y2] = [low, high].flatMap((end) => {
+          const angle = (sector / sectors) * 2 * Math.PI;
+          return [cx + long(end) * Math.cos(angle), cy - long(end) * Math.sin(angle)].map((one) => one.toFixed(1));
+        });
+        parts.push(svg("line", { class: "band", x1, y1, x2, y2, stroke: INK, "stroke-width": 1.4 }));
       });
       return parts;
     });
     const head = ["", ...values[0].map((_, sector) => `${(sector / sectors) * 360}°`)];
-    return { ...drawn, table: [head, ...rows.map((name, at) => [name, ...values[at].map(percent)])] };
+    return {
+      ...drawn,
+      table: [head, ...rows.map((name, at) => [name, ...cells[at].map((cell) => interval(cell, percent))])],
+    };
   }
 
-  function maps({ rows, values, totals, shape: [down, across] }) {
+  function maps({ rows, values, ends, totals, shape: [down, across] }) {
+    const cells = cellsOf(values, ends);
     const most = Math.max(...values.flat(), 1e-9);
     const drawn = multiples(rows, totals, 126, (at, x, y, side) => {
       const cell = (side - 16) / across;
@@ -358,7 +384,7 @@
           fill: "#d55e00",
           "fill-opacity": (0.1 + (0.9 * share) / most).toFixed(3),
         });
-        part.append(svg("title", null, percent(share)));
+        part.append(svg("title", null, interval(cells[at][number], percent)));
         parts.push(part);
       });
       return parts;
@@ -369,7 +395,7 @@
       table.push([
         name,
         `row ${Math.floor(top / across) + 1} of ${down}, column ${(top % across) + 1} of ${across}`,
-        percent(values[at][top]),
+        interval(cells[at][top], percent),
       ]);
     });
     return { ...drawn, table };

@@ -55,7 +55,10 @@
         kind,
       ];
     });
-    return tabled([head, ...rows]);
+    const table = tabled("Counts", [head, ...rows]);
+    table.classList.add("counts");
+    table.firstChild.setAttribute("role", "table"); // a narrow screen has each row as a block
+    return table;
   }
 
   function failures() {

@@ -130,6 +130,30 @@ def test_a_batch_says_what_each_is_answered_alone(agents: dict[str, TextAgent[An
 
 
 @pytest.mark.parametrize("name", AGENTS)
+def test_a_person_hears_the_message_that_is_sent_as_far_as_it_is_said(
+    agents: dict[str, TextAgent[Any]], name: str
+) -> None:
+    heard: list[list[str]] = [[] for _ in range(8)]
+    batch = [_conversation(2, type="HM" if index < 6 else "MM") for index in range(8)]
+    replies = _replies(agents[name], batch, [_draw(index, 2, say=said.append) for index, said in enumerate(heard)])
+    assert replies == _replies(agents[name], batch, [_draw(index, 2) for index in range(8)])
+    for said, reply in zip(heard, replies, strict=True):
+        assert isinstance(reply.answer, TurnAnswer)
+        assert all(reply.answer.text.startswith(text) for text in said)
+    if name == "blenderbot":  # whose beams are known at their end
+        assert not any(heard)
+    else:
+        assert sum(len(set(said)) > 2 for said in heard[:6]) >= 3
+        assert not any(heard[6:])  # which filters may reject
+
+
+def test_a_message_that_is_cut_is_not_heard_before(folders: dict[str, Path]) -> None:
+    agent, heard = _loaded("chat", folders["chat"], truncation={"people": True}), []  # type: ignore[var-annotated]
+    _replies(agent, [_conversation(2, type="HM")], [_draw(1, 2, say=heard.append)])
+    assert not heard
+
+
+@pytest.mark.parametrize("name", AGENTS)
 def test_the_seed_decides_but_for_beams(agents: dict[str, TextAgent[Any]], name: str) -> None:
     batch = [_conversation(2)] * 5
     said = {str(one.answer) for one in _replies(agents[name], batch, [_draw(seed, 2) for seed in range(5)])}

@@ -172,6 +172,7 @@ def test_a_key_that_is_set_is_needed(given: bytes, expected: int) -> None:
     [
         ("GET", "/health", 200),
         ("HEAD", "/", 200),
+        ("GET", "/docs", 200),
         ("GET", "/static/app.js", 200),
         ("GET", "/ready", 401),
         ("GET", "/metrics", 401),

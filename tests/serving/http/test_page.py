@@ -1,6 +1,6 @@
 """The page at ``/``: its files and their headers, and what people see of it in a real, headless Chromium.
 
-The browser is that of `tests/serving/conftest.py`.
+The browser is that of `tests/conftest.py`.
 """
 
 from __future__ import annotations
@@ -96,13 +96,22 @@ class _Markup(HTMLParser):
         self.addresses += [value or "" for name, value in attributes if name in ("src", "href", "action")]
 
 
-def test_the_page_keeps_to_its_policy() -> None:
+@pytest.mark.parametrize(
+    ("path", "scripts", "style"),
+    [
+        ("/", ["dom", "scanpath", "answers", "api", "images", "talk", "app"], "style"),
+        ("/docs", ["swagger-ui-bundle", "dom", "api", "docs"], "swagger-ui"),
+    ],
+)
+def test_a_page_keeps_to_its_policy(client: TestClient, path: str, scripts: list[str], style: str) -> None:
     markup = _Markup()
-    markup.feed((STATIC / "index.html").read_text())
+    page = client.get(path)
+    assert page.headers["content-security-policy"] == served_page.POLICY
+    markup.feed(page.text)
     assert markup.wrong == []
     files = {address.removeprefix("static/") for address in markup.addresses if not address.startswith("#")}
-    scripts = ["dom", "scanpath", "answers", "api", "images", "talk", "app"]
-    assert files == {*(f"{name}.js" for name in scripts), "icon.svg", "style.css"}
+    assert files == {*(f"{name}.js" for name in scripts), "icon.svg", f"{style}.css"}
+    assert {client.head(f"/static/{name}").status_code for name in files} == {200}
 
 
 def test_nothing_is_asked_of_anybody_else() -> None:
@@ -190,6 +199,20 @@ def opened(browser: Browser) -> Iterator[Callable[..., Seen]]:
     for seen in pages:
         assert [url for url in seen.asked if not url.startswith((seen.url, f"blob:{seen.url}", "data:"))] == []
         assert seen.complaints == []
+
+
+def test_the_interface_is_described_and_tried(keyed: str, opened: Callable[..., Seen]) -> None:
+    page = opened(keyed, KEY).page
+    page.goto(f"{keyed}/docs")
+    asking = page.locator(".opblock-post").first
+    asking.locator("button.opblock-summary-control").click()
+    asking.locator("textarea").fill(
+        '{"agent": "null", "stimulus": {"id": "tea", "task": "word_association", "cue": "tea"}}'
+    )
+    asking.locator("button.execute").click()
+    found = asking.locator(".live-responses-table .response")
+    assert "200" in found.locator(".response-col_status").inner_text()
+    assert "turinglike.record/1" in found.inner_text()
 
 
 def tab_to(page: Page, wanted: str) -> None:

@@ -14,6 +14,7 @@ from in_process import scheduled
 
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import WorkerLost
 from serving.scheduling.request import AgentRequest
@@ -45,7 +46,7 @@ class Noting:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
         self.busy += 1
         self.most = max(self.most, self.busy)
         for row, *_ in batch:

@@ -52,6 +52,26 @@ def test_how_a_worker_ends_is_told_apart() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.usefixtures("ray_address")
+def test_what_is_said_while_an_answer_is_made_is_heard_before_it() -> None:
+    async def main() -> None:
+        await Cluster().start()
+        worker = remote("echo", {"unlike": "d"})
+        await worker.start(60)
+        heard: list[tuple[str, bool]] = []
+        batch = [(orjson.dumps({"id": cue, "task": "word_association", "cue": cue}), *REQUEST[1:]) for cue in "abcd"]
+        says = {place: lambda text: heard.append((text, calling.done())) for place in (1, 3)}
+        calling = asyncio.create_task(worker.call(batch, 60, says))
+        reply = await calling
+        assert heard == [("b", False), ("d", False)]
+        assert [code for code, *_ in reply.replies] == [None, None, None, "bad_agent"]
+        alone = await worker.call(batch[:3], 60)
+        assert [one[:4] for one in reply.replies[:3]] == [one[:4] for one in alone.replies]
+        worker.kill()
+
+    asyncio.run(main())
+
+
 def actors(ray_address: str) -> list[psutil.Process]:
     """The processes of our actors on that Ray."""
     raylets = [

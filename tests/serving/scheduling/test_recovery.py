@@ -14,6 +14,7 @@ from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
+from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
@@ -101,10 +102,10 @@ def test_a_lost_worker_is_loaded_again(
                 raise AgentStoppedError("there is no room")
             return await super().start(timeout)
 
-        async def call(self, batch: list[PackedRequest], timeout: float) -> BatchReply:
+        async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
             if started == 1:
                 raise WorkerLost("worker_died", "the worker process died")
-            return await super().call(batch, timeout)
+            return await super().call(batch, timeout, says)
 
     async def slept(seconds: float) -> None:
         paused.append(seconds)

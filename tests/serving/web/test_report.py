@@ -135,7 +135,7 @@ def test_people_and_published_answers_find_their_stimulus(folder: Folder) -> Non
     folder.record("published:git", {**row, "id": "1017.jpg"}, COLOR, kind="published")
     found = read(folder.write())
     assert [(one["id"], one["agent"]) for one in found.records()] == [
-        ("a", "first"), ("a", "human:05"), ("a", "published:git")
+        ("a", "first"), ("a", "published:git"), ("a", "human:05")
     ]  # fmt: skip
     assert found.counts("people")[:3] == ["color_estimation", "human", 1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import os
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from xml.etree import ElementTree
 
+import pyarrow.parquet as pq
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
 
@@ -40,7 +42,7 @@ def _many(folder: Folder) -> list[str]:
         folder.record("mmcq", row, {**COLOR, "color": "red" if number % 3 else "blue"})
         folder.record("human:1", row, {**COLOR, "color": "red"}, kind="human")
         row = folder.ask("image_captioning", f"caption/{number}", image=picture)
-        caption = {**ANSWERS["image_captioning"], "text": f"a Dog number {number}", "flags": []}
+        caption = {**ANSWERS["image_captioning"], "text": f"=1+{number}, a Dog number {number}", "flags": []}
         if number % 10 == 0:
             folder.record("blip", row, status="failed", error={"code": "timeout", "message": "too slow"})
         else:
@@ -156,8 +158,8 @@ def test_choosing_paging_downloading(
         "task=color_estimation&agent=mmcq&q=blue": "10 stimuli, 10 answers",
         "flag=none": "0 stimuli, 0 answers",
     }.items():
-        page = seen.go(url, f"view=list&{choices}")
-        assert chosen() == wanted, choices
+        page.evaluate("(choices) => { location.hash = `#view=list&${choices}`; }", choices)
+        page.wait_for_function("(told) => document.querySelector('#found .found').textContent === told", arg=wanted)
     page = seen.go(url, "view=list&page=2")
     page.keyboard.press("/")
     page.keyboard.type("DOG 12")
@@ -181,12 +183,47 @@ def test_choosing_paging_downloading(
     with table.value.path().open(encoding="utf-8-sig", newline="") as file:
         rows = {(row["agent"], row["stimulus"]): row for row in csv.DictReader(file)}
     assert len(rows) == len(lines)
-    assert rows["blip", "caption/7"]["answer"] == "a Dog number 7"
+    assert rows["blip", "caption/7"]["answer"] == "=1+7, a Dog number 7"  # true to what was said
     assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
     assert rows["human:1", "color/3"]["meta.scene"] == "b"
+    with page.expect_download() as columns:
+        page.click("button:has-text('Parquet')")
+    wanted = [
+        {name: int(row[name]) if name in ("sample", "seed") and row[name] else row[name] or None for name in row}
+        for row in rows.values()
+    ]
+    assert pq.read_table(columns.value.path()).to_pylist() == wanted
     assert page.evaluate("Turinglike.held()") <= HELD
     assert len(list((tmp_path / "out" / "data").iterdir())) > HELD + 2
     assert all(address.startswith("file://") for address in seen.asked if address != "about:blank")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 11_003])
+def test_a_parquet_file_of_the_page_is_read_by_pyarrow(folder: Folder, seen: Seen, tmp_path: Path, number: int) -> None:
+    """Of no row, and of several groups of rows; nulls, whole numbers to the largest that JSON is sure of, any text."""
+    folder.ask("word_association", "s")
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=provenance")
+    made = page.evaluate(
+        """(number) => {
+          const file = new Turinglike.Parquet([["text é", "text"], ["whole", "number"], ["none", "text"]]);
+          const text = (at) => (at % 3 ? `${"日\u0000".repeat(at % 40)}${at}` : null);
+          for (let at = 0; at < number; at += 1) file.add([text(at), at % 7 ? 2 ** 53 - 1 - at : 0.5, undefined]);
+          return new Promise((resolve) => {
+            const reader = new FileReader();
+            reader.addEventListener("load", () => resolve(reader.result));
+            reader.readAsDataURL(new Blob(file.finish()));
+          });
+        }""",
+        number,
+    )
+    (tmp_path / "t.parquet").write_bytes(base64.b64decode(made.partition(",")[2]))
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert table.schema.names == ["text é", "whole", "none"]
+    assert [str(kind) for kind in table.schema.types] == ["string", "int64", "string"]
+    assert table["text é"].to_pylist() == ["日\0" * (at % 40) + str(at) if at % 3 else None for at in range(number)]
+    assert table["whole"].to_pylist() == [2**53 - 1 - at if at % 7 else None for at in range(number)]
+    assert table["none"].null_count == number
 
 
 @pytest.mark.slow
@@ -222,6 +259,9 @@ def test_an_answer_has_its_address_and_the_keys_go_through_the_selection(folder:
 def test_a_figure_is_saved_and_told_in_a_table(folder: Folder, seen: Seen) -> None:
     _many(folder)
     page = seen.go(write_report([folder.path]).as_uri(), "view=statistics")
+    assert (
+        page.locator("figure.chart:has(h3:has-text('Lengths of captions')) .band").count() == 2
+    )  # blip's and people's
     figure = page.locator("figure.chart:has(h3:has-text('Colours named'))")
     with page.expect_download() as saved:
         figure.locator("text=Save as SVG").click()
@@ -267,6 +307,27 @@ def test_scanpaths_lie_on_each_other_and_are_gone_through(folder: Folder, seen: 
     page.keyboard.press("End")
     assert density.get_attribute("href") != with_two
     assert density.get_attribute("visibility") == "visible"
+
+
+@pytest.mark.slow
+def test_the_list_has_each_path_on_a_picture_of_its_own(folder: Folder, seen: Seen) -> None:
+    """Under its name, samples and people in their order, whatever the order of the files is."""
+    row = folder.ask("attention_prediction", "gaze", image=folder.picture("a.png"))
+    folder.agent("gbvs", "attention_prediction")
+    paths = [{**PATH, "fixations": [[x, 10], [2 * x, 20]]} for x in range(1, 6)]
+    for sample in (0, 2, 1):
+        folder.record("gbvs", row, paths[sample], sample=sample)
+    folder.record("human:10", row, paths[4], kind="human")
+    folder.record("human:9", row, paths[3], kind="human")
+    page = seen.go(write_report([folder.write()]).as_uri(), "view=list")
+    page.wait_for_selector(".paths li:nth-child(5) polyline.over")
+    assert page.locator(".paths .who").all_inner_texts() == [
+        "gbvs", "gbvs sample 1", "gbvs sample 2", "human:9", "human:10"
+    ]  # fmt: skip
+    lines = page.eval_on_selector_all(".paths .over", "all => all.map((one) => one.getAttribute('points'))")
+    assert lines == [f"{x},10 {2 * x},20" for x in range(1, 6)]
+    page.click(".paths .who >> nth=2")
+    page.wait_for_selector("article.wanted[data-sample='2']")
 
 
 @pytest.mark.slow

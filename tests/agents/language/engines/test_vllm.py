@@ -134,6 +134,17 @@ def _say(
 # what is said
 
 
+def test_who_listens_hears_beginnings_of_the_same_text(loop: asyncio.Runner, engine: VLLMEngine) -> None:
+    asked = [TextRequest(prompt, sampling=sampling) for prompt in PROMPTS[:2] for sampling in GREEDY]
+    heard: list[list[str]] = [[] for _ in asked]
+    listened = [replace(one, say=said.append) for one, said in zip(asked, heard, strict=True)]
+    whole = _say(loop, engine, listened, range(len(asked)))
+    assert whole == _say(loop, engine, asked, range(len(asked)))
+    for said, text in zip(heard, whole, strict=True):
+        assert all(text.text.startswith(one) for one in said)
+    assert sum(len(set(said)) > 3 for said in heard) > len(heard) // 2
+
+
 def test_the_likeliest_texts_are_those_of_the_transformers_engine(
     loop: asyncio.Runner, engine: VLLMEngine, plain: TransformersEngine
 ) -> None:

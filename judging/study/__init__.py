@@ -1,0 +1,1 @@
+"""Studies: people judge trials in a browser."""

@@ -1,0 +1,234 @@
+"""What the actions of ``turinglike study`` do."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import orjson
+
+from agents.errors import InputError, StorageError, UnavailableError, printable
+from agents.stimuli import TASKS, parse_row
+from judging.study import presets
+from judging.study import status as progress
+from judging.study.asking import StimulusMaterial
+from judging.study.material import Material, TrialMaterial, material_of
+from judging.study.phrases import read_phrases
+from judging.study.settings import FILE, read_settings, source_of
+from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state
+from judging.study.study import Study, hashed
+from judging.trial_set import MARKER, key_path
+from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
+from serving.runs.display_text import count
+from serving.runs.stimulus_set import read_rows
+from serving.timestamps import now
+
+README = """\
+A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
+
+Personal, and not to be handed on: `personal.jsonl` (what judges said of themselves, and the ids that a panel gave them)
+and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no link, only their hashes.
+
+`turinglike study forget STUDY CODE` removes all that is known of a judge.
+"""
+
+
+def new(options: argparse.Namespace) -> int:
+    source = options.source
+    of_trials = (source / MARKER).is_file()
+    if of_trials and not key_path(source).is_file():
+        raise InputError(f"{source}: its key {key_path(source)} is not there")
+    if not of_trials and source.is_dir():
+        raise InputError(f"{source} is neither a trial set nor a stimulus set's file")
+    rows = read_rows(source / MARKER if of_trials else source)
+    asked = {getattr(parse_row(row.canonical), "asked", row.task) for row in rows if row.canonical is not None}
+    there = [name for name in TASKS if name in asked]
+    what = "trials" if of_trials else "stimuli"
+    if options.task is None and len(there) != 1:
+        raise InputError(
+            f"{source} has {what} of {', '.join(there) or 'no task'}: say with --task which the study is of"
+        )
+    chosen = options.task or there[0]
+    if chosen not in there:
+        raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
+    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
+        raise InputError(f"{options.out} is there already; give a new folder")
+    relative = os.path.relpath(source, options.out)
+    if of_trials:
+        text = presets.written(relative, chosen, options.preset)
+    else:
+        text = presets.written_for_participants(relative, chosen)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StorageError(f"cannot write {options.out}: {error.strerror}") from None
+    for name, content in (("README.md", README), (FILE, text)):
+        with replacing(options.out / name) as file:
+            file.write(content.encode())
+    _say(f"{options.out / FILE}: write your consent text there, then")
+    _say(f"  turinglike study check {options.out}")
+    return 0
+
+
+def _opened(folder: Path) -> Material:
+    settings = read_settings(folder)
+    return material_of(folder, settings, source_of(folder, settings))
+
+
+def check(options: argparse.Namespace) -> int:
+    material = _opened(options.study)
+    problems = material.problems()
+    try:
+        read_phrases(options.study, material.settings)
+    except InputError as error:
+        problems += [*map(str, error.problems), str(error)]
+    if problems:
+        for problem in problems:
+            print(printable(problem), file=sys.stderr)
+        raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
+    if isinstance(material, TrialMaterial):
+        kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
+        _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
+        asked = material.settings.trials
+        _say(f"each judge: {count(asked.number, 'trial')}, {asked.practice:,} of practice")
+    elif isinstance(material, StimulusMaterial):
+        _say(f"{material.settings.task}: {count(len(material.stimuli), 'stimulus', 'stimuli')}")
+        _say(f"each participant: {count(material.settings.answers.number, 'stimulus', 'stimuli')}")
+    _say(f"no problems; now: turinglike study serve {options.study}")
+    return 0
+
+
+def links(options: argparse.Namespace) -> int:
+    settings = read_settings(options.study)
+    if settings.judges.entry != "links":
+        raise InputError(f'{options.study / FILE}: judges.entry is "{settings.judges.entry}": no link is needed')
+    tokens = [secrets.token_urlsafe(16) for _ in range(options.number)]
+    lines = [orjson.dumps({"link": hashed(token), "at": now()}) + b"\n" for token in tokens]
+    target = options.study / LINKS
+    try:
+        repair_tail(target)
+        with target.open("ab") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from None
+    for token in tokens:
+        print(f"{options.address.rstrip('/')}/?link={token}")
+    return 0
+
+
+def serve(options: argparse.Namespace) -> int:
+    try:
+        import uvloop
+
+        from judging.study.app import create_app
+        from judging.study.server import serve as run
+        from serving.http.guard import LOOPBACK, Rules
+        from serving.http.logs import ServerLog
+        from serving.http.server import bound_sockets
+        from serving.scheduling import interrupts
+        from serving.serve import check_names, read_key
+    except ImportError as error:
+        raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
+    check_names(options.allow_host)
+    key = read_key(options.key_file)
+    material = _opened(options.study)
+    phrases = read_phrases(options.study, material.settings)
+    hosts = LOOPBACK | {name.lower() for name in options.allow_host}
+    if options.host not in ("0.0.0.0", "::"):
+        hosts |= {options.host.lower()}
+    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
+    log = ServerLog(not sys.stderr.isatty(), options.quiet)
+    log.start()
+    with ExitStack() as held:
+        check = held.enter_context(lock(options.study))
+        study = Study(options.study, material, check)
+        sockets = held.enter_context(bound_sockets(options.host, options.port))
+        app = create_app(
+            study, phrases, rules, admin_key=key, joins_per_minute=options.joins_per_minute,
+            behind_proxy=options.behind_proxy, on_end=log.request,
+        )  # fmt: skip
+        interrupts.run(lambda take_signals: run(study, app, sockets, log), uvloop.new_event_loop)
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    material = _opened(options.study)
+    state, personal = read_state(options.study), read_personal(options.study)
+    found = progress.status_of(state, material, personal, options.half_width)
+    if options.json:
+        print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+    else:
+        progress.show(found)
+    return 0
+
+
+def plan(options: argparse.Namespace) -> int:
+    from judging.study.planning import DEFAULT, estimate, print_plan
+    from judging.study.planning import plan as planned
+    from judging.verdicts import read_verdicts
+
+    variance = DEFAULT
+    if options.verdicts is not None:
+        table = read_verdicts([options.verdicts])
+        variance = estimate(table[~table["catch"] & table["repeat_of"].isna() & table["excluded"].isna()])
+    found = planned(
+        options.half_width, options.agents, options.per_judge, options.stimuli,
+        measure=options.measure, variance=variance,
+    )  # fmt: skip
+    print_plan(found, _say)
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    from judging.study.export import export as write
+
+    material = _opened(options.study)
+    number = write(options.study, material, options.out, personal=options.personal, force=options.force)
+    if isinstance(material, TrialMaterial):
+        _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out} -o {options.out}-scores")
+    else:
+        _say(f"{count(number, 'answer')}: {options.out}; next: turinglike trials RUN {options.out} -o trials")
+    return 0
+
+
+def close(options: argparse.Namespace) -> int:
+    read_settings(options.study)
+    with lock(options.study):
+        target = options.study / EVENTS
+        repair_tail(target)
+        try:
+            with target.open("ab") as file:
+                file.write(orjson.dumps({"event": "closed", "at": now()}) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(f"cannot write {target}: {error.strerror}") from None
+        sync_folder(options.study)
+    _say(f"{options.study} is closed; next: turinglike study export {options.study} -o verdicts")
+    return 0
+
+
+def forget(options: argparse.Namespace) -> int:
+    read_settings(options.study)
+    with lock(options.study):
+        if options.judge not in read_state(options.study).judges:
+            raise InputError(f"{options.study} has no judge {options.judge}")
+        for name in (EVENTS, PERSONAL):
+            source = options.study / name
+            repair_tail(source)
+            lines = source.read_bytes().splitlines(keepends=True) if source.is_file() else []
+            kept = [line for line in lines if orjson.loads(line).get("judge") != options.judge]
+            with replacing(source) as file:
+                file.writelines(kept)
+    _say(f"nothing is known of {options.judge} any more; exports that were made before still have them")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(printable(text), flush=True)

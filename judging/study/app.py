@@ -1,0 +1,213 @@
+"""The routes of a study. A judge is known by a cookie that nobody else has; what is sent is for that judge alone.
+
+Every POST has a body of JSON and an Origin of ours (:mod:`serving.http.guard`), so that no page of another site can
+answer for a judge; the cookie is for this site's own pages (``SameSite=Strict``) and out of scripts' reach.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from fastapi import Depends, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from judging.study.material import ToldError
+from judging.study.questionnaire import OPTIONS
+from judging.study.state import ASKED, Judge, read_personal
+from judging.study.status import status_of
+from judging.study.study import Refused, Study
+from judging.study.verdict import BadAnswer
+from judging.study.views import media_of, view
+from serving.http.app import on_fault, on_http_error
+from serving.http.errors import ApiError
+from serving.http.guard import FinishedRequest, Guard, Rules, check_type
+from serving.http.page import HEADERS, STATIC, PageFiles
+from serving.runs.row_problems import strict_json
+
+OWN = Path(__file__).with_name("static")
+COOKIE = "judge"
+KEPT = 30 * 24 * 3600  # seconds of the cookie
+KINDS = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
+REFUSALS = {
+    "no_link": "this study is entered by a link of one's own",
+    "closed": "this study is closed",
+    "full": "there are as many judges as there may be; try again later",
+    "not_yet": "this step is not the next one",
+}
+
+
+class Joins:
+    """How many judges one address may begin: ``most`` in a minute, others told apart for as long as they are among the
+    last thousands."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def check(self, address: str) -> None:
+        """Raises ApiError 429."""
+        now = time.monotonic()
+        left, at = self._left.pop(address, (float(self._most), now))
+        left = min(float(self._most), left + (now - at) * self._most / 60)
+        self._left[address] = (max(0.0, left - 1), now)
+        while len(self._left) > 10_000:
+            self._left.popitem(last=False)
+        if left < 1:
+            raise ApiError(429, "too_many", "too many judges begin from this address", headers={"retry-after": "60"})
+
+
+def create_app(
+    study: Study,
+    phrases: dict[str, str],
+    rules: Rules,
+    *,
+    admin_key: str | None,
+    joins_per_minute: int,
+    behind_proxy: bool,
+    on_end: Callable[[FinishedRequest], None] = lambda request: None,
+) -> Guard:
+    """The application for one study, which its caller starts and closes."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
+                  dependencies=[Depends(check_type)])  # fmt: skip
+    files, shared = PageFiles(directory=OWN), PageFiles(directory=STATIC)
+    joins = Joins(joins_per_minute)
+    media: dict[str, tuple[int, set[str]]] = {}
+
+    @app.api_route("/", methods=["GET", "HEAD"])
+    async def page(request: Request) -> Response:
+        return await files.get_response("study.html", request.scope)
+
+    @app.api_route("/admin", methods=["GET", "HEAD"])
+    async def admin(request: Request) -> Response:
+        return await files.get_response("admin.html", request.scope)
+
+    @app.api_route("/static/{name}", methods=["GET", "HEAD"])
+    async def static(request: Request, name: str) -> Response:
+        where = files if (OWN / name).is_file() else shared
+        return await where.get_response(name, request.scope)
+
+    @app.get("/health")
+    async def health() -> Response:
+        return _json({"status": "ok"})
+
+    @app.get("/phrases")
+    async def words() -> Response:
+        settings = study.settings
+        about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
+        return _json({**about, "phrases": phrases, "options": OPTIONS})
+
+    @app.post("/now")
+    async def at_once(request: Request) -> Response:
+        """Where the judge of this browser is; ``{"kind": "welcome"}`` for one who has not begun."""
+        said = await _body(request)
+        judge = study.find(request.cookies.get(COOKIE))
+        if judge is None:
+            return _json({"kind": "welcome"})
+        if said.get("loaded") is True:
+            await study.loaded(judge)
+        return _json(view(study, judge))
+
+    @app.post("/join")
+    async def join(request: Request) -> Response:
+        said = await _body(request)
+        judge = study.find(request.cookies.get(COOKIE))
+        if judge is not None:
+            return _json(view(study, judge))
+        joins.check(_address(request, behind_proxy))
+        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
+        try:
+            judge, token = await study.join(link, worker)
+        except Refused as error:
+            raise _refusal(error) from None
+        response = _json(view(study, judge))
+        secure = request.headers.get("origin", "").startswith("https:")
+        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
+        return response
+
+    @app.post("/answer")
+    async def answer(request: Request) -> Response:
+        """Keep an answer; what comes next is sent once it is on disk."""
+        judge = _judge(study, request)
+        said = await _body(request)
+        step = said.get("step")
+        if type(step) is not int or step < 0:
+            raise ApiError(422, "invalid_request", "step: must be a whole number")
+        asked = judge.steps[step] if step < len(judge.steps) else None
+        try:
+            is_new = await study.answer(judge, step, said.get("answer"))
+        except Refused as error:
+            raise _refusal(error) from None
+        except BadAnswer as error:
+            raise ApiError(422, "invalid_request", str(error)) from None
+        except ToldError as error:
+            return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
+        truth = study.material.truth(asked) if is_new and asked is not None and asked["kind"] in ASKED else None
+        return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
+
+    @app.api_route("/media/{name}", methods=["GET", "HEAD"])
+    async def picture(request: Request, name: str) -> Response:
+        judge = _judge(study, request)
+        number, allowed = media.get(judge.code, (-1, set()))
+        if number != len(judge.former):
+            allowed = media_of(study, judge)
+            media[judge.code] = len(judge.former), allowed
+        if name not in allowed:
+            raise ApiError(404, "not_found", "there is no such file")
+        data = study.material.path(name).read_bytes()
+        kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
+        headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
+        return Response(data, media_type=f"image/{kind}", headers=headers)
+
+    @app.get("/admin/status")
+    async def told(request: Request) -> Response:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        wanted = (admin_key or "").encode()
+        if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), wanted):
+            raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
+        return _json(status_of(study.state, study.material, read_personal(study.folder)))
+
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_fault)
+    return Guard(app, rules, on_end)
+
+
+def _judge(study: Study, request: Request) -> Judge:
+    judge = study.find(request.cookies.get(COOKIE))
+    if judge is None:
+        raise ApiError(401, "unauthorized", "this browser has not begun here")
+    return judge
+
+
+def _refusal(error: Refused) -> ApiError:
+    status = {"not_yet": 409, "full": 503}.get(error.why, 403)
+    return ApiError(status, error.why, REFUSALS[error.why])
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    try:
+        found = strict_json(await request.body())
+    except ValueError:
+        raise ApiError(400, "bad_json", "the body is no JSON") from None
+    if not isinstance(found, dict):
+        raise ApiError(422, "invalid_request", "the body must be an object")
+    return found
+
+
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable() else None
+
+
+def _address(request: Request, behind_proxy: bool) -> str:
+    """Whose request it is; kept in memory alone, for as long as it is counted."""
+    forwarded = request.headers.get("x-real-ip") if behind_proxy else None
+    return forwarded or (request.client.host if request.client else "")
+
+
+def _json(value: Any) -> Response:
+    return Response(orjson.dumps(value), media_type="application/json", headers={"cache-control": "no-store"})

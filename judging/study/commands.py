@@ -1,0 +1,100 @@
+"""``turinglike study``: the command line of it. What its actions do is imported when one is asked for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from agents.errors import InputError
+from serving.command_line import Commands, path, port, positive, share, task
+
+
+def register(commands: Commands) -> None:
+    """Add the command and its actions."""
+    study = commands.add(
+        "study",
+        _nothing,
+        "people judge, or answer, in a browser: set up, serve, watch, export",
+        example="new trials -o study",
+    )
+    actions = study.add_subparsers(metavar="ACTION", required=True, dest="action")
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + "."
+        )
+        made.set_defaults(run=_action(name))
+        return made
+
+    new = add(
+        "new", "a study with all its choices in study.toml: of judges of trials, or of participants who answer a set"
+    )
+    new.add_argument(
+        "source", type=path, metavar="TRIALS|SET", help="a folder of `turinglike trials`, or a stimulus set"
+    )
+    new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
+    new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
+    new.add_argument("--preset", choices=("plain", "2022", "2025"), default="plain", help="plain, or as in a paper")
+
+    for name, summary in (
+        ("check", "whether all that study.toml asks for can be done"),
+        ("close", "end a study: nobody may answer any more"),
+    ):
+        add(name, summary).add_argument("study", type=path, metavar="STUDY")
+
+    links = add("links", "so many new links, each for one judge; they are printed and kept nowhere")
+    links.add_argument("study", type=path, metavar="STUDY")
+    links.add_argument("number", type=positive, metavar="N")
+    links.add_argument("--address", default="http://127.0.0.1:8000/", help="where judges reach the study")
+
+    serve = add("serve", "the study's pages, until Ctrl-C")
+    serve.add_argument("study", type=path, metavar="STUDY")
+    serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
+    serve.add_argument("--port", type=port, default=8000)
+    serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
+    serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")
+    serve.add_argument("--behind-proxy", action="store_true", help="X-Real-IP tells who asks")
+    serve.add_argument("--joins-per-minute", type=positive, default=60, metavar="N", help="from one address (60)")
+    serve.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and where it is")
+
+    told = add("status", "judges, verdicts, exclusions by rule and by day, how sure each score is")
+    told.add_argument("study", type=path, metavar="STUDY")
+    told.add_argument("--half-width", type=share, default=0.05, metavar="W", help="wanted of detectability (0.05)")
+    told.add_argument("--json", action="store_true")
+
+    plan = add("plan", "how many judges an interval of a wanted width needs, with so many trials and stimuli")
+    plan.add_argument(
+        "--half-width", type=share, default=0.05, metavar="W", help="of each agent's 95 %% interval (0.05)"
+    )
+    plan.add_argument("--measure", choices=("detectability", "p_machine"), default="detectability")
+    plan.add_argument("--agents", type=positive, required=True, metavar="N")
+    plan.add_argument("--per-judge", type=positive, required=True, metavar="N", help="trials of each judge")
+    plan.add_argument("--stimuli", type=positive, required=True, metavar="N")
+    plan.add_argument(
+        "--from", type=path, metavar="VERDICTS", dest="verdicts", help="variances from these, not assumed"
+    )
+
+    export = add(
+        "export", "what people said as a run folder, which `score` or `trials` reads, with a table of verdicts"
+    )
+    export.add_argument("study", type=path, metavar="STUDY")
+    export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
+    export.add_argument("--personal", action="store_true", help="with what judges said of themselves")
+    export.add_argument("--force", action="store_true", help="replace what is at --out")
+
+    forget = add("forget", "remove all that is known of a judge")
+    forget.add_argument("study", type=path, metavar="STUDY")
+    forget.add_argument("judge", metavar="CODE")
+
+
+def _action(name: str) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        from judging.study import actions
+
+        return int(getattr(actions, name)(options))
+
+    return run
+
+
+def _nothing(options: argparse.Namespace) -> int:
+    raise InputError("study: say what to do; `turinglike study --help` lists it")

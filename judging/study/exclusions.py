@@ -1,0 +1,113 @@
+"""All verdicts of a study, a row each, and by which of its rules one does not count. Nothing is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from judging.study.pool import TrialPool
+from judging.study.settings import JudgesSettings
+from judging.study.state import Judge, State, Step
+
+Row = dict[str, Any]
+ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's matter
+
+
+def verdict_rows(
+    state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Row]:
+    """One row per verdict in the order in which they were given, judge by judge, those of practice and of attempts
+    that were begun anew too. ``rules`` has the names of all rules that exclude it."""
+    for judge in state.judges.values():
+        attempts = [*judge.former, (judge.steps, judge.answers)]
+        found = [
+            row
+            for number, (steps, answers) in enumerate(attempts)
+            for row in _of_attempt(judge, number, number < len(judge.former), steps, answers, settings, pool)
+        ]
+        rules = _of_judge(judge, found, settings, personal.get(judge.code, {}))
+        for row in found:
+            row["rules"] = [*rules, *row["rules"]]
+        yield from found
+
+
+def _of_attempt(
+    judge: Judge,
+    attempt: int,
+    is_former: bool,
+    steps: list[Step],
+    answers: list[Row],
+    settings: JudgesSettings,
+    pool: TrialPool,
+) -> Iterator[Row]:
+    began, index = datetime.fromisoformat(judge.joined), 0
+    for step, said in zip(steps, answers, strict=False):
+        if step["kind"] != "trial":
+            continue
+        for name, verdict in zip(step["trials"], said["verdicts"], strict=True):
+            key = pool.key.get(name)
+            if key is None:
+                continue  # of another task; the set has been refused if it is another one
+            yield {
+                "judge": judge.code,
+                "attempt": attempt,
+                "trial_index": index,
+                "phase": "catch" if key["catch"] and step["phase"] == "test" else step["phase"],
+                "again": step["again"],
+                "trial": name,
+                "asked": key["asked"],
+                "stimulus": key["stimulus"],
+                "speaker": key["speaker"],
+                "verdict": verdict,
+                "truth": key["truth"],
+                "agent": key["agent"],
+                "catch": key["catch"],
+                "correct": verdict == key["truth"],
+                "rt": said["rt"],
+                "time_elapsed": round((datetime.fromisoformat(said["at"]) - began).total_seconds() * 1000),
+                "at": said["at"],
+                "confidence": said.get("confidence"),
+                "reason": said.get("reason"),
+                "control": said.get("control"),
+                "control_right": said.get("right"),
+                "away": said["away"],
+                "by_key": said["key"],
+                "key_for_human": judge.keys[0],
+                "rules": _of_trial(said, settings, is_former),
+            }
+        index += 1
+
+
+def _of_trial(said: Row, settings: JudgesSettings, is_former: bool) -> list[str]:
+    rules = ["begun_anew"] if is_former else []
+    if settings.exclude.fastest and said["rt"] is not None and said["rt"] < 1000 * settings.exclude.fastest:
+        rules.append("fastest")
+    if settings.exclude.wrong_control and said.get("right") is False:
+        rules.append("wrong_control")
+    return rules
+
+
+def _of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal: Mapping[str, Any]) -> list[str]:
+    exclude, rules = settings.exclude, []
+    counted = [row for row in rows if row["attempt"] == len(judge.former) and row["phase"] != "practice"]
+    pages = {row["trial_index"]: row for row in counted}.values()  # one control question for both speakers
+    if exclude.finished and judge.ended != "finished":
+        rules.append("finished")
+    if _below([row["control_right"] for row in pages if row["control_right"] is not None], exclude.controls):
+        rules.append("controls")
+    if _below([row["correct"] for row in counted if row["catch"]], exclude.catch):
+        rules.append("catch")
+    plain = [row for row in counted if not row["catch"] and not row["again"]]
+    if judge.ended == "finished" and _below([row["correct"] for row in plain], exclude.right):
+        rules.append("right")
+    if exclude.one_sided and len(plain) >= ENOUGH and len({row["verdict"] for row in plain}) == 1:
+        rules.append("one_sided")
+    if exclude.native and personal.get("native_language") != "yes":
+        rules.append("native")
+    return rules
+
+
+def _below(right: list[bool], share: float) -> bool:
+    """Whether fewer than this share are right, of some."""
+    return bool(right) and sum(right) / len(right) < share

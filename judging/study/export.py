@@ -1,0 +1,199 @@
+"""``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table for all others.
+
+The run folder is what `score`, `status`, `report` and `view` read. Beside its records stands
+``data/study-NAME_data.csv``, laid out as a Psych-DS data set (``dataset_description.json`` describes every column), its
+first columns named as jsPsych names them. What judges said of themselves goes in only where it is asked for, ids of
+panels never.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents import __version__
+from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, WordAnswer, plain
+from agents.errors import InputError
+from agents.stimuli import Asked
+from judging.study.asking import StimulusMaterial
+from judging.study.exclusions import Row, verdict_rows
+from judging.study.material import Material, TrialMaterial
+from judging.study.settings import FIELDS, JudgesSettings
+from judging.study.state import Judge, read_personal, read_state
+from judging.trial_set import MARKER
+from serving.runs.atomic_files import lock, replacing
+from serving.runs.output_paths import new_folder
+from serving.runs.records import KEYS
+from serving.runs.run import open_run
+from serving.runs.schemas import RECORD
+
+COLUMNS: Mapping[str, str] = {
+    "trial_type": "always two-choice judgement: human or machine",
+    "trial_index": "the page's number in the judge's list, from 0",
+    "time_elapsed": "ms from when the judge joined to when the verdict was saved",
+    "rt": "ms from when all of the trial was on the screen to the verdict; empty where unknown",
+    "response": "the verdict: human or machine",
+    "stimulus": "the trial's id in the trial set",
+    "judge": "the judge's random code",
+    "attempt": "0, or more where the judge began anew",
+    "phase": "practice, feedback, test or catch",
+    "again": "1 where the trial came for the second time",
+    "asked": "the task that was answered",
+    "answered": "the stimulus that was answered",
+    "speaker": "of a conversation, who is judged",
+    "truth": "human or machine",
+    "agent": "who answered",
+    "correct": "1 where the verdict is the truth",
+    "confidence": "from 0 to 1, where it was asked",
+    "reason": "in the judge's words, where it was asked",
+    "control": "the answer to the control question",
+    "control_right": "1 where that is right",
+    "away": "1 where the page was hidden meanwhile",
+    "by_key": "1 where the verdict was given by a key",
+    "key_for_human": "the key for human; the other one is for machine",
+    "excluded": "1 where a rule excludes the verdict",
+    "exclusion_rule": "the names of these rules",
+    "saved_at": "when the verdict was saved, UTC",
+}
+APPEND = orjson.OPT_APPEND_NEWLINE
+RECORD_OF_A_PERSON: Mapping[str, Any] = {
+    "schema": RECORD,
+    "stimulus_sha256": None,
+    "kind": "human",
+    "sample": 0,
+    "seed": None,
+    "status": "ok",
+    "attempts": [],
+    "error": None,
+    "provenance": {"digest": None, "checkpoint": None, "revision": None},
+    "timing": None,
+    "worker": None,
+}
+
+
+def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
+    """Write it; returns the number of verdicts, or of participants' answers. ``personal`` puts what judges said of
+    themselves in, but never the ids of panels. Raises InputError where there are none, StorageError."""
+    known, state = read_personal(folder), read_state(folder)
+    rows: list[Row] = []
+    if isinstance(material, TrialMaterial):
+        rows = list(verdict_rows(state, material.settings, material.pool, known))
+        records = [_verdict(row) for row in rows if row["phase"] != "practice"]
+        source = material.pool.folder / MARKER
+    else:
+        assert isinstance(material, StimulusMaterial)
+        records = [one for judge in state.judges.values() for one in _answers(judge, material.settings.task)]
+        source = material.source
+    if not records:
+        raise InputError(f"{folder}: nobody has answered yet")
+    with new_folder(out, marker="run.json", force=force) as made:
+        (made / "records").mkdir()
+        with lock(made):
+            run = open_run(made, source, task=None, seed=0, samples=0, described={})
+        (made / "lock").unlink()
+        with replacing(run.records("humans")) as file:
+            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in records)
+            file.writelines(orjson.dumps({name: one[name] for name in KEYS}, option=APPEND) for one in lines)
+        if isinstance(material, TrialMaterial):
+            _psych_ds(made, folder.resolve().name, material.settings, rows, known if personal else {})
+    return len(records)
+
+
+def _verdict(row: Row) -> dict[str, Any]:
+    hidden = ("truth", "agent", "correct", "catch", "stimulus")
+    return {
+        "task": "judgement",
+        "stimulus": row["trial"],
+        "agent": f"human:{row['judge']}",
+        "sample": int(row["again"]),
+        "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
+        "raw": {name: value for name, value in row.items() if name not in hidden},
+        "created": row["at"],
+    }
+
+
+def _answers(judge: Judge, task: Asked) -> Iterator[dict[str, Any]]:
+    """A participant's answers; those that were to be given anew are their rejected attempts."""
+    for step, said in zip(judge.steps, judge.answers, strict=False):
+        if step["kind"] != "ask":
+            continue
+        told = [one for one in judge.told if one["step"] == said["step"]]
+        attempts = [
+            {
+                "attempt": number,
+                "turn": None,
+                "seed": None,
+                "answer": None,
+                "raw": one["said"],
+                "verdicts": [{"filter": flag, "rejected": True, "found": one["said"]} for flag in one["flags"]],
+            }
+            for number, one in enumerate(told)
+        ]
+        if said["flags"]:
+            kept = [{"filter": flag, "rejected": False, "found": ", ".join(said["answer"])} for flag in said["flags"]]
+            attempts.append({"attempt": len(told), "turn": None, "seed": None, "answer": None,
+                             "raw": ", ".join(said["answer"]), "verdicts": kept})  # fmt: skip
+        yield {
+            "task": task,
+            "stimulus": step["trials"][0],
+            "agent": f"human:{judge.code}",
+            "answer": _typed(task, said["answer"]),
+            "raw": {"rt": said["rt"], "away": said["away"]},
+            "attempts": attempts,
+            "created": said["at"],
+        }
+
+
+def _typed(task: Asked, said: Sequence[str]) -> dict[str, Any]:
+    match task:
+        case "color_estimation":
+            return plain(ColorAnswer(color=said[0]))
+        case "object_detection":
+            return plain(ObjectAnswer(labels=list(said)))
+        case "image_captioning":
+            return plain(CaptionAnswer(text=said[0]))
+    return plain(WordAnswer(word=said[0]))
+
+
+def _psych_ds(
+    made: Path, name: str, settings: JudgesSettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
+) -> None:
+    own = [*FIELDS, "engaging", "difficult", "comments"] if known else []
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([*COLUMNS, *own])
+    for row in rows:
+        said = known.get(row["judge"], {})
+        writer.writerow([*_values(row), *(said.get(field) for field in own)])
+    (made / "data").mkdir()
+    safe = re.sub(r"[^A-Za-z0-9]", "", name) or "study"
+    (made / "data" / f"study-{safe}_data.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
+    described = [
+        {"@type": "PropertyValue", "name": column, "description": about} for column, about in COLUMNS.items()
+    ] + [{"@type": "PropertyValue", "name": field, "description": "what the judge said of themselves"} for field in own]
+    about = {
+        "@context": "https://schema.org/",
+        "@type": "Dataset",
+        "name": settings.texts.title,
+        "description": f"Verdicts of people on trials of {settings.task}: human or machine?",
+        "schemaVersion": "Psych-DS 0.4.0",
+        "creator": [{"@type": "SoftwareApplication", "name": "Turinglike", "version": __version__}],
+        "variableMeasured": described,
+    }
+    (made / "dataset_description.json").write_bytes(
+        orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    )
+
+
+def _values(row: Row) -> list[Any]:
+    renamed = {"trial_type": "judgement", "response": row["verdict"], "stimulus": row["trial"],
+               "answered": row["stimulus"], "excluded": bool(row["rules"]), "exclusion_rule": " ".join(row["rules"]),
+               "saved_at": row["at"]}  # fmt: skip
+    values = [renamed.get(name, row.get(name)) for name in COLUMNS]
+    return [int(value) if isinstance(value, bool) else value for value in values]

@@ -1,0 +1,208 @@
+"""Which trials a judge gets: half people's, the others equally the agents', and of each those that fewer judges have
+seen, whoever comes, goes or stays away.
+
+A page shows one trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
+machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from agents.errors import InputError
+from agents.stimuli import JudgementStimulus, canonical, parse_row
+from judging.drawing import FIRST, shares
+from judging.study.settings import JudgesSettings
+from judging.trial_set import MARKER, key_path
+from judging.verdicts import check_trials, read_key
+
+Phase = Literal["practice", "feedback", "test"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is shown at once. ``cell`` is what quotas are of: human, an agent, or for four pairs "human machine" and so
+    on; ``agents`` are the machines on it."""
+
+    trials: tuple[str, ...]
+    cell: str
+    agents: tuple[str, ...]
+    stimulus: str
+    catch: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A page in a judge's list. ``again``: it comes for the second time."""
+
+    page: Page
+    phase: Phase
+    again: bool = False
+
+
+class TrialPool:
+    """The trials of a study's task, and whose they are. Raises InputError where the set or its key cannot be used."""
+
+    def __init__(self, folder: Path, settings: JudgesSettings) -> None:
+        source, key = folder / MARKER, key_path(folder)
+        if not source.is_file():
+            raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")
+        self.folder = folder
+        self.settings = settings
+        rows = read_key(key)
+        self.trials: dict[str, JudgementStimulus] = {}
+        lines: list[tuple[int, str, bytes]] = []
+        with source.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                trial = parse_row(line, root=folder)
+                if not isinstance(trial, JudgementStimulus):
+                    raise InputError(f"{source}:{number}: is no trial")
+                lines.append((number, trial.id, canonical(trial)))
+                if trial.asked == settings.task and rows.get(trial.id, {}).get("repeat_of") is None:
+                    self.trials[trial.id] = trial
+        check_trials(source, lines, rows, key)
+        self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
+        if not self.trials:
+            raise InputError(f"{source} has no trials of {settings.task}")
+        self.pages = self._pages()
+        self.sample = self._sample()
+        kept = {page.stimulus for page in self.sample}
+        self.drawable = [page for page in self.pages if page.stimulus not in kept] or self.pages
+        self.cells: dict[str, list[Page]] = defaultdict(list)
+        for page in self.drawable:
+            self.cells["catch" if page.catch else page.cell].append(page)
+
+    def _pages(self) -> list[Page]:
+        by_excerpt: dict[object, list[str]] = defaultdict(list)
+        together = self.settings.trials.choices != "one"
+        for name, trial in self.trials.items():
+            said = orjson.dumps([trial.shown, trial.answer.model_dump(mode="json")]) if together else name
+            by_excerpt[said].append(name)
+        pages = []
+        for names in by_excerpt.values():
+            names.sort(key=lambda name: self.trials[name].speaker or "")
+            if together and [self.trials[name].speaker for name in names] != ["A", "B"]:
+                continue  # one of the two said nothing that can be judged
+            keys = [self.key[name] for name in names]
+            machines = tuple(one["agent"] for one in keys if one["truth"] == "machine")
+            one = machines[0] if machines else "human"
+            cell = " ".join(key["truth"] for key in keys) if together else one
+            pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], any(one["catch"] for one in keys)))
+        if not pages:
+            raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
+        return pages
+
+    def _sample(self) -> list[Page]:
+        """A person's page and a machine's that the instructions show with what they are, and nobody judges."""
+        if not self.settings.trials.sample:
+            return []
+        chance = random.Random(f"sample {self.folder.name}")
+        plain = [page for page in self.pages if not page.catch]
+        found: list[Page] = []
+        for is_machine in (False, True):
+            some = [
+                page
+                for page in plain
+                if bool(page.agents) == is_machine and page.stimulus not in {one.stimulus for one in found}
+            ]
+            if some:
+                found.append(chance.choice(some))
+        return found
+
+    def problems(self) -> list[str]:
+        """Why judges cannot get what the settings ask for, in sentences; none if they can."""
+        wanted, found = self.settings.trials, []
+        plain = [page for page in self.drawable if not page.catch]
+        need = wanted.number + wanted.practice
+        stimuli = len({page.stimulus for page in plain})
+        if stimuli < need:
+            found.append(
+                f"trials: a judge sees no stimulus twice, and there are {stimuli:,} for "
+                f"{need:,} trials ({wanted.number:,} and {wanted.practice:,} of practice)"
+            )
+        kinds = {"human": 0, "machine": 0}
+        for page in plain:
+            kinds["machine" if page.agents else "human"] += 1
+        if wanted.choices == "one":
+            found += [f"trials: there are none of {kind}s" for kind, number in kinds.items() if not number]
+        if wanted.choices == "four":
+            there = {page.cell for page in plain}
+            lacking = [f"{a} {b}" for a in kinds for b in kinds if f"{a} {b}" not in there]
+            if lacking:
+                found.append(f"trials: there are no pairs of {', '.join(lacking)}")
+        if wanted.catch and "catch" not in self.cells:
+            found.append("trials.catch: the trial set has no catch trials")
+        return found
+
+    def draw(
+        self, seen: Mapping[tuple[str, ...], int], chance: random.Random, known: Collection[str] = ()
+    ) -> list[Turn]:
+        """A judge's list in order. ``seen`` counts by a page's trials how many judges had it; ``known`` are stimuli
+        that this judge has seen."""
+        wanted = self.settings.trials
+        used: Counter[str] = Counter()  # of machines, to give what does not divide to those who had least
+        for page in self.drawable:
+            for agent in page.agents:
+                used[agent] += seen.get(page.trials, 0)
+        stimuli = set(known)
+        practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
+        chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
+        caught = self._take({"catch": round(wanted.catch * wanted.number)}, seen, used, stimuli, chance)
+        order = chance.sample(chosen, len(chosen))
+        turns = [Turn(page, "feedback" if at < wanted.feedback else "test") for at, page in enumerate(order)]
+        for turn in chance.sample(turns, min(round(wanted.repeats * wanted.number), len(turns))):
+            first = next(at for at, other in enumerate(turns) if other is turn)
+            turns.insert(chance.randint(max(first + 1, wanted.feedback), len(turns)), Turn(turn.page, "test", True))
+        for page in caught:
+            place = chance.randint(min(max(FIRST, wanted.feedback), len(turns)), len(turns))
+            turns.insert(place, Turn(page, "test"))
+        return [*(Turn(page, "practice") for page in chance.sample(practice, len(practice))), *turns]
+
+    def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
+        """So many pages of each cell."""
+        cells = [name for name in self.cells if name != "catch"]
+        if self.settings.trials.choices != "one":
+            return shares(number, sorted(cells), chance)
+        agents = [name for name in cells if name != "human"]
+        if "human" not in cells or not agents:
+            return shares(number, sorted(cells), chance)
+        people = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+        whole, rest = divmod(number - people, len(agents))
+        ranked = sorted(agents, key=lambda name: (used[name], chance.random()))
+        return {"human": people, **{name: whole + (at < rest) for at, name in enumerate(ranked)}}
+
+    def _take(
+        self,
+        quota: Mapping[str, int],
+        seen: Mapping[tuple[str, ...], int],
+        used: Counter[str],
+        stimuli: set[str],
+        chance: random.Random,
+    ) -> list[Page]:
+        """Pages by their quota, about stimuli that the judge has not seen; those that fewer judges had come first.
+
+        The rarest cells choose first: what they need others could take. What a cell lacks is left out.
+        """
+        taken: list[Page] = []
+        for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
+            left = quota[cell]
+            ranked = sorted(
+                self.cells.get(cell, ()),
+                key=lambda page: (seen.get(page.trials, 0), sum(used[one] for one in page.agents), chance.random()),
+            )
+            for page in ranked:
+                if not left:
+                    break
+                if page.stimulus not in stimuli:
+                    stimuli.add(page.stimulus)
+                    used.update(page.agents)
+                    taken.append(page)
+                    left -= 1
+        return taken

@@ -1,0 +1,53 @@
+"""``turinglike study serve``: one study in uvicorn, with an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import Sequence
+
+from judging.study.study import Study
+from serving.http.connections import BoundedProtocol
+from serving.http.guard import Guard
+from serving.http.logs import ServerLog
+from serving.http.server import UvicornServer, config
+
+MOST_CONNECTIONS = 8192
+FILES = 1024  # beside the connections
+
+
+class StudyProtocol(BoundedProtocol):
+    """As many connections as judges may be there at once."""
+
+    most_connections = MOST_CONNECTIONS
+
+
+async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
+    """Serve until cancelled, then end in order: what was answered is on disk. Raises StorageError where nothing can be
+    written any more."""
+    _allow_files()
+    settings = config(app)
+    settings.http = StudyProtocol
+    settings.timeout_keep_alive = 120  # a judge thinks longer than a program
+    server = UvicornServer(settings)
+    writer = study.start()
+    serving = asyncio.create_task(server.serve(list(sockets)))
+    host, port = sockets[0].getsockname()[:2]
+    log.say(f"serving the study at http://{f'[{host}]' if ':' in host else host}:{port}/ (Ctrl-C ends it)")
+    try:
+        finished, _ = await asyncio.wait({serving, writer}, return_when=asyncio.FIRST_COMPLETED)
+        finished.pop().result()
+    finally:
+        server.should_exit = True
+        await asyncio.wait({serving})
+        await study.close()
+
+
+def _allow_files() -> None:
+    """Each connection is an open file, of which a shell allows some thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_CONNECTIONS + FILES)
+    with contextlib.suppress(ValueError, OSError):  # fewer connections, then
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))

@@ -1,0 +1,214 @@
+"""What a study asks of people, as judges or as participants: ``study.toml``, checked before anybody is asked."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from agents.errors import InputError, Problem
+from agents.stimuli import Asked
+from serving.runs.row_problems import as_problems
+
+SCHEMA = "turinglike.study/1"
+FILE = "study.toml"
+FIELDS = ("age", "gender", "education", "country", "native_language", "ai_experience")
+CLOSING = ("engaging", "difficult", "comments")
+Text = Annotated[str, Field(max_length=20_000)]
+Count = Annotated[int, Field(ge=0, le=10_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(ge=0, le=3600)]
+Choices = Literal["one", "both", "four"]
+Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class Texts(_Table):
+    """What judges read; an empty line begins a paragraph. An empty text leaves its page out."""
+
+    title: Text
+    consent: Text = ""
+    instructions: Text
+    thanks: Text = ""
+
+
+class People(_Table):
+    """Who may take part. ``wanted`` is how many are to finish, ``most`` how many may be at it or have finished at once,
+    ``hours`` how long one who has not finished keeps their trials from others. ``entry``: who has the address, or who
+    has a link of their own. ``reload``: a judge who loads the page again goes on, begins anew, or is shut out."""
+
+    wanted: Annotated[int, Field(ge=1, le=100_000)]
+    most: Annotated[int, Field(ge=1, le=100_000)]
+    entry: Literal["open", "links"] = "open"
+    reload: Literal["resume", "restart", "block"] = "resume"
+    hours: Annotated[float, Field(gt=0, le=10_000)] = 2.0
+    worker: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,40}$")] = ""
+
+
+class Questions(_Table):
+    """What judges are asked about themselves, before and after; nobody must answer any of it."""
+
+    before: list[Literal["age", "gender", "education", "country", "native_language", "ai_experience"]] = Field(
+        default_factory=list
+    )
+    after: list[Literal["engaging", "difficult", "comments"]] = Field(default_factory=list)
+
+
+class Trials(_Table):
+    """The trials of one judge. ``number`` of them are drawn, ``practice`` come before them and do not count; of the
+    ``number`` the first ``feedback`` say what was right. ``catch`` and ``repeats`` are shares of ``number`` that come
+    to it. ``choices`` of conversations: one speaker a page, both, or which of four pairs they are."""
+
+    number: Annotated[int, Field(ge=1, le=1000)]
+    practice: Count = 0
+    feedback: Count = 0
+    catch: Share = 0.0
+    repeats: Share = 0.0
+    choices: Choices = "one"
+    prior_told: bool = False
+    confidence: bool = False
+    reason: bool = False
+    seconds_before: Seconds = 0.0
+    play_once: bool = False
+    control: Annotated[str, Field(max_length=1000)] = ""
+    sample: bool = True
+    keys: Annotated[list[Key], Field(min_length=2, max_length=2)] = Field(default_factory=lambda: ["f", "j"])
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Trials:
+        if self.keys[0] == self.keys[1]:
+            raise PydanticCustomError("keys", "keys: must be two different ones")
+        if self.feedback > self.number:
+            raise PydanticCustomError("feedback", "feedback: there are only {number} trials", {"number": self.number})
+        return self
+
+
+class End(_Table):
+    """What a judge gets at the end: a ``code``, the same for all or (empty) one of their own, and the address to
+    go on to, in which ``{code}`` and ``{worker}`` are filled in."""
+
+    code: Annotated[str, Field(max_length=100)] = ""
+    redirect: Annotated[str, Field(pattern=r"^(https?://\S+)?$", max_length=2000)] = ""
+
+
+class Exclude(_Table):
+    """Rules, by which verdicts are marked and not removed. Of a judge: fewer ``controls`` right, fewer catch trials
+    caught (``catch``), fewer trials right (``right``), not ``finished``, the same verdict in all trials
+    (``one_sided``), a first language other than the study's (``native``). Of a trial: faster than ``fastest`` seconds,
+    its control question wrong (``wrong_control``)."""
+
+    finished: bool = True
+    controls: Share = 0.0
+    catch: Share = 0.0
+    right: Share = 0.0
+    one_sided: bool = False
+    native: bool = False
+    fastest: Seconds = 0.0
+    wrong_control: bool = False
+
+
+class Answers(_Table):
+    """What participants answer: ``number`` stimuli each. ``checks``: what the papers' form, or an agent's filters,
+    reject is told at once and to be answered anew (``tell``), or kept with a flag (``note``)."""
+
+    number: Annotated[int, Field(ge=1, le=1000)]
+    checks: Literal["tell", "note"] = "tell"
+
+
+class _Study(_Table):
+    """What both kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
+
+    schema_: Annotated[Literal["turinglike.study/1"], Field(alias="schema")]
+    task: Asked
+    language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$")] = "en"
+    phrases: Annotated[str, Field(max_length=1000)] = ""
+    texts: Texts
+    judges: People
+    questions: Questions = Field(default_factory=Questions)
+    end: End = Field(default_factory=End)
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.judges.most < self.judges.wanted:
+            raise PydanticCustomError("most", "most: must not be below wanted")
+        return self
+
+
+class JudgesSettings(_Study):
+    """All of ``study.toml`` where people judge the trials of ``trial_set``."""
+
+    source: Annotated[str, Field(alias="trial_set", min_length=1)]
+    trials: Trials
+    exclude: Exclude = Field(default_factory=Exclude)
+
+    @model_validator(mode="after")
+    def _fits_the_task(self) -> Self:
+        if self.trials.choices != "one" and self.task != "conversation":
+            raise PydanticCustomError("choices", "trials.choices: {value} is for conversations", {
+                "value": self.trials.choices,
+            })  # fmt: skip
+        if self.trials.play_once and self.task != "attention_prediction":
+            raise PydanticCustomError("play", "trials.play_once: only scanpaths are played")
+        if (self.exclude.controls or self.exclude.wrong_control) and not self.trials.control:
+            raise PydanticCustomError("controls", "exclude: there are no control questions; see trials.control")
+        return self
+
+
+class AnswersSettings(_Study):
+    """All of ``study.toml`` where people answer the stimuli of ``stimulus_set``."""
+
+    judges: Annotated[People, Field(alias="participants")]
+    source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
+    answers: Answers
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> Self:
+        if self.task in ("attention_prediction", "conversation"):
+            raise PydanticCustomError("task", "task: people's answers to {task} are imported", {"task": self.task})
+        return self
+
+
+StudySettings = JudgesSettings | AnswersSettings
+
+
+def read_settings(folder: Path) -> StudySettings:
+    """The settings of the study in ``folder``. Raises InputError with everything that is wrong."""
+    path = folder / FILE
+    try:
+        tables = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder} is no study: it has no {FILE}; `turinglike study new` makes one") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
+    try:
+        return (AnswersSettings if "stimulus_set" in tables else JudgesSettings).model_validate(tables)
+    except ValidationError as error:
+        raise InputError(f"{path} cannot be used", _problems(error, path)) from None
+
+
+def _problems(error: ValidationError, path: Path) -> list[Problem]:
+    lines = path.read_text("utf-8").splitlines()
+    found = []
+    for one in as_problems(error, str(path)):
+        name = (one.field or "").rpartition(".")[2]
+        at = next((number for number, line in enumerate(lines, 1) if name and line.split("=")[0].strip() == name), None)
+        found.append(Problem(one.where, at, one.field, one.message))
+    return found
+
+
+def source_of(folder: Path, settings: StudySettings) -> Path:
+    """The trial set, or the stimulus set, which may be told relative to the study's folder."""
+    return (folder / settings.source).resolve()
+
+
+def told(settings: StudySettings) -> dict[str, Any]:
+    """The settings as they are kept among the events, without the texts of pages."""
+    return settings.model_dump(mode="json", by_alias=True, exclude={"texts"})

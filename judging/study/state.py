@@ -1,0 +1,183 @@
+"""What is known of a study's judges: read from its events, and from nothing else.
+
+``events.jsonl`` has a line for each thing that happened, in order; ``personal.jsonl`` what judges said of themselves
+and the ids that a panel gave them, by the judge's code. Whoever reads the events anew, after whatever ended the server,
+knows what the server knew.
+
+A judge's way is a list of steps, drawn when they join and kept in that event: consent, questions, instructions, trials,
+closing questions. Each step is answered once, in order; how many are answered says where the judge is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.errors import InputError
+
+ASKED = ("trial", "ask")  # kinds of steps that are what a study is about
+EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
+Step = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Judge:
+    """One judge. ``answers`` are those to the steps so far; ``former`` are (steps, answers) of attempts that were begun
+    anew, ``told`` answers that were to be given anew. ``ended``: finished, declined or blocked."""
+
+    code: str
+    session: str
+    joined: str
+    number: int
+    keys: list[str]
+    steps: list[Step]
+    end_code: str
+    link: str | None = None
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    former: list[tuple[list[Step], list[dict[str, Any]]]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    loads: int = 0
+    ended: str | None = None
+    at: str = ""
+
+    @property
+    def step(self) -> int:
+        """The step that is next to be answered, from 0."""
+        return len(self.answers)
+
+    @property
+    def current(self) -> Step | None:
+        return None if self.ended or self.step >= len(self.steps) else self.steps[self.step]
+
+    def has_judged(self) -> bool:
+        """Whether a trial that counts has been answered."""
+        return self.counted(self.step) > 0
+
+    def counted(self, end: int | None = None) -> int:
+        """The number of trials, practice apart, in the list or before a step of it."""
+        return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
+
+    def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
+        """What each page of the list is of, from a step on, without practice and what comes again."""
+        for step in self.steps[begin:]:
+            if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
+                yield tuple(step["trials"])
+
+
+@dataclass(slots=True)
+class State:
+    """All judges, and whether the study takes any more."""
+
+    judges: dict[str, Judge] = field(default_factory=dict)
+    by_session: dict[str, Judge] = field(default_factory=dict)
+    by_link: dict[str, Judge] = field(default_factory=dict)
+    settings: dict[str, Any] | None = None
+    sha256: str | None = None
+    closed: str | None = None
+    finished: int = 0
+
+    def apply(self, event: dict[str, Any]) -> None:
+        """Take one event in. Raises KeyError for what no server of ours has written."""
+        kind = event["event"]
+        if kind == "settings":
+            self.settings, self.sha256 = event["settings"], event["sha256"]
+        elif kind == "closed":
+            self.closed = event["at"]
+        elif kind == "joined":
+            names = ("session", "number", "keys", "steps", "end_code", "link")
+            self._add(
+                Judge(event["judge"], joined=event["at"], at=event["at"], **{name: event[name] for name in names})
+            )
+        else:
+            judge = self.judges[event["judge"]]
+            judge.at = event["at"]
+            if kind == "session":
+                self.by_session[event["session"]] = judge
+            elif kind == "told":
+                judge.told.append(event)
+            elif kind == "loaded":
+                judge.loads += 1
+            elif kind == "blocked":
+                judge.ended = "blocked"
+            elif kind == "restarted":
+                judge.former.append((judge.steps, judge.answers))
+                judge.steps, judge.answers = event["steps"], judge.answers[: event["from"]]
+            elif kind == "step" and event["step"] == judge.step:
+                self._step(judge, event)
+            else:
+                raise KeyError(kind)
+
+    def _add(self, judge: Judge) -> None:
+        self.judges[judge.code] = self.by_session[judge.session] = judge
+        if judge.link is not None:
+            self.by_link[judge.link] = judge
+
+    def _step(self, judge: Judge, event: dict[str, Any]) -> None:
+        judge.answers.append(event)
+        if event.get("agree") is False:
+            judge.ended = "declined"
+        elif judge.step == len(judge.steps):
+            judge.ended = "finished"
+            self.finished += 1
+
+
+def read_state(folder: Path) -> State:
+    """The state of the study in ``folder``; a last line that is torn does not count. Raises InputError."""
+    state = State()
+    for number, event in _lines(folder / EVENTS):
+        try:
+            state.apply(event)
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder / EVENTS}:{number}: is damaged: {error!r}") from None
+    return state
+
+
+def read_personal(folder: Path) -> dict[str, dict[str, Any]]:
+    """By judge, what they said of themselves, and the id that a panel gave them as ``worker``."""
+    found: dict[str, dict[str, Any]] = {}
+    for _, line in _lines(folder / PERSONAL):
+        found.setdefault(str(line.get("judge")), {}).update(line.get("said", {}))
+    return found
+
+
+def read_links(folder: Path) -> set[str]:
+    """The SHA-256 of each link's token."""
+    return {str(line.get("link")) for _, line in _lines(folder / LINKS)}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if number == len(lines):  # what follows the last newline was being written
+            return
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            if number == len(lines) - 1:
+                return  # a disk that lost power may leave such
+            raise InputError(f"{path}:{number}: is damaged: no JSON") from None
+        if not isinstance(found, dict):
+            raise InputError(f"{path}:{number}: is damaged: no JSON object")
+        yield number, found
+
+
+def seen(judges: Sequence[Judge], released: set[str]) -> Counter[tuple[str, ...]]:
+    """By page, how many judges have judged it or have it before them. Those of ``released``, who have stayed away,
+    count by what they have judged."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for judge in judges:
+        every = judge.pages()
+        left = set(judge.pages(judge.step)) if judge.code in released or judge.ended else set()
+        found.update(page for page in every if page not in left)
+    return found

@@ -1,0 +1,80 @@
+// What a judge is shown of a trial: the answer, and what it answers. Pictures are decoded before anything is on screen.
+"use strict";
+
+{
+  const { chat, el, said } = Turinglike;
+  const got = new Map(); // address -> Promise of an object URL
+
+  /** The file at `address` as an object URL; got once, however early. */
+  function file(address) {
+    if (!got.has(address)) {
+      const promise = fetch(address).then(async (reply) => {
+        if (!reply.ok) throw new Error(`${address}: ${reply.status}`);
+        return reply.blob();
+      });
+      promise.catch(() => got.delete(address));
+      got.set(address, promise);
+    }
+    return got.get(address);
+  }
+
+  /** A picture that is ready to be shown. Each has a URL of its own, so that a clip begins at its beginning. */
+  async function picture(address, alt, name) {
+    const url = URL.createObjectURL(await file(address));
+    const image = el("img", { class: name, src: url, alt });
+    await image.decode();
+    image.addEventListener("turinglike-gone", () => URL.revokeObjectURL(url));
+    return image;
+  }
+
+  /** How long a GIF takes once, in ms, read from its blocks; 0 for what is none. */
+  async function duration(address) {
+    const bytes = new Uint8Array(await (await file(address)).arrayBuffer());
+    if (String.fromCharCode(...bytes.slice(0, 3)) !== "GIF") return 0;
+    const blocks = (at) => {
+      while (bytes[at]) at += bytes[at] + 1;
+      return at + 1;
+    };
+    let at = 13 + (bytes[10] & 0x80 ? 3 << ((bytes[10] & 7) + 1) : 0);
+    let total = 0;
+    while (at < bytes.length && bytes[at] !== 0x3b) {
+      if (bytes[at] === 0x21) {
+        if (bytes[at + 1] === 0xf9) total += 10 * (bytes[at + 4] | (bytes[at + 5] << 8));
+        at = blocks(at + 2);
+      } else {
+        const table = bytes[at + 9] & 0x80 ? 3 << ((bytes[at + 9] & 7) + 1) : 0;
+        at = blocks(at + 10 + table + 1);
+      }
+    }
+    return total;
+  }
+
+  /** The elements of a trial, in order, all of them decoded. */
+  async function shown(trial, phrases) {
+    const parts = [];
+    if (trial.clip) return [await picture(trial.clip, phrases.clip_alt, "photograph clip")];
+    for (const name of ["target_image", "image"])
+      if (trial[name]) parts.push(await picture(trial[name], phrases.picture_alt, "photograph"));
+    const answer = trial.answer ?? {};
+    if (trial.cue !== undefined) {
+      for (const [cue, word] of trial.examples ?? []) parts.push(el("p", { class: "small" }, `${cue} – ${word}`));
+      parts.push(named(phrases.cue, trial.cue), named(phrases.association, answer.word));
+    } else if (answer.messages) parts.push(chat(answer.messages));
+    else if (answer.labels) {
+      const rows = answer.labels.map((label) => el("li", null, said(label)));
+      parts.push(el("div", { class: "given" }, el("span", { class: "name" }, phrases.answer), el("ol", null, ...rows)));
+    } else if (answer.text !== undefined) parts.push(el("blockquote", { dir: "auto" }, said(answer.text)));
+    else if (answer.color !== undefined) parts.push(named(phrases.answer, answer.color));
+    return parts;
+  }
+
+  const named = (name, value) =>
+    el("p", { class: "given" }, el("span", { class: "name" }, name), " ", el("strong", null, said(value)));
+
+  /** Get files that the next trials need. */
+  function ahead(addresses) {
+    for (const address of addresses) file(address).catch(() => {});
+  }
+
+  Object.assign(Turinglike, { ahead, duration, shown });
+}

@@ -1,0 +1,189 @@
+"""The published test's verdicts, people's or an AI judge's, as a run folder and a key for ``turinglike score``.
+
+    python scripts/published_verdicts.py FILE.json [FILE.json ...] --task word --out VERDICTS [--judge NAME]
+    turinglike score VERDICTS --out SCORES
+
+The files are those of kreimanlab/TuringTest's Plot/Data_all, {"Trial_1": {"workerID": ..., "trialData":
+{"response_speaker": ..., "groundtruth": ..., "machine_groundtruth": ..., "rt": ..., "page_name" or "imageID": ...}}},
+of all tasks but conversations. They say themselves whose answer was judged, so that the key, VERDICTS.key.csv, is made
+of them. A worker becomes a number, in the order of the files; of what is told about a worker nothing is kept. Verdicts
+without a worker are those of ``--judge``. The name of a page or a clip tells which stimulus it shows; a verdict without
+one counts as on a stimulus of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.catalogue import NAME
+from agents.errors import InputError, Problem, TuringlikeError
+from judging.trial_set import COLUMNS, key_path
+from judging.verdicts import MOST_NAMED, SAID, TASK
+from serving.runs.atomic_files import replacing
+from serving.runs.importing import FILES
+from serving.runs.output_paths import new_folder, refuse_existing
+from serving.runs.published_benchmark import SHORT, Answered, Source, read_whole
+from serving.runs.row_problems import strict_json
+from serving.runs.run_json import new_run_json
+
+# As the benchmark's files have them; other names are as they are, in small letters and digits.
+NAMES = {"deepgazeiii": "deepgaze3", "gpt3prcurie": "gpt3promptcurie", "gpt3prdavinci": "gpt3promptdav"}
+SHOWN = re.compile(r"(\d+)_[a-z]_\d|.*_img(\d+)_")  # 78_e_0.html is of cue 78, ..._img35_nfix14.gif of picture 35
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The published test's verdicts, to be scored.", allow_abbrev=False)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE.json")
+    parser.add_argument("--task", required=True, choices=SHORT, help="what was judged")
+    parser.add_argument("--out", required=True, type=Path, metavar="VERDICTS", help="a new folder")
+    parser.add_argument("--judge", metavar="NAME", help="whose the verdicts without a worker are")
+    options = parser.parse_args()
+    try:
+        return write(options.files, SHORT[options.task], options.out, options.judge)
+    except TuringlikeError as error:
+        problems = error.problems[:MOST_NAMED] if isinstance(error, InputError) else ()
+        print(f"published_verdicts: {error}", *problems, sep="\n  ", file=sys.stderr)
+        return error.exit_code
+
+
+def write(files: Sequence[Path], asked: str, out: Path, judge: str | None) -> int:
+    """Write the folder and its key. Raises InputError with all that is wrong with the files, StorageError."""
+    if judge is not None and not NAME.fullmatch(judge):
+        raise InputError(f"--judge {judge!r}: must be of the form [a-z0-9][a-z0-9._-]*")
+    refuse_existing([key_path(out)], force=False)
+    trials: dict[tuple[str, ...], dict[str, Any]] = {}
+    workers: dict[str, int] = {}
+    sources, problems, unshown = [], [], 0
+    for path in dict.fromkeys(files):
+        data = read_whole(path)
+        source = Source(path.resolve(), hashlib.sha256(data).hexdigest(), TASK, "records", None, [])
+        sources.append(source)
+        for name, entry in _entries(path, data).items():
+            if wrong := _wrong(entry, judge):
+                problems += [Problem(str(path), None, f"{name}.{field}", message) for field, message in wrong]
+                continue
+            trial = entry["trialData"]
+            agent = _agent(trial)
+            shown = _shown(trial)
+            unshown += shown is None
+            key = (shown, agent) if shown is not None else (str(path), name)
+            row = trials.setdefault(key, _key_row(len(trials) + 1, asked, trial, agent, shown))
+            worker = entry.get("workerID")
+            number = workers.setdefault(worker, len(workers) + 1) if worker else None
+            by = f"human:{number:03}" if number else f"published:{judge}"
+            raw = {"response": trial["response_speaker"], "rt": trial.get("rt")}
+            answer = {"verdict": trial["response_speaker"], "confidence": None, "reason": None}
+            kind = "human" if number else "published"
+            source.answers.append(Answered(row["trial"], kind, by, raw, {"answer": answer}))
+    if problems:
+        raise InputError("the verdicts cannot be read", problems)
+    _write(out, sources, list(trials.values()))
+    given = sum(len(source.answers) for source in sources)
+    print(f"{out}: {given:,} verdicts on {len(trials):,} trials; {len(workers):,} people")
+    if unshown:
+        print(f"{unshown:,} do not say what was shown; each counts as on a stimulus of its own")
+    return 0
+
+
+def _entries(path: Path, data: bytes) -> dict[str, Any]:
+    try:
+        found = strict_json(data)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON in UTF-8: {error}") from None
+    if not isinstance(found, dict) or not found:
+        raise InputError(f"{path} must be a JSON object of trials")
+    return found
+
+
+def _wrong(entry: Any, judge: str | None) -> list[tuple[str, str]]:
+    """The fields of an entry that say no verdict, and why."""
+    trial = entry.get("trialData") if isinstance(entry, dict) else None
+    if not isinstance(trial, dict):
+        return [("trialData", "must be an object")]
+    found = [
+        (name, f"must be human or machine, not {str(trial.get(name))[:40]!r}")
+        for name in ("response_speaker", "groundtruth")
+        if trial.get(name) not in SAID
+    ]
+    if trial.get("groundtruth") == "machine" and not re.search(
+        "[A-Za-z0-9]", str(trial.get("machine_groundtruth", ""))
+    ):
+        found.append(("machine_groundtruth", "does not say which machine"))
+    if not entry.get("workerID") and judge is None:
+        found.append(("workerID", "is not there: give the judge with --judge"))
+    return found
+
+
+def _agent(trial: dict[str, Any]) -> str:
+    """Whose answer was judged."""
+    if trial["groundtruth"] == "human":
+        return "human"
+    name = re.sub("[^a-z0-9]", "", str(trial["machine_groundtruth"]).casefold())
+    return f"published:{NAMES.get(name, name)}"
+
+
+def _shown(trial: dict[str, Any]) -> str | None:
+    """The name of the page or of the clip, without where it was kept."""
+    where = str(trial.get("page_name") or trial.get("imageID") or "").rstrip("/")
+    return where.rsplit("/", 1)[-1] or None
+
+
+def _key_row(number: int, asked: str, trial: dict[str, Any], agent: str, shown: str | None) -> dict[str, Any]:
+    name = f"t{number:05}"
+    found = SHOWN.match(shown or "")
+    line = _stimulus(name, asked)
+    return {
+        **dict.fromkeys(COLUMNS, ""),
+        "trial": name,
+        "sha256": hashlib.sha256(line).hexdigest(),
+        "asked": asked,
+        "truth": trial["groundtruth"],
+        "agent": agent,
+        "catch": int("catch" in agent),
+        "stimulus": (found[1] or found[2]) if found else shown or name,
+    }
+
+
+def _stimulus(trial: str, asked: str) -> bytes:
+    """What the folder keeps of a trial; what was answered is not in the files."""
+    return orjson.dumps({"id": trial, "task": TASK, "asked": asked})
+
+
+def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]]) -> None:
+    run = min(source.sha256 for source in sources)[:12]
+    about = {"source": str(out.resolve() / "stimuli.jsonl"), "root": str(out.resolve()), "count": len(rows)}
+    with new_folder(out, marker="run.json", force=False) as folder:
+        meta = new_run_json(run, seed=0, samples=0) | {"imports_only": True, "set": about}
+        (folder / "run.json").write_bytes(orjson.dumps(meta, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        (folder / "stimuli.jsonl").write_bytes(b"".join(_stimulus(row["trial"], row["asked"]) + b"\n" for row in rows))
+        (folder / "records").mkdir()
+        before: Counter[tuple[str, str]] = Counter()
+        lines: dict[str, list[bytes]] = {"human": [], "published": []}
+        for record in (record for source in sources for record in source.records(run)):
+            record["sample"] = before[record["agent"], record["stimulus"]]
+            before[record["agent"], record["stimulus"]] += 1
+            lines[record["kind"]].append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        for kind, name in FILES.items():
+            if lines[kind]:
+                (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+        with replacing(key_path(out)) as key:
+            key.write(text.getvalue().encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""People's verdicts on trials in the forms of other programs: what a response means, and jsPsych's data.
+
+jsPsych keeps a row for every screen, as CSV or as a JSON list: ``trial_type, trial_index, time_elapsed, rt, response,
+stimulus``, plus what an experiment adds. A verdict is a row that names one of our trials (in a column ``trial``, else
+in ``stimulus``) and has a response. What was said is in a column ``verdict``, else it is the response: human, machine,
+or what ``responses`` say that a key or a button means. Where keys change from judge to judge, ``verdict`` alone can
+tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agents.answers import VerdictAnswer, plain
+from agents.errors import InputError, Problem
+from serving.runs.published_benchmark import Answered, Source
+
+JSPSYCH = ("trial_type", "trial_index")  # columns that every row of it has
+JUDGES = ("subject", "participant", "subject_id", "participant_id")
+NONE = ("", "null")  # nothing, as its CSV has it
+SHOWN = 40  # letters of a wrong value
+Responses = Mapping[str, str]
+
+
+def verdict(said: str, responses: Responses) -> dict[str, Any] | None:
+    """The answer of a response: what it means by ``responses``, else human or machine; None where it is neither."""
+    meant = responses.get(said.lower(), said.lower())
+    return plain(VerdictAnswer.model_validate({"verdict": meant})) if meant in ("human", "machine") else None
+
+
+def wrong_verdict(said: Any) -> str:
+    """What a problem says of a response that is no verdict."""
+    return f"must be human or machine, or what --responses give a meaning, not {str(said)[:SHOWN]!r}"
+
+
+def add_jspsych(
+    source: Source,
+    rows: Iterable[tuple[int | None, str, Mapping[str, Any]]],
+    columns: Sequence[str],
+    responses: Responses,
+) -> list[Problem]:
+    """Add the verdicts of ``rows``, each with its line and what is put before a field's name, to the source; returns
+    what is wrong. Raises InputError where no column says who judged."""
+    judges = next((name for name in JUDGES if name in columns), None)
+    if judges is None:
+        raise InputError(f"does not say who judged: it has no column {', '.join(JUDGES[:-1])} or {JUDGES[-1]}")
+    named = "trial" if "trial" in columns else "stimulus"
+    known = {*JSPSYCH, "time_elapsed", "rt", "response", "stimulus", "verdict", judges, named}
+    for name in columns:
+        source.noticed[f"column_{name}_not_imported"] += name not in known
+    problems = []
+    for line, before, row in rows:
+        trial, response = str(row.get(named) or "").strip(), row.get("response")
+        if trial in NONE or not trial.isprintable() or set(trial) & set("<[{ "):  # what a screen showed is no name
+            source.noticed["screens_that_name_no_trial"] += 1
+            continue
+        meant, judge = _text(row.get("verdict")), _text(row.get(judges))
+        if meant is None and _text(response) is None:
+            source.noticed["trials_without_a_response"] += 1
+            continue
+        answer = verdict(meant, {}) if meant is not None else verdict(_text(response) or "", responses)
+        rt, found = _milliseconds(row.get("rt")), []
+        if answer is None:
+            found.append(
+                ("response" if meant is None else "verdict", wrong_verdict(response if meant is None else meant))
+            )
+        if judge is None:
+            found.append((judges, "is empty"))
+        if rt is not None and not (math.isfinite(rt) and rt >= 0):
+            found.append(("rt", f"must be milliseconds, not {str(row.get('rt'))[:SHOWN]!r}"))
+        problems += [Problem(str(source.path), line, f"{before}{name}", message) for name, message in found]
+        raw = {"response": response, "rt": rt}
+        source.answers.append(Answered(trial, "human", f"human:{judge}", raw, {"answer": answer}))
+    return problems
+
+
+def _text(value: Any) -> str | None:
+    """A cell as text, None of one that says nothing."""
+    text = "" if value is None else str(value).strip()
+    return None if text in NONE else text
+
+
+def _milliseconds(value: Any) -> float | None:
+    """A reaction time, None where there is none, NaN of what is no number."""
+    text = _text(value)
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,103 @@
+"""Trial sets and studies for testing what serves them, written by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image as PILImage
+
+from agents.stimuli import canonical, parse_row
+from judging.study.presets import written
+from judging.trial_set import COLUMNS, QUESTIONS, key_path
+
+WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
+Row = dict[str, Any]
+
+
+def word_trials(number: int, agents: Sequence[str] = ("alpha", "beta"), catch: int = 0) -> list[tuple[Row, Row]]:
+    """(trial, row of the key): to each of ``number`` cues a person's association and one of each agent, in a drawn
+    order; to the first ``catch`` cues one to catch, too."""
+    chance, rows = random.Random(0), []
+    for at in range(number):
+        for agent in ["human:1", *agents, *(["catcher"] if at < catch else [])]:
+            truth = "human" if agent == "human:1" else "machine"
+            trial = {"answer": {"word": chance.choice(WORDS)}, "cue": f"cue{at}", "shown": f"s{at:04}"}
+            rows.append(
+                (trial, {"agent": agent, "truth": truth, "stimulus": f"stimulus {at}", "catch": agent == "catcher"})
+            )
+    return _numbered("word_association", rows, chance)
+
+
+def conversation_trials(number: int) -> list[tuple[Row, Row]]:
+    """Both speakers of ``number`` excerpts of each of the four pairs."""
+    chance, rows = random.Random(1), []
+    kinds = [("human", "human"), ("human", "machine"), ("machine", "human"), ("machine", "machine")]
+    for at, truths in enumerate(kinds * number):
+        messages = [{"speaker": "AB"[turn % 2], "text": f"{at} {chance.choice(WORDS)}"} for turn in range(4)]
+        for letter, truth in zip("AB", truths, strict=True):
+            agent = "human:1" if truth == "human" else "alpha"
+            trial = {"answer": {"messages": messages}, "shown": f"s{at:04}", "speaker": letter}
+            key = {"agent": agent, "truth": truth, "stimulus": f"talk {at}", "catch": False, "speaker": letter}
+            rows.append((trial, key | {"columns": json.dumps({"topic": WORDS[at % 4]})}))
+    return _numbered("conversation", rows, chance)
+
+
+def picture_trials(folder: Path, number: int) -> list[tuple[Row, Row]]:
+    """Captions of a person and an agent of each of ``number`` pictures."""
+    chance, rows = random.Random(2), []
+    (folder / "media").mkdir(parents=True)
+    for at in range(number):
+        name = f"media/s{at:04}.png"
+        PILImage.new("RGB", (32, 24), (9 * at % 256, 90, 30)).save(folder / name)
+        for agent in ("human:1", "alpha"):
+            truth = "human" if agent == "human:1" else "machine"
+            text = " ".join(chance.choices(WORDS, k=6))
+            trial = {"answer": {"text": text}, "image": name, "shown": f"s{at:04}"}
+            rows.append((trial, {"agent": agent, "truth": truth, "stimulus": f"picture {at}", "catch": False}))
+    return _numbered("image_captioning", rows, chance)
+
+
+def _numbered(asked: Any, rows: list[tuple[Row, Row]], chance: random.Random) -> list[tuple[Row, Row]]:
+    chance.shuffle(rows)
+    made = []
+    for at, (trial, key) in enumerate(rows):
+        question = QUESTIONS[asked].format(speaker=trial.get("speaker"))
+        about = {"id": f"t{at:04}", "task": "judgement", "asked": asked, "question": question}
+        made.append((about | trial, {"trial": f"t{at:04}", "asked": asked} | key))
+    return made
+
+
+def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
+    """The trial set, with its key beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines, table = [], [",".join(COLUMNS)]
+    for trial, key in rows:
+        line = json.dumps(trial)
+        digest = hashlib.sha256(canonical(parse_row(line, root=folder))).hexdigest()
+        lines.append(line)
+        cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": int(key["catch"])}
+        table.append(",".join('"' + str(cells.get(name, "")).replace('"', '""') + '"' for name in COLUMNS))
+    (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
+    key_path(folder).write_text("\n".join(table) + "\n")
+    return folder
+
+
+def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
+    """A study with the plain choices, without pages before and after; ``changes`` by the key of ``study.toml``."""
+    text = written(str(trials), task, "plain")
+    begin, end = text.index('consent = """'), text.index("instructions = ")
+    text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent', ''))}\n{text[end:]}"
+    for name, value in {"before": [], "after": [], "catch": 0.0, "practice": 0, "sample": False, **changes}.items():
+        lines = text.split("\n")
+        places = [at for at, line in enumerate(lines) if line.startswith(f"{name} = ")]
+        assert places, name
+        lines[places[0]] = f"{name} = {json.dumps(value)}"
+        text = "\n".join(lines)
+    folder.mkdir(parents=True)
+    (folder / "study.toml").write_text(text)
+    return folder

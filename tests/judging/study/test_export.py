@@ -1,0 +1,199 @@
+"""What a study is made into: exclusions by rule, the run folder of verdicts, the table, how sure the scores are."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import study_folders
+
+from agents.errors import InputError
+from judging.study.exclusions import verdict_rows
+from judging.study.material import material_of
+from judging.study.pool import TrialPool
+from judging.study.settings import read_settings, source_of
+from judging.study.state import read_personal, read_state
+from judging.study.study import Study
+from serving.cli import main
+
+Given = Sequence[dict[str, Any]]
+
+
+def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list[Any], **changes: Any) -> Path:
+    """A study in which each of ``judges`` has answered as told: ``say`` makes (right verdicts, key) into an answer,
+    ``steps`` is how many trials, ``age`` and the rest what is said before."""
+    trials = study_folders.write_trials(folder / "T", rows)
+    study = study_folders.write_study(folder / "study", trials, task, **changes)
+    settings = read_settings(study)
+
+    async def work() -> None:
+        served = Study(study, material_of(study, settings, source_of(study, settings)), lambda: None)
+        served.start()
+        for about in judges:
+            judge, _ = await served.join(None, about.get("worker"))
+            left = about.get("steps", 1000)
+            while judge.current is not None and left:
+                step = judge.current
+                said: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
+                if step["kind"] == "trial":
+                    left -= 1
+                    keys = [served.material.pool.key[name] for name in step["trials"]]
+                    said = {"rt": 2000.0, **about["say"](keys)}
+                    if (control := served.material.control(step)) is not None:
+                        wrong = next(one for one in control.options if one != control.right)
+                        said["control"] = control.right if about.get("looks", True) else wrong
+                await served.answer(judge, judge.step, said)
+        await served.close()
+
+    asyncio.run(work())
+    return study
+
+
+def rows_of(study: Path) -> list[dict[str, Any]]:
+    settings = read_settings(study)
+    pool = TrialPool(source_of(study, settings), settings)
+    return list(verdict_rows(read_state(study), settings, pool, read_personal(study)))
+
+
+def right(keys: Given) -> dict[str, Any]:
+    return {"verdicts": [key["truth"] for key in keys]}
+
+
+def always_human(keys: Given) -> dict[str, Any]:
+    return {"verdicts": ["human" for _ in keys]}
+
+
+def hurried(keys: Given) -> dict[str, Any]:
+    return right(keys) | {"rt": 100.0}
+
+
+def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
+    judges = [
+        {"say": right, "before": {"native_language": "yes"}},
+        {"say": always_human, "before": {"native_language": "yes"}},
+        {"say": hurried, "before": {"native_language": "yes"}},
+        {"say": right, "before": {"native_language": "no"}},
+        {"say": right, "before": {"native_language": "yes"}, "steps": 5},
+    ]
+    changes = {"number": 8, "catch": 0.25, "practice": 1, "before": ["native_language"]}
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40, catch=8), **changes)
+    text = (study / "study.toml").read_text()
+    begin = text.index("[exclude]")
+    exclude = "catch = 0.5\nright = 0.6\none_sided = true\nnative = true\nfastest = 1.0\n"
+    (study / "study.toml").write_text(f"{text[:begin]}[exclude]\n{exclude}")
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for row in rows_of(study):
+        if row["phase"] != "practice":
+            found.setdefault(row["judge"], set()).add(tuple(row["rules"]))
+    assert list(found.values()) == [
+        {()},
+        {("catch", "right", "one_sided")},
+        {("fastest",)},
+        {("native",)},
+        {("finished",)},
+    ]
+
+
+def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
+    """Both speakers of an excerpt share its control question, which counts once."""
+    judges = [{"say": right}, {"say": right, "looks": False}]
+    study = judged(
+        tmp_path, judges, "conversation", study_folders.conversation_trials(6), number=8, choices="four",
+        control="topic", controls=0.75, wrong_control=True,
+    )  # fmt: skip
+    rows = rows_of(study)
+    assert len(rows) == 2 * 8 * 2
+    assert [tuple(row["rules"]) for row in rows] == [()] * 16 + [("controls", "wrong_control")] * 16
+
+
+def test_the_run_folder_is_scored_and_excluded_verdicts_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judges = [{"say": right, "worker": "A1B2"}, {"say": always_human, "before": {"country": "Iceland"}}] * 3
+    study = judged(
+        tmp_path, [*judges, {"say": right, "steps": 4}], "word_association", study_folders.word_trials(40),
+        number=20, repeats=0.1, before=["country"],
+    )  # fmt: skip
+    out = tmp_path / "V"
+    assert main(["study", "export", str(study), "-o", str(out), "--personal"]) == 0
+    assert main(["study", "export", str(study), "-o", str(out)]) == 2  # is there
+    capsys.readouterr()
+    assert main(["status", str(out)]) == 0
+    assert "imported humans: 136 answers of 7 participants" in capsys.readouterr().out
+    assert main(["score", str(out), "-o", str(tmp_path / "S")]) == 0
+    assert "132 of 136 verdicts count; excluded by the study's rules: finished 4" in capsys.readouterr().out
+    scores = json.loads((tmp_path / "S" / "scores.json").read_text())
+    [row] = [one for one in scores["scores"] if one["agent"] == "all"]
+    assert (row["human_human"], row["human_machine"], row["machine_human"], row["machine_machine"]) == (60, 0, 30, 30)
+    assert "4 of the verdicts are excluded by rules" in scores["methods"]
+    assert [(one["verdicts"], one["alike"]) for one in scores["samples"]] == [(2, 1.0)] * 6
+    [table] = (out / "data").glob("study-*_data.csv")
+    with table.open(newline="") as file:
+        listed = list(csv.DictReader(file))
+    assert len(listed) == 136
+    assert list(listed[0])[:6] == ["trial_type", "trial_index", "time_elapsed", "rt", "response", "stimulus"]
+    assert sum(int(one["excluded"]) for one in listed) == 4
+    assert {one["exclusion_rule"] for one in listed} == {"", "finished"}
+    assert "Iceland" in table.read_text()
+    described = json.loads((out / "dataset_description.json").read_text())["variableMeasured"]
+    assert [one["name"] for one in described] == list(listed[0])
+    whole = "".join(path.read_text() for path in out.rglob("*") if path.suffix in (".csv", ".json", ".jsonl"))
+    assert "A1B2" not in whole
+
+
+def test_what_is_personal_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
+    judge = {"say": right, "before": {"country": "Iceland"}}
+    study = judged(tmp_path, [judge], "word_association", study_folders.word_trials(20), number=6, before=["country"])
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert not any(b"Iceland" in path.read_bytes() for path in (tmp_path / "V").rglob("*") if path.is_file())
+
+
+def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judges = [{"say": right}, {"say": always_human}] * 5
+    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(15, ("a",)), number=10)
+    assert main(["study", "status", str(study), "--json", "--half-width", "0.2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["judges"] == {"wanted": 50, "joined": 10, "finished": 10}
+    assert found["verdicts"] == {"all": 100, "counted": 100}
+    agents = found["agents"]
+    assert agents["people"] == {"verdicts": 50, "judges": 10, "said_human": 1.0}
+    assert agents["a"]["said_human"] == 0.5
+    assert agents["a"]["p_machine"] > 0.15  # five of ten judges say human of all: 0.31 with t of nine degrees
+    assert agents["a"]["needed"] > 0 or agents["a"]["detectability"] <= 0.2
+    assert main(["study", "status", str(study)]) == 0
+    assert "judges: 10 of 50 wanted (10 finished)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("number = 0", r"study\.toml:\d+: trials\.number: .*greater than or equal to 1"),
+        ('reload = "never"', r"study\.toml:\d+: judges\.reload: "),
+        ("catch = 2.0", r"study\.toml:\d+: trials\.catch: "),
+        ("speed = 3", r"study\.toml:\d+: trials\.speed: "),
+        ('keys = ["f", "f"]', "keys: must be two different ones"),
+        ('choices = "four"', "trials.choices: four is for conversations"),
+        ("play_once = true", "only scanpaths are played"),
+        ("number = ", r"study\.toml: "),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, change: str, told: str) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(20))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", number=5)
+    name = change.partition(" =")[0]
+    lines = [line for line in (study / "study.toml").read_text().splitlines() if not line.startswith(f"{name} =")]
+    lines.insert(lines.index("[trials]                  # of each judge") + 1, change)
+    if name == "reload":
+        lines.remove(change)
+        lines.insert(next(at for at, line in enumerate(lines) if line.startswith("[judges]")) + 1, change)
+    (study / "study.toml").write_text("\n".join(lines))
+    with pytest.raises(InputError) as error:
+        read_settings(study)
+    said = "\n".join([*map(str, error.value.problems), str(error.value)])
+    assert re.search(told, said), said

@@ -1,0 +1,167 @@
+"""A study's pages as a judge meets them, in a real, headless Chromium: the keyboard alone, reloads, the back button, a
+second tab, a connection that is lost, what is said never becoming markup."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server_process
+import study_folders
+from server_process import Server
+
+from judging.study.state import Judge, read_state
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+BAD = "<img src=x onerror=document.title='broken'>"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    rows = study_folders.picture_trials(folder / "T", 30)
+    for trial, _ in rows:
+        trial["answer"]["text"] += f" {BAD}"
+    trials = study_folders.write_trials(folder / "T", rows)
+    return study_folders.write_study(
+        folder / "study", trials, "image_captioning", number=6, practice=1, feedback=1, sample=True, reason=True,
+        before=["age", "country"], after=["engaging", "comments"], consent=f"Will you? {BAD}",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+    with server_process.running(tmp_path_factory.mktemp("log"), command, os.environ) as found:
+        found.wait_for("/health")
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
+def opened(context: BrowserContext, server: Server) -> Page:
+    page = context.new_page()
+    page.faults = []  # type: ignore[attr-defined]
+    page.on("pageerror", lambda error: page.faults.append(str(error)))  # type: ignore[attr-defined]
+    page.on("console", lambda said: said.type == "error" and page.faults.append(said.text))  # type: ignore[attr-defined]
+    page.goto(server.url)
+    return page
+
+
+def judge_of(context: BrowserContext, study: Path) -> Judge:
+    [cookie] = context.cookies()
+    return read_state(study).by_session[hashlib.sha256(cookie["value"].encode()).hexdigest()]
+
+
+def to_the_trials(page: Page) -> None:
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="I agree").click()
+    page.get_by_label("Country").fill("Iceland")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="What to do").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("heading", name="Practice").wait_for()
+
+
+def answer(page: Page, key: str = "f") -> None:
+    page.locator("fieldset.all:enabled").wait_for()
+    page.keyboard.press(key)
+    page.locator("input:checked").wait_for()
+    page.keyboard.press("Enter")
+
+
+def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    for heading, name in [("Human", "Begin"), ("Human", "I agree"), ("About you", "Continue"), ("What", "Continue")]:
+        page.get_by_role("heading", name=heading).wait_for()
+        button = page.get_by_role("button", name=name)
+        button.wait_for()
+        while not button.evaluate("node => node === document.activeElement"):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Practice").wait_for()
+    answer(page)
+    page.get_by_text("It was:").wait_for()
+    page.keyboard.press("Enter")
+    for number in range(1, 7):
+        page.get_by_role("heading", name=f"Trial {number} of 6").wait_for()
+        assert page.locator("img.photograph").evaluate("node => node.naturalWidth") == 32
+        assert page.locator("input:checked").count() == 0  # a key of the page before does nothing here
+        answer(page, "fj"[number % 2])
+        if number == 1:
+            page.get_by_text("It was:").wait_for()
+            page.keyboard.press("Enter")
+    page.get_by_role("heading", name="To end with").wait_for()
+    page.get_by_role("button", name="Continue").click()
+    page.locator(".code").wait_for()
+    judge = judge_of(context, study)
+    assert judge.ended == "finished"
+    assert page.inner_text(".code") == judge.end_code
+    given = [one for one in judge.answers if one["kind"] == "trial"]
+    left = {"f": "human", "j": "machine"} if judge.keys[0] == "f" else {"f": "machine", "j": "human"}
+    assert [one["verdicts"][0] for one in given] == [left[key] for key in "fjfjfjf"]
+    assert all(0 < one["rt"] < 20_000 and one["key"] and not one["away"] for one in given)
+    assert page.title() == "Human or machine?"
+    assert page.faults == []  # type: ignore[attr-defined]
+
+
+def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    to_the_trials(page)
+    answer(page)
+    page.get_by_text("It was:").wait_for()
+    page.reload()  # after practice: on to the first trial
+    page.get_by_role("heading", name="Trial 1 of 6").wait_for()
+    page.reload()
+    page.get_by_role("heading", name="Trial 1 of 6").wait_for()
+    second = opened(context, server)
+    second.get_by_role("heading", name="Trial 1 of 6").wait_for()
+    answer(page)
+    page.get_by_text("It was:").wait_for()
+    answer(second, "j")  # the same step again: it goes on, and the first verdict stands
+    second.get_by_role("heading", name="Trial 2 of 6").wait_for()
+    judge = judge_of(context, study)
+    trials = [one for one in judge.answers if one["kind"] == "trial"]
+    assert len(trials) == 2
+    assert trials[1]["verdicts"] == ["human" if judge.keys[0] == "f" else "machine"]
+    assert trials[1]["rt"] is None  # it was on the screen before
+    second.goto("about:blank")
+    second.go_back()
+    second.get_by_role("heading", name="Trial 2 of 6").wait_for()
+    assert page.faults == second.faults == []  # type: ignore[attr-defined]
+
+
+def test_an_answer_waits_for_the_connection(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    to_the_trials(page)
+    page.locator("fieldset.all:enabled").wait_for()
+    context.set_offline(True)
+    answer(page)
+    page.get_by_text("The connection is lost").wait_for()
+    assert not any(one["kind"] == "trial" for one in judge_of(context, study).answers)
+    context.set_offline(False)
+    page.get_by_text("It was:").wait_for()
+    assert sum(one["kind"] == "trial" for one in judge_of(context, study).answers) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_is_wide_enough(browser: Browser, server: Server, scheme: Any) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    page = opened(context, server)
+    to_the_trials(page)
+    page.locator("fieldset.all:enabled").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.title() == "Human or machine?"
+    context.close()

@@ -1,0 +1,277 @@
+"""A study over HTTP, as a process of its own: what is sent, what is refused, what a killed server has kept."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import server_process
+import study_folders
+from server_process import Server
+
+from judging.blindness import detected
+from judging.study.state import read_state
+from judging.verdicts import read_key
+from serving.cli import main
+
+KEY = "a-key-for-the-tests-0123"
+
+
+def serving(folder: Path, study: Path, *told: str) -> Any:
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study), *told]
+    return server_process.running(folder, command, os.environ | {"TURINGLIKE_API_KEY": KEY})
+
+
+class Browser:
+    """One judge's, with its cookie; ``heard`` are all (status, headers, body) that the server sent."""
+
+    def __init__(self, port: int, **headers: str) -> None:
+        self.port = port
+        self.headers = {"content-type": "application/json", "origin": f"http://127.0.0.1:{port}", **headers}
+        self.heard: list[tuple[int, dict[str, str], bytes]] = []
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body, self.headers)
+            reply = connection.getresponse()
+            data = reply.read()
+        finally:
+            connection.close()
+        headers = {name.lower(): value for name, value in reply.getheaders()}
+        if "set-cookie" in headers:
+            self.headers["cookie"] = headers["set-cookie"].partition(";")[0]
+        self.heard.append((reply.status, headers, data))
+        return reply.status, data
+
+    def post(self, path: str, **said: Any) -> tuple[int, Any]:
+        status, data = self.ask("POST", path, json.dumps(said).encode())
+        return status, json.loads(data)
+
+    def answer(self, view: Any, chance: random.Random) -> Any:
+        """Answer a step as the page does."""
+        said: dict[str, Any] = {}
+        if view["kind"] == "trial":
+            said = {"verdicts": [chance.choice(["human", "machine"]) for _ in view["questions"]], "rt": 900.0}
+        return self.post("/answer", step=view["step"], answer=said)
+
+    def go(self, chance: random.Random, steps: int = 1000) -> Any:
+        """Join, and answer so many steps, or all; returns the last view."""
+        view = self.post("/join")[1]
+        while steps and view["kind"] in ("instructions", "trial"):
+            view, steps = self.answer(view, chance)[1]["next"], steps - 1
+        return view
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    trials = study_folders.write_trials(folder / "T", study_folders.picture_trials(folder / "T", 60))
+    return study_folders.write_study(folder / "study", trials, "image_captioning", number=30, most=1000, wanted=1000)
+
+
+@pytest.fixture(scope="module")
+def server(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("log"), study, "--joins-per-minute", "10000") as found:
+        found.wait_for("/health")
+        yield found
+
+
+def test_a_judge_reaches_the_end_and_what_they_said_is_exported(server: Server, study: Path, tmp_path: Path) -> None:
+    browser = Browser(server.port)
+    assert browser.post("/now", loaded=True) == (200, {"kind": "welcome"})
+    end = browser.go(random.Random(1))
+    assert end["kind"] == "end"
+    assert browser.post("/now")[1] == end
+    judge = next(iter(one for one in read_state(study).judges.values() if one.end_code == end["code"]))
+    said = {step["trials"][0]: given["verdicts"][0] for step, given in zip(judge.steps, judge.answers, strict=True)
+            if step["kind"] == "trial"}  # fmt: skip
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    records = [json.loads(line) for line in (tmp_path / "V" / "records" / "humans.jsonl").read_text().splitlines()]
+    found = {one["stimulus"]: one["answer"]["verdict"] for one in records if one["agent"] == f"human:{judge.code}"}
+    assert found == said
+
+
+def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Path) -> None:
+    """Whatever is sent but the answer itself: no name of an agent, no stimulus, no truth; and a classifier that is
+    given sizes, times, names and order is at chance."""
+    key = read_key(study.parent / "T.key.csv")
+    by_said = {}
+    for line in (study.parent / "T" / "trials.jsonl").read_text().splitlines():
+        trial = json.loads(line)
+        by_said[trial["answer"]["text"], Path(trial["image"]).name] = trial["id"]
+    features, truths, stimuli = [], [], []
+    for number in range(20):
+        browser, chance = Browser(server.port), random.Random(number)
+        view = browser.post("/join")[1]
+        while view["kind"] in ("instructions", "trial"):
+            _, headers, body = browser.heard[-1]
+            if view["kind"] == "trial":
+                name = view["image"].rpartition("/")[2]
+                row = key[by_said[view["answer"]["text"], name]]
+                began = time.perf_counter()
+                size = len(browser.ask("GET", f"/{view['image']}")[1])
+                took = time.perf_counter() - began
+                rest = len(body) - len(json.dumps(view["answer"]["text"]))
+                features.append([rest, size, took, int(name[1:5]), view["step"], len(headers), len(view["ahead"])])
+                truths.append(row["truth"] == "machine")
+                stimuli.append(row["stimulus"])
+            view = browser.answer(view, chance)[1]["next"]
+        for _, headers, body in browser.heard:
+            sent = json.dumps(headers).encode() + body
+            assert not any(word in sent for word in (b"alpha", b"human:1", b"picture ", b"t00"))
+    found = detected(np.array(features, dtype=np.float64), np.array(truths), stimuli, 0)
+    assert found["low"] < 0.5 < found["high"], found
+
+
+def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:
+    mine, other, nobody = Browser(server.port), Browser(server.port), Browser(server.port)
+    mine.go(random.Random(1), 3)
+    other.go(random.Random(2), 2)
+    state = read_state(study)
+    by_cookie = {}
+    for browser in (mine, other):
+        session = hashlib.sha256(browser.headers["cookie"].partition("=")[2].encode()).hexdigest()
+        by_cookie[browser] = state.by_session[session]
+    lines = (study.parent / "T" / "trials.jsonl").read_text().splitlines()
+    pictures = {trial["id"]: trial["image"] for trial in map(json.loads, lines)}
+    own = {pictures[step["trials"][0]] for step in by_cookie[mine].steps if step["kind"] == "trial"}
+    foreign = sorted(set(pictures.values()) - own)
+    assert foreign
+    assert mine.ask("GET", f"/{sorted(own)[0]}")[0] == 200
+    assert [mine.ask("GET", f"/{name}")[0] for name in foreign] == [404] * len(foreign)
+    for name in ("../T.key.csv", "..%2fT.key.csv", "trials.jsonl", "%2e%2e/T.key.csv", ""):
+        assert mine.ask("GET", f"/media/{name}")[0] == 404
+    assert nobody.ask("GET", f"/{sorted(own)[0]}")[0] == 401
+    for cookie in ("judge=", f"judge={by_cookie[other].session}", f"judge={by_cookie[other].code}", "judge=x; judge=y"):
+        forged = Browser(server.port, cookie=cookie)
+        assert forged.post("/answer", step=1, answer={})[0] == 401
+        assert forged.post("/now")[1] == {"kind": "welcome"}
+    before = by_cookie[other].step
+    assert mine.post("/answer", step=3, answer={"verdicts": ["human"], "judge": by_cookie[other].code})[0] == 422
+    assert mine.post("/answer", step=9, answer={"verdicts": ["human"]})[0] == 409
+    assert read_state(study).judges[by_cookie[other].code].step == before
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({"origin": "http://evil.example"}, b"{}", 403),
+        ({"host": "evil.example"}, b"{}", 403),
+        ({"content-type": "text/plain"}, b"{}", 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, b"step=1", 415),
+        ({}, b"{", 400),
+        ({}, b"[1]", 422),
+        ({}, b'{"step": 1e999}', 422),
+        ({}, b'{"step": NaN}', 400),
+        ({}, b'{"step": true}', 422),
+        ({}, b'{"step": -1}', 422),
+        ({}, b'{"step": 1, "step": 2}', 400),
+        ({}, b"[" * 30_000, 400),
+        ({}, b'"' + b"x" * 70_000 + b'"', 413),
+    ],
+)
+def test_what_no_page_sends_is_refused(server: Server, headers: dict[str, str], body: bytes, status: int) -> None:
+    browser = Browser(server.port)
+    browser.go(random.Random(1), 2)
+    browser.headers |= headers
+    found, said = browser.ask("POST", "/answer", body)
+    assert found == status
+    assert set(json.loads(said)) == {"error"}
+
+
+def test_the_cookie_is_out_of_reach(server: Server) -> None:
+    browser = Browser(server.port)
+    browser.post("/join")
+    cookie = browser.heard[-1][1]["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    behind_tls = Browser(server.port, origin=f"https://127.0.0.1:{server.port}")
+    behind_tls.post("/join")
+    assert "secure" in behind_tls.heard[-1][1]["set-cookie"].lower()
+
+
+def test_the_lab_alone_sees_how_far_it_is(server: Server) -> None:
+    for key in ("", "Bearer ", "Bearer wrong", f"Basic {KEY}"):
+        assert Browser(server.port, authorization=key).ask("GET", "/admin/status")[0] == 401
+    status, said = Browser(server.port, authorization=f"Bearer {KEY}").ask("GET", "/admin/status")
+    assert (status, json.loads(said)["judges"]["wanted"]) == (200, 1000)
+
+
+def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tmp_path: Path) -> None:
+    """Thirty judges at once; the server is killed twice; each goes on where they were."""
+    folder = study_folders.write_study(
+        tmp_path / "study", study.parent / "T", "image_captioning", number=25, most=100, wanted=100
+    )
+    told, lock, ports = {}, threading.Lock(), [0]
+    is_over = threading.Event()
+
+    def judge(number: int) -> None:
+        browser, chance, view = Browser(0), random.Random(number), None
+        while not is_over.is_set() and (view is None or view["kind"] != "end"):
+            try:
+                browser.port, browser.headers["origin"] = ports[0], f"http://127.0.0.1:{ports[0]}"
+                if view is None:
+                    view = browser.post("/now", loaded=True)[1]
+                    if view["kind"] == "welcome":
+                        view = browser.post("/join")[1]
+                    continue
+                said = {"verdicts": [chance.choice(["human", "machine"])]} if view["kind"] == "trial" else {}
+                status, reply = browser.post("/answer", step=view["step"], answer=said)
+                assert status == 200, reply
+                if view["kind"] == "trial" and reply["new"]:
+                    with lock:
+                        told[browser.headers["cookie"].partition("=")[2], view["step"]] = said["verdicts"]
+                view = reply["next"]
+            except (OSError, http.client.HTTPException):
+                view = None  # the page is loaded again
+                time.sleep(0.05)
+
+    judges = [threading.Thread(target=judge, args=(number,)) for number in range(30)]
+    try:
+        for at in range(3):
+            with serving(tmp_path, folder, "--joins-per-minute", "1000") as server:
+                server.wait_for("/health")
+                ports[0] = server.port
+                if at == 0:
+                    for one in judges:
+                        one.start()
+                if at < 2:
+                    while len(told) < 200 * (at + 1):
+                        time.sleep(0.01)
+                    os.killpg(server.process.pid, signal.SIGKILL)
+                    server.process.wait()
+                else:
+                    for one in judges:
+                        one.join(60)
+    finally:
+        is_over.set()
+    state = read_state(folder)
+    assert Counter(one.ended for one in state.judges.values()) == {"finished": 30}
+    for (token, step), verdicts in told.items():
+        assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step]["verdicts"] == verdicts
+    steps = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
+
+
+def test_one_address_does_not_take_every_place(study: Path, tmp_path: Path) -> None:
+    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
+    with serving(tmp_path, folder, "--joins-per-minute", "5", "--behind-proxy") as server:
+        server.wait_for("/health")
+        found = [Browser(server.port, **{"x-real-ip": "192.0.2.1"}).post("/join")[0] for _ in range(8)]
+        assert found == [200] * 5 + [429] * 3
+        assert Browser(server.port, **{"x-real-ip": "192.0.2.2"}).post("/join")[0] == 200
+    assert "192.0.2" not in "".join(path.read_text() for path in folder.iterdir()) + server.said()

@@ -1,0 +1,139 @@
+"""Streams whose pieces are sent while the answer is made, by the application in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import served_here
+from served_here import here
+
+from agents.answers import TurnAnswer
+from agents.contract import Draw, Reply
+from agents.errors import AnswerError
+from agents.stimuli import Stimulus
+from agents.universal.null import ContinuousNullAgent, NullAgent
+
+HELLO = [{"role": "user", "content": "I like books."}]
+PATH = "/v1/chat/completions"
+PATIENCE = 30
+
+
+class Aloud:
+    """The no-op agent, which says ``began`` and waits until that may go on, then replies."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, reply: str | AnswerError, began: str = "One ") -> None:
+        self.go_on = threading.Event()
+        self.listened: list[bool] = []  # whether anybody did
+        self.waited = False
+
+        def say(draw: Draw) -> None:
+            self.listened.append(draw.say is not None)
+            if draw.say is not None:
+                draw.say(began)
+
+        def answer() -> Reply | AnswerError:
+            return reply if isinstance(reply, AnswerError) else Reply(TurnAnswer(text=reply))
+
+        def respond(agent: NullAgent, batch: Sequence[Stimulus], draws: Sequence[Draw]) -> list[Reply | AnswerError]:
+            for draw in draws:
+                say(draw)
+            self.waited = self.go_on.wait(PATIENCE)
+            return [answer() for _ in draws]
+
+        async def respond_one(agent: ContinuousNullAgent, prepared: Any, draw: Draw) -> Reply:
+            say(draw)
+            self.waited = await asyncio.to_thread(self.go_on.wait, PATIENCE)
+            found = answer()
+            if isinstance(found, AnswerError):
+                raise found
+            return found
+
+        monkeypatch.setattr(NullAgent, "respond", respond)
+        monkeypatch.setattr(ContinuousNullAgent, "respond_one", respond_one)
+
+
+def chunks(sent: Sequence[Any]) -> list[Any]:
+    """What a stream's events hold."""
+    body = b"".join(message.get("body", b"") for message in sent).decode()
+    return [json.loads(event) for event in body.replace("data: ", "").split("\n\n") if event and event != "[DONE]"]
+
+
+def texts(sent: Sequence[Any], index: int = 0) -> list[str]:
+    choices = [choice for one in chunks(sent) for choice in one.get("choices", ())]
+    return [one["delta"].get("content", "") for one in choices if one["index"] == index]
+
+
+async def streamed(found: served_here.Here, then: Callable[[], None], **more: Any) -> list[Any]:
+    """What is sent; ``then`` is called when the first piece is."""
+    [name] = found.service.agents
+    told = {"model": name, "messages": HELLO, "stream": True, "seed": 7, **more}
+    asking = asyncio.create_task(found.hang_up(PATH, json.dumps(told).encode()))
+    async with asyncio.timeout(PATIENCE):
+        while not found.sent:
+            assert not asking.done()
+            await asyncio.sleep(0.001)
+        then()
+        return await asking
+
+
+@pytest.mark.parametrize("name", ["null", "null-one"])
+def test_a_piece_is_sent_before_the_answer_is_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Aloud(monkeypatch, "One two three.")
+
+    async def work(found: served_here.Here) -> None:
+        sent = await streamed(found, agent.go_on.set, n=2)
+        assert (agent.waited, agent.listened) == (True, [True, True])
+        for index in range(2):
+            assert texts(sent, index) == ["One ", "two three.", ""]
+        assert chunks(sent)[-1]["choices"][0]["finish_reason"] == "stop"
+        assert sent[-1]["more_body"] is False
+        assert found.service.waiting() == {name: 0}
+
+    here(work, {name: {}})
+
+
+def test_nobody_listens_where_the_answer_is_cut_or_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    agent = Aloud(monkeypatch, "One two three.")
+    agent.go_on.set()
+
+    async def cut(found: served_here.Here) -> None:
+        assert "".join(texts(await streamed(found, lambda: None, stop="two"))) == "One "
+
+    async def kept(found: served_here.Here) -> None:
+        assert texts(await streamed(found, lambda: None)) == ["One", " two", " three.", ""]
+
+    here(cut)
+    here(kept, out=tmp_path / "run")
+    assert agent.listened == [False, False]
+
+
+@pytest.mark.parametrize(("reply", "code"), [(AnswerError("no_text", "told to fail"), "no_text"), ("Two.", "changed")])
+def test_what_fails_after_the_first_piece_is_an_event(reply: Any, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Aloud(monkeypatch, reply)
+
+    async def work(found: served_here.Here) -> None:
+        sent = await streamed(found, agent.go_on.set)
+        assert texts(sent) == ["One "]
+        assert chunks(sent)[-1]["error"]["code"] == code
+        assert not any(b"[DONE]" in message.get("body", b"") for message in sent)
+        assert found.service.waiting() == {"null": 0}
+
+    here(work)
+
+
+def test_a_client_that_goes_away_is_answered_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Aloud(monkeypatch, "One two three.")
+
+    async def work(found: served_here.Here) -> None:
+        sent = await streamed(found, found.leave.set)
+        assert found.service.waiting() == {"null": 0}
+        assert (texts(sent), agent.waited) == (["One "], False)
+        agent.go_on.set()
+
+    here(work)

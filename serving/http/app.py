@@ -12,12 +12,16 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from agents import __version__
+from agents.contract import is_installed
 from serving.http import conversations, native, openai_batches, openai_embeddings, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
 from serving.http.errors import EVERYWHERE, ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
+
+if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
+    raise ModuleNotFoundError(f"No module named {page.SWAGGER[0]!r}")
 
 # what FastAPI raises by itself: 400 is a body that is no JSON
 FRAMEWORK_ERRORS = {

@@ -333,6 +333,7 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
         (["generate", "--agents", "mm"], {"mmcq", "mmcq-lab"}),
         (["generate", "--agents", "eliza,mmcq-"], {"eliza,mmcq-lab"}),
         (["generate", "pi"], {"pictures"}),
+        (["check", "x", "--task", "c"], {"color", "caption", "conversation"}),
         (["judge", "--judges", "svm-r"], {"svm-rows"}),
         (["completion", "z"], {"zsh"}),
     ],

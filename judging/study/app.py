@@ -30,7 +30,7 @@ from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 
 OWN = Path(__file__).with_name("static")
-COOKIE = "judge"
+OWN_FILES = frozenset(path.name for path in OWN.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
 KINDS = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 REFUSALS = {
@@ -88,7 +88,7 @@ def create_app(
 
     @app.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
-        where = files if (OWN / name).is_file() else shared
+        where = files if name in OWN_FILES else shared
         return await where.get_response(name, request.scope)
 
     @app.get("/health")
@@ -105,7 +105,7 @@ def create_app(
     async def at_once(request: Request) -> Response:
         """Where the judge of this browser is; ``{"kind": "welcome"}`` for one who has not begun."""
         said = await _body(request)
-        judge = study.find(request.cookies.get(COOKIE))
+        judge = study.find(request.cookies.get(study.cookie), _text(said.get("link")))
         if judge is None:
             return _json({"kind": "welcome"})
         if said.get("loaded") is True:
@@ -115,18 +115,18 @@ def create_app(
     @app.post("/join")
     async def join(request: Request) -> Response:
         said = await _body(request)
-        judge = study.find(request.cookies.get(COOKIE))
+        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
+        judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
         joins.check(_address(request, behind_proxy))
-        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
         try:
             judge, token = await study.join(link, worker)
         except Refused as error:
             raise _refusal(error) from None
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
-        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
         return response
 
     @app.post("/answer")
@@ -137,6 +137,8 @@ def create_app(
         step = said.get("step")
         if type(step) is not int or step < 0:
             raise ApiError(422, "invalid_request", "step: must be a whole number")
+        if said.get("list", judge.list) != judge.list:  # of a tab that was left open
+            raise _refusal(Refused("not_yet"))
         asked = judge.steps[step] if step < len(judge.steps) else None
         try:
             is_new = await study.answer(judge, step, said.get("answer"))
@@ -144,7 +146,7 @@ def create_app(
             raise _refusal(error) from None
         except BadAnswer as error:
             raise ApiError(422, "invalid_request", str(error)) from None
-        told = feedback(study, asked) if is_new and asked is not None else None
+        told = None if asked is None else feedback(study, asked)
         return _json({"new": is_new, "truth": told, "next": view(study, judge)})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
@@ -175,7 +177,7 @@ def create_app(
 
 
 def _judge(study: Study, request: Request) -> Judge:
-    judge = study.find(request.cookies.get(COOKIE))
+    judge = study.find(request.cookies.get(study.cookie))
     if judge is None:
         raise ApiError(401, "unauthorized", "this browser has not begun here")
     return judge

@@ -44,6 +44,11 @@ class Judge:
     at: str = ""
 
     @property
+    def list(self) -> str:
+        """Names the list that the steps are of: another judge's and one that is begun anew have another."""
+        return f"{self.code}-{len(self.former)}"
+
+    @property
     def step(self) -> int:
         """The step that is next to be answered, from 0."""
         return len(self.answers)
@@ -72,6 +77,7 @@ class State:
     by_link: dict[str, Judge] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
     trials_sha256: str | None = None
+    began: str | None = None
     closed: str | None = None
     finished: int = 0
 
@@ -80,6 +86,7 @@ class State:
         kind = event["event"]
         if kind == "settings":
             self.settings, self.trials_sha256 = event["settings"], event["trials_sha256"]
+            self.began = self.began or event["at"]
         elif kind == "closed":
             self.closed = event["at"]
         elif kind == "joined":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from judging.study.state import Judge, Step
 from judging.study.study import Study
@@ -13,11 +14,11 @@ AHEAD = 3  # trials whose pictures are got before they are shown
 
 
 def view(study: Study, judge: Judge) -> dict[str, Any]:
-    """The step as JSON: ``step`` and ``kind``, for a trial ``number`` of ``of``, and what is to be shown."""
+    """The step as JSON: ``step`` of ``list``, ``kind``, for a trial ``number`` of ``of``, and what is to be shown."""
     step = judge.current
-    if step is None:
+    if step is None or study.state.closed:
         return {"step": judge.step, **_end(study, judge)}
-    found: dict[str, Any] = {"step": judge.step, "kind": step["kind"]}
+    found: dict[str, Any] = {"step": judge.step, "list": judge.list, "kind": step["kind"]}
     settings = study.settings
     match step["kind"]:
         case "consent":
@@ -127,11 +128,11 @@ def _ahead(study: Study, judge: Judge) -> Iterator[str]:
 def _end(study: Study, judge: Judge) -> dict[str, Any]:
     if judge.ended != "finished":
         return {"kind": judge.ended or "closed"}
-    worker = study.worker(judge.code)
+    code, worker = quote(judge.end_code, safe=""), quote(study.worker(judge.code), safe="")
     address = study.settings.end.redirect
     return {
         "kind": "end",
         "text": study.settings.texts.thanks,
         "code": judge.end_code,
-        "redirect": address.replace("{code}", judge.end_code).replace("{worker}", worker) or None,
+        "redirect": address.replace("{code}", code).replace("{worker}", worker) or None,
     }

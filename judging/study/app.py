@@ -17,6 +17,7 @@ import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from agents.errors import StorageError
 from judging.study.questionnaire import OPTIONS
 from judging.study.state import Judge, read_personal
 from judging.study.status import status_of
@@ -24,7 +25,7 @@ from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
 from judging.study.views import feedback, media_of, view
 from serving.http.app import on_fault, on_http_error
-from serving.http.errors import ApiError
+from serving.http.errors import ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
@@ -172,8 +173,14 @@ def create_app(
         return _json(status_of(study.state, study.settings, study.pool, read_personal(study.folder)))
 
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(StorageError, on_unwritten)
     app.add_exception_handler(Exception, on_fault)
     return Guard(app, rules, on_end)
+
+
+async def on_unwritten(request: Request, error: Exception) -> Response:
+    """What was answered is not on disk, and this server ends: the page keeps it and sends it again."""
+    return ApiError(503, "unavailable", "nothing can be written").response(request_id(request))
 
 
 def _judge(study: Study, request: Request) -> Judge:

@@ -329,6 +329,22 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
 
 
+def test_what_cannot_be_written_is_sent_again(study: Path, tmp_path: Path) -> None:
+    """A page tries again at 503, until a server is there that can write."""
+    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
+    browser, chance = Browser(0), random.Random(1)
+    said = {"verdicts": ["human"], "rt": 900.0}
+    for at in range(2):
+        with serving(tmp_path, folder) as server:
+            server.wait_for("/health")
+            browser.port, browser.headers["origin"] = server.port, f"http://127.0.0.1:{server.port}"
+            if at == 0:
+                view = browser.go(chance, 3)
+                (folder / "lock").unlink()
+            status, reply = browser.post("/answer", step=3, list=view["list"], answer=said)
+            assert (status, reply.get("new")) == ((503, None), (200, True))[at]
+
+
 def test_one_address_does_not_take_every_place(study: Path, tmp_path: Path) -> None:
     folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
     with serving(tmp_path, folder, "--joins-per-minute", "5", "--behind-proxy") as server:

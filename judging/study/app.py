@@ -16,6 +16,7 @@ import orjson
 from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from agents.errors import StorageError
 from judging.study.lobby import Lobby
 from judging.study.material import ToldError
 from judging.study.pages import KINDS, OWN, phrases_sent
@@ -26,12 +27,12 @@ from judging.study.verdict import BadAnswer
 from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
 from serving.http.disconnect import unless_gone
-from serving.http.errors import ApiError
+from serving.http.errors import ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 
-COOKIE = "judge"
+OWN_FILES = frozenset(path.name for path in OWN.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
 REFUSALS = {
     "no_link": "this study is entered by a link of one's own",
@@ -88,7 +89,7 @@ def create_app(
 
     @app.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
-        where = files if (OWN / name).is_file() else shared
+        where = files if name in OWN_FILES else shared
         return await where.get_response(name, request.scope)
 
     @app.get("/health")
@@ -103,7 +104,7 @@ def create_app(
     async def at_once(request: Request) -> Response:
         """Where the judge of this browser is; ``{"kind": "welcome"}`` for one who has not begun."""
         said = await _body(request)
-        judge = study.find(request.cookies.get(COOKIE))
+        judge = study.find(request.cookies.get(study.cookie), _text(said.get("link")))
         if judge is None:
             return _json({"kind": "welcome"})
         if said.get("loaded") is True:
@@ -113,18 +114,18 @@ def create_app(
     @app.post("/join")
     async def join(request: Request) -> Response:
         said = await _body(request)
-        judge = study.find(request.cookies.get(COOKIE))
+        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
+        judge = study.find(request.cookies.get(study.cookie), link)
         if judge is not None:
             return _json(view(study, judge))
         joins.check(_address(request, behind_proxy))
-        link, worker = (_text(said.get(name)) for name in ("link", "worker"))
         try:
             judge, token = await study.join(link, worker)
         except Refused as error:
             raise _refusal(error) from None
         response = _json(view(study, judge))
         secure = request.headers.get("origin", "").startswith("https:")
-        response.set_cookie(COOKIE, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(study.cookie, token, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
         return response
 
     @app.post("/answer")
@@ -135,6 +136,8 @@ def create_app(
         step = said.get("step")
         if type(step) is not int or step < 0:
             raise ApiError(422, "invalid_request", "step: must be a whole number")
+        if said.get("list", judge.list) != judge.list:  # of a tab that was left open
+            raise _refusal(Refused("not_yet"))
         asked = judge.steps[step] if step < len(judge.steps) else None
         try:
             is_new = await study.answer(judge, step, said.get("answer"))
@@ -144,7 +147,7 @@ def create_app(
             raise ApiError(422, "invalid_request", str(error)) from None
         except ToldError as error:
             return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
-        truth = study.material.truth(asked) if is_new and asked is not None and asked["kind"] in ASKED else None
+        truth = study.material.truth(asked) if asked is not None and asked["kind"] in ASKED else None
         return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
 
     @app.post("/talk")
@@ -191,12 +194,18 @@ def create_app(
         return _json(status_of(study.state, study.material, read_personal(study.folder)))
 
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(StorageError, on_unwritten)
     app.add_exception_handler(Exception, on_fault)
     return Guard(app, rules, on_end)
 
 
+async def on_unwritten(request: Request, error: Exception) -> Response:
+    """What was answered is not on disk, and this server ends: the page keeps it and sends it again."""
+    return ApiError(503, "unavailable", "nothing can be written").response(request_id(request))
+
+
 def _judge(study: Study, request: Request) -> Judge:
-    judge = study.find(request.cookies.get(COOKIE))
+    judge = study.find(request.cookies.get(study.cookie))
     if judge is None:
         raise ApiError(401, "unauthorized", "this browser has not begun here")
     return judge

@@ -22,6 +22,7 @@ from judging.drawing import FIRST, shares
 from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
+from serving.runs.display_text import count
 
 Phase = Literal["practice", "feedback", "test"]
 
@@ -137,6 +138,11 @@ class TrialPool:
             lacking = [f"{a} {b}" for a in kinds for b in kinds if f"{a} {b}" not in there]
             if lacking:
                 found.append(f"trials: there are no pairs of {', '.join(lacking)}")
+        pictures = {image.name for trial in self.trials.values() for image in trial.images_by_field().values()}
+        gone = sorted(name for name in pictures if not (self.folder / name).is_file())
+        if gone:
+            names = ", ".join(gone[:3]) + (", …" if len(gone) > 3 else "")
+            found.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
         if wanted.catch and "catch" not in self.cells:
             found.append("trials.catch: the trial set has no catch trials")
         return found

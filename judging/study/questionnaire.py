@@ -32,5 +32,5 @@ def checked(fields: Sequence[str], said: Any) -> dict[str, str]:
             raise ValueError(f"{name}: no such answer")
         if len(value) > LONGEST.get(name, 100):
             raise ValueError(f"{name}: too long")
-        found[name] = value
+        found[name] = value.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
     return found

@@ -47,6 +47,11 @@ class Judge:
     at: str = ""
 
     @property
+    def list(self) -> str:
+        """Names the list that the steps are of: another judge's and one that is begun anew have another."""
+        return f"{self.code}-{len(self.former)}"
+
+    @property
     def step(self) -> int:
         """The step that is next to be answered, from 0."""
         return len(self.answers)
@@ -94,6 +99,7 @@ class State:
     talking: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
     sha256: str | None = None
+    began: str | None = None
     closed: str | None = None
     finished: int = 0
 
@@ -102,6 +108,7 @@ class State:
         kind = event["event"]
         if kind == "settings":
             self.settings, self.sha256 = event["settings"], event["sha256"]
+            self.began = self.began or event["at"]
         elif kind == "closed":
             self.closed = event["at"]
         elif kind == "paired":

@@ -61,6 +61,11 @@ class Study:
         self._released: set[str] = set()
         self._seen = seen_by(list(self.state.judges.values()), self._released)
         self._checked = 0.0
+        began_with = (self.state.settings or {}).get("task", self.settings.task)
+        if self.state.judges and began_with != self.settings.task:
+            raise InputError(
+                f"{folder}: the people of this study began with {began_with}, not with {self.settings.task}"
+            )
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby: Lobby | None = None
@@ -90,21 +95,31 @@ class Study:
 
     # judges
 
-    def find(self, token: str | None) -> Judge | None:
-        """The judge whose browser has this session, if there is one."""
-        return None if not token else self.state.by_session.get(hashed(token))
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie: a host's other studies, at other ports, have others."""
+        return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
+
+    def find(self, token: str | None, link: str | None = None) -> Judge | None:
+        """The judge whose browser has this session, if there is one. Where links are one's own, the browser's last
+        judge is not who opens another's ``link`` in it."""
+        judge = None if not token else self.state.by_session.get(hashed(token))
+        is_other = link and judge is not None and judge.link not in (None, hashed(link))
+        return None if is_other else judge
 
     async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
         """A new judge, and the token of their session. ``link`` is the token of a link of their own, which always leads
         to the same judge, in whatever browser; ``worker`` the id that a panel has given. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
         own = hashed(link) if link and settings.entry == "links" else None
+        if own is not None and own not in self._links:
+            self._links = read_links(self.folder)  # more may have been made
         if settings.entry == "links" and (own is None or own not in self._links):
             raise Refused("no_link")
         if own is not None and own in self.state.by_link:
             judge = self.state.by_link[own]
             self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
-            await self._written()
+            await self.loaded(judge)
             return judge, token
         self._release()
         if self.state.closed or self.state.finished >= settings.wanted:
@@ -139,16 +154,21 @@ class Study:
         return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
-        """The judge's page was loaded again: they go on, begin anew or are shut out, as the study says."""
+        """The judge's page was loaded again: they go on, begin anew or are shut out, as the study says. Who has seen
+        too much for a whole new list goes on."""
         policy = self.settings.judges.reload
         at_it = judge.current is not None and judge.has_judged()
         self._note({"event": "loaded", "judge": judge.code, "at": now()})
         if policy == "block" and at_it:
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
         elif policy == "restart" and at_it:
-            steps = self._steps(random.Random(secrets.token_bytes(16)), self._had(judge))
-            first = next(at for at, step in enumerate(steps) if step["kind"] in ASKED)
-            self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
+            steps, kinds = (
+                self._steps(random.Random(secrets.token_bytes(16)), self._had(judge)),
+                [step["kind"] for step in judge.steps],
+            )
+            if [step["kind"] for step in steps] == kinds:
+                first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
+                self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
     async def answer(self, judge: Judge, step: int, said: Any, *, at: str | None = None) -> bool:
@@ -235,7 +255,8 @@ class Study:
 
     def _had(self, judge: Judge) -> set[str]:
         """The stimuli that a judge has seen."""
-        shown = [*judge.steps[: judge.step + 1], *(step for steps, _ in judge.former for step in steps)]
+        lists = [*judge.former, (judge.steps, judge.answers)]
+        shown = [step for steps, answers in lists for step in steps[: len(answers) + 1]]
         return {self.material.stimulus_of(step) for step in shown if step["kind"] in ASKED}
 
     def _open(self) -> int:

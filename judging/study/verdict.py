@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from judging.study.controls import Control
@@ -52,8 +51,8 @@ def read_ms(given: Any) -> float | None:
 
 
 def _number(given: Any, most: float, name: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise BadAnswer(f"{name}: must be a number")
-    if not 0 <= given <= most:
+    if not 0 <= given <= most:  # which nan is not, either
         raise BadAnswer(f"{name}: must be from 0 to {most:g}")
     return round(float(given), 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from judging.study.state import ASKED, Judge
 from judging.study.study import Study
@@ -11,13 +12,13 @@ AHEAD = 3  # trials whose pictures are got before they are shown
 
 
 def view(study: Study, judge: Judge, at: int | None = None) -> dict[str, Any]:
-    """The step that is next to be answered, or step ``at``, as JSON: ``step`` and ``kind``, for a trial ``number`` of
-    ``of``, and what is to be shown."""
+    """The step that is next to be answered, or step ``at``, as JSON: ``step`` of ``list``, ``kind``, for a trial
+    ``number`` of ``of``, and what is to be shown."""
     step = judge.current if at is None else judge.steps[at]
-    if step is None:
+    if step is None or study.state.closed:
         return {"step": judge.step, **_end(study, judge)}
     at = judge.step if at is None else at
-    found: dict[str, Any] = {"step": at, "kind": step["kind"]}
+    found: dict[str, Any] = {"step": at, "list": judge.list, "kind": step["kind"]}
     settings = study.settings
     match step["kind"]:
         case "consent":
@@ -54,11 +55,11 @@ def _ahead(study: Study, judge: Judge, begin: int) -> list[str]:
 def _end(study: Study, judge: Judge) -> dict[str, Any]:
     if judge.ended != "finished":
         return {"kind": judge.ended or "closed"}
-    worker = study.worker(judge.code)
+    code, worker = quote(judge.end_code, safe=""), quote(study.worker(judge.code), safe="")
     address = study.settings.end.redirect
     return {
         "kind": "end",
         "text": study.settings.texts.thanks,
         "code": judge.end_code,
-        "redirect": address.replace("{code}", judge.end_code).replace("{worker}", worker) or None,
+        "redirect": address.replace("{code}", code).replace("{worker}", worker) or None,
     }

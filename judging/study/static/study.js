@@ -7,6 +7,7 @@
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
   const query = new URLSearchParams(location.search);
+  const link = query.get("link");
   let words = {};
   let title = "";
   let onKey = null; // what a key does on this page; null while none is awaited
@@ -80,14 +81,14 @@
   async function send(view, answer, after = (reply) => show(reply.next)) {
     onKey = null;
     try {
-      await after(await post("answer", { step: view.step, answer }));
+      await after(await post("answer", { step: view.step, list: view.list, answer }));
     } catch (error) {
       await failed(error);
     }
   }
 
   async function failed(error) {
-    if (error.code === "not_yet" || error.code === "unauthorized") show(await post("now", {}));
+    if (error.code === "not_yet" || error.code === "unauthorized") show(await post("now", { link }));
     else if (words[error.code]) put(title, el("p", null, phrase(error.code)));
     else put(title, el("p", { class: "bad" }, phrase("fault")));
   }
@@ -109,7 +110,7 @@
     const begin = button("begin", async () => {
       off(begin);
       try {
-        show(await post("join", { link: query.get("link"), worker: query.get(words.worker_parameter) }));
+        show(await post("join", { link, worker: query.get(words.worker_parameter) }));
       } catch (error) {
         await failed(error);
       }
@@ -204,7 +205,7 @@
     } catch {
       notice(phrase("offline"));
       await wait(2000);
-      return show(await post("now", {}));
+      return show(await post("now", { link }));
     }
     notice(null);
     const before = sessionStorage.getItem("shown") === String(view.step);
@@ -440,7 +441,7 @@
     title = found.title;
     document.title = title;
     document.documentElement.lang = found.language;
-    show(await post("now", { loaded: true }));
+    show(await post("now", { loaded: true, link }));
   }
   start().catch(failed);
 }

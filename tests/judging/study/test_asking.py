@@ -151,10 +151,9 @@ def test_a_damaged_picture_is_named_before_anybody_is_asked(tmp_path: Path, caps
     assert "s2: 2.png" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("task", ["attention_prediction", "conversation"])
-def test_what_is_imported_is_not_asked(tmp_path: Path, task: str) -> None:
+def test_scanpaths_are_imported_and_not_asked(tmp_path: Path) -> None:
     study = made(tmp_path, "word_association")
-    text = (study / "study.toml").read_text().replace('task = "word_association"', f'task = "{task}"')
+    text = (study / "study.toml").read_text().replace('task = "word_association"', 'task = "attention_prediction"')
     (study / "study.toml").write_text(text)
     with pytest.raises(InputError) as error:
         read_settings(study)

@@ -173,7 +173,7 @@ def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("number = 0", r"study\.toml:\d+: trials\.number: .*greater than or equal to 1"),
+        ("number = 0", r"study\.toml:\d+: trials\.number: must be at least 1"),
         ('reload = "never"', r"study\.toml:\d+: judges\.reload: "),
         ("catch = 2.0", r"study\.toml:\d+: trials\.catch: "),
         ("speed = 3", r"study\.toml:\d+: trials\.speed: "),

@@ -131,6 +131,8 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     answer(page)
     page.get_by_text("It was:").wait_for()
     answer(second, "j")  # the same step again: it goes on, and the first verdict stands
+    second.get_by_text("It was:").wait_for()
+    second.keyboard.press("Enter")
     second.get_by_role("heading", name="Trial 2 of 6").wait_for()
     judge = judge_of(context, study)
     trials = [one for one in judge.answers if one["kind"] == "trial"]

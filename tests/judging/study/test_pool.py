@@ -101,6 +101,13 @@ def test_what_cannot_be_drawn_is_told(tmp_path: Path, changes: dict[str, Any], t
     assert any(told in problem for problem in found.problems())
 
 
+def test_a_picture_that_is_gone_is_told(tmp_path: Path) -> None:
+    found = pool(tmp_path, "image_captioning", study_folders.picture_trials(tmp_path / "T", 12), number=6)
+    assert found.problems() == []
+    (tmp_path / "T" / "media" / "s0003.png").unlink()
+    assert found.problems() == ["trials: 1 file is gone (media/s0003.png)"]
+
+
 def test_a_key_of_other_trials_is_refused(tmp_path: Path) -> None:
     rows = study_folders.word_trials(5)
     there = study_folders.write_trials(tmp_path / "T", rows)

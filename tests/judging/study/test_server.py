@@ -153,17 +153,79 @@ def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study:
     assert foreign
     assert mine.ask("GET", f"/{sorted(own)[0]}")[0] == 200
     assert [mine.ask("GET", f"/{name}")[0] for name in foreign] == [404] * len(foreign)
-    for name in ("../T.key.csv", "..%2fT.key.csv", "trials.jsonl", "%2e%2e/T.key.csv", ""):
-        assert mine.ask("GET", f"/media/{name}")[0] == 404
+    for name in ("../T.key.csv", "..%2fT.key.csv", "trials.jsonl", "%2e%2e/T.key.csv", "", "%00", "x" * 300):
+        assert mine.ask("GET", f"/media/{name}")[0] == mine.ask("GET", f"/static/{name}")[0] == 404
     assert nobody.ask("GET", f"/{sorted(own)[0]}")[0] == 401
-    for cookie in ("judge=", f"judge={by_cookie[other].session}", f"judge={by_cookie[other].code}", "judge=x; judge=y"):
-        forged = Browser(server.port, cookie=cookie)
+    cookie = mine.headers["cookie"].partition("=")[0]
+    for value in ("", by_cookie[other].session, by_cookie[other].code, f"x; {cookie}=y"):
+        forged = Browser(server.port, cookie=f"{cookie}={value}")
         assert forged.post("/answer", step=1, answer={})[0] == 401
         assert forged.post("/now")[1] == {"kind": "welcome"}
     before = by_cookie[other].step
     assert mine.post("/answer", step=3, answer={"verdicts": ["human"], "judge": by_cookie[other].code})[0] == 422
     assert mine.post("/answer", step=9, answer={"verdicts": ["human"]})[0] == 409
     assert read_state(study).judges[by_cookie[other].code].step == before
+
+
+def test_the_link_in_the_address_says_who_it_is(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Judges come to a machine of the lab one after the other, or leave a tab open there."""
+    folder = study_folders.write_study(
+        tmp_path / "study", study.parent / "T", "image_captioning", number=25, entry="links", most=100, wanted=100
+    )
+
+    def links(number: int) -> list[str]:
+        assert main(["study", "links", str(folder), str(number)]) == 0
+        return [line.partition("?link=")[2] for line in capsys.readouterr().out.splitlines()]
+
+    one, two = links(2)
+    with serving(tmp_path, folder) as server:
+        server.wait_for("/health")
+        browser = Browser(server.port)
+        first = browser.post("/join", link=one)[1]
+        first = browser.answer(first, random.Random(1))[1]["next"]
+        assert browser.post("/now", loaded=True)[1] == browser.post("/now", link=one)[1] == first
+        assert browser.post("/now", loaded=True, link=two)[1] == {"kind": "welcome"}
+        second = browser.post("/join", link=two)[1]
+        second = browser.answer(second, random.Random(1))[1]["next"]
+        assert second["step"] == first["step"]
+        said = {"verdicts": ["human"], "rt": 900.0}
+        assert browser.post("/answer", step=first["step"], list=first["list"], answer=said)[0] == 409
+        assert browser.post("/answer", step=second["step"], list=second["list"], answer=said)[0] == 200
+        assert browser.post("/join", link=one)[1] == first
+        assert Browser(server.port).post("/join", link=links(1)[0])[0] == 200  # made while it is served
+
+
+def test_studies_of_one_machine_know_their_judges_apart(server: Server, study: Path, tmp_path: Path) -> None:
+    """A browser sends a host's cookies to all its ports."""
+    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
+    with serving(tmp_path, folder) as other:
+        other.wait_for("/health")
+        found = []
+        for port in (server.port, other.port):
+            browser = Browser(port)
+            browser.post("/join")
+            found.append(browser.headers["cookie"])
+        assert found[0].partition("=")[0] != found[1].partition("=")[0]
+        for port in (server.port, other.port):
+            assert Browser(port, cookie="; ".join(found)).post("/now")[1]["kind"] == "instructions"
+
+
+def test_a_list_begun_anew_takes_no_answers_to_the_former(study: Path, tmp_path: Path) -> None:
+    folder = study_folders.write_study(
+        tmp_path / "study", study.parent / "T", "image_captioning", number=10, reload="restart"
+    )
+    with serving(tmp_path, folder) as server:
+        server.wait_for("/health")
+        browser, chance = Browser(server.port), random.Random(1)
+        stale = browser.go(chance, 3)
+        assert browser.post("/now", loaded=True)[1]["step"] == 1
+        fresh = browser.go(chance, 2)
+        assert fresh["step"] == stale["step"]
+        said = {"verdicts": ["human"], "rt": 900.0}
+        assert browser.post("/answer", step=3, list=stale["list"], answer=said)[0] == 409
+        assert browser.post("/answer", step=3, list=fresh["list"], answer=said)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -265,6 +327,22 @@ def test_a_killed_server_has_kept_what_it_told_and_nothing_twice(study: Path, tm
         assert state.by_session[hashlib.sha256(token.encode()).hexdigest()].answers[step]["verdicts"] == verdicts
     steps = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     assert max(Counter((one["judge"], one["step"]) for one in steps if one["event"] == "step").values()) == 1
+
+
+def test_what_cannot_be_written_is_sent_again(study: Path, tmp_path: Path) -> None:
+    """A page tries again at 503, until a server is there that can write."""
+    folder = study_folders.write_study(tmp_path / "study", study.parent / "T", "image_captioning", number=25)
+    browser, chance = Browser(0), random.Random(1)
+    said = {"verdicts": ["human"], "rt": 900.0}
+    for at in range(2):
+        with serving(tmp_path, folder) as server:
+            server.wait_for("/health")
+            browser.port, browser.headers["origin"] = server.port, f"http://127.0.0.1:{server.port}"
+            if at == 0:
+                view = browser.go(chance, 3)
+                (folder / "lock").unlink()
+            status, reply = browser.post("/answer", step=3, list=view["list"], answer=said)
+            assert (status, reply.get("new")) == ((503, None), (200, True))[at]
 
 
 def test_one_address_does_not_take_every_place(study: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from judging.study.settings import StudySettings, read_settings, source_of
 from judging.study.state import Judge, read_personal, read_state
 from judging.study.study import Refused, Study, hashed
 from judging.study.verdict import BadAnswer
+from judging.study.views import view
 from serving.cli import main
 
 
@@ -105,6 +106,7 @@ def test_the_first_answer_to_a_step_stands(tmp_path: Path) -> None:
         ({"verdicts": ["human"], "rt": -1}, "rt"),
         ({"verdicts": ["human"], "rt": float("nan")}, "rt"),
         ({"verdicts": ["human"], "rt": True}, "rt"),
+        ({"verdicts": ["human"], "rt": 10**400}, "rt"),
         ({"verdicts": ["human"], "away": 1}, "away"),
         ({"verdicts": ["human"], "truth": "human"}, "parts that no page sends"),
         ({"verdicts": ["human"], "confidence": 2}, "confidence"),
@@ -198,6 +200,63 @@ def test_a_page_that_is_loaded_again(tmp_path: Path, policy: str) -> None:
     assert main(["study", "status", str(folder)]) == 0
 
 
+def test_who_begins_anew_too_often_goes_on_where_they_are(tmp_path: Path) -> None:
+    """There are other trials for a whole list only so often."""
+
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, None)
+        for _ in range(12):
+            await go_on(study, judge, judge.steps.index(next(s for s in judge.steps if s["kind"] == "trial")) + 2)
+            await study.loaded(judge)
+            assert sum(step["kind"] == "trial" for step in judge.steps) == 6
+        shown = [step for steps, said in judge.former for step in steps[: len(said) + 1] if step["kind"] == "trial"]
+        stimuli = [study.material.pool.key[step["trials"][0]]["stimulus"] for step in shown]
+        assert len(stimuli) == len(set(stimuli)) > 12
+        await go_on(study, judge, 20)
+        assert judge.ended == "finished"
+
+    run(made(tmp_path, reload="restart"), work)
+
+
+def test_a_link_opened_elsewhere_is_a_page_that_is_loaded_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made(tmp_path, entry="links", reload="block")
+    assert main(["study", "links", str(folder), "1"]) == 0
+    link = capsys.readouterr().out.strip().partition("?link=")[2]
+
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(link, None)
+        await go_on(study, judge, 3)
+        await study.join(link, None)
+        assert judge.ended == "blocked"
+
+    run(folder, work)
+
+
+def test_what_an_address_brings_stays_a_part_of_the_address(tmp_path: Path) -> None:
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, "a&cc=OTHER/#é")
+        await go_on(study, judge, 20)
+        found = view(study, judge)
+        assert found["redirect"] == f"https://panel.example/done?cc={judge.end_code}&id=a%26cc%3DOTHER%2F%23%C3%A9"
+
+    run(made(tmp_path, redirect="https://panel.example/done?cc={code}&id={worker}"), work)
+
+
+def test_another_task_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+
+    async def work(study: Study) -> None:
+        await study.join(None, None)
+
+    run(folder, work)
+    events = folder / "events.jsonl"
+    events.write_text(events.read_text().replace('"word_association"', '"image_captioning"'))
+    with pytest.raises(InputError, match="people of this study began with image_captioning"):
+        run(folder, work)
+
+
 def test_a_link_leads_one_judge_back_from_any_browser(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = made(tmp_path, entry="links")
     assert main(["study", "links", str(folder), "3"]) == 0
@@ -228,12 +287,12 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path) -> None:
             await study.answer(judge, 0, {"agree": True})
             with pytest.raises(BadAnswer, match="age"):
                 await study.answer(judge, 1, {"age": "a child"})
-            await study.answer(judge, 1, {"age": ">50", "country": f"Land {at}"})
+            await study.answer(judge, 1, {"age": ">50", "country": f"Land {at}\ud800"})
             await go_on(study, judge, 20)
 
     run(folder, work)
     codes = list(read_state(folder).judges)
-    assert read_personal(folder)[codes[0]] == {"worker": "worker 0", "age": ">50", "country": "Land 0"}
+    assert read_personal(folder)[codes[0]] == {"worker": "worker 0", "age": ">50", "country": "Land 0?"}
     events = (folder / "events.jsonl").read_text()
     assert "Land" not in events
     assert "worker" not in events.replace('"worker":""', "")

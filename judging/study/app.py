@@ -6,6 +6,7 @@ answer for a judge; the cookie is for this site's own pages (``SameSite=Strict``
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import OrderedDict
@@ -19,7 +20,7 @@ from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
 from judging.study.questionnaire import OPTIONS
-from judging.study.state import Judge, read_personal
+from judging.study.state import Judge, read_personal, read_state
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
@@ -170,7 +171,12 @@ def create_app(
         wanted = (admin_key or "").encode()
         if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), wanted):
             raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
-        return _json(status_of(study.state, study.settings, study.pool, read_personal(study.folder)))
+
+        def count() -> dict[str, Any]:  # judges do not wait for it; and so of what is on disk, not of what goes on
+            state, personal = read_state(study.folder), read_personal(study.folder)
+            return status_of(state, study.settings, study.pool, personal)
+
+        return _json(await asyncio.to_thread(count))
 
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(StorageError, on_unwritten)

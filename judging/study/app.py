@@ -6,6 +6,7 @@ answer for a judge; the cookie is for this site's own pages (``SameSite=Strict``
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import OrderedDict
@@ -20,7 +21,7 @@ from agents.errors import StorageError
 from judging.study.lobby import Lobby
 from judging.study.material import ToldError
 from judging.study.pages import KINDS, OWN, phrases_sent
-from judging.study.state import ASKED, Judge, read_personal
+from judging.study.state import ASKED, Judge, read_personal, read_state
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
@@ -191,7 +192,12 @@ def create_app(
         wanted = (admin_key or "").encode()
         if not wanted or scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), wanted):
             raise ApiError(401, "unauthorized", "a key is needed", headers={"www-authenticate": "Bearer"})
-        return _json(status_of(study.state, study.material, read_personal(study.folder)))
+
+        def count() -> dict[str, Any]:  # judges do not wait for it; and so of what is on disk, not of what goes on
+            state, personal = read_state(study.folder), read_personal(study.folder)
+            return status_of(state, study.material, personal)
+
+        return _json(await asyncio.to_thread(count))
 
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(StorageError, on_unwritten)

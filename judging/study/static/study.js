@@ -165,8 +165,8 @@
       );
       samples.push(
         el(
-          "section",
-          { class: "sample", "aria-label": phrase("sample_title") },
+          "div",
+          { class: "sample" },
           el("p", { class: "small" }, sample.questions.length > 1 ? phrase("four") : sample.questions[0]),
           ...parts,
           el("p", { class: "truth" }, phrase("sample_was", { truth: truth.join(", ") })),
@@ -199,9 +199,10 @@
   async function trial(view) {
     const heading = view.practice ? phrase("practice") : phrase("trial", view);
     put(heading, el("p", null, phrase("loading")));
-    let parts;
+    let parts, closed; // for so many ms it may not be answered
     try {
       parts = await shown(view, words);
+      closed = await opening(view);
     } catch {
       notice(phrase("offline"));
       await wait(2000);
@@ -222,6 +223,7 @@
     const hide = () => (away ||= document.hidden);
     document.addEventListener("visibilitychange", hide);
     onKey = (event) => form.key(event);
+    if (closed > 0) form.lock(phrase(view.play_once ? "clip_wait" : "wait"));
     form.begin(begin);
     ahead(view.ahead);
 
@@ -239,12 +241,8 @@
       document.removeEventListener("visibilitychange", hide);
       send(view, { ...answer, rt: before ? null : answer.rt, away }, ({ truth, next }) => feedback(view, answer, truth, next));
     });
-    const open = await opening(view);
-    if (open > 0) {
-      form.lock(phrase(view.play_once ? "clip_wait" : "wait"));
-      await wait(Math.max(0, begin + open - performance.now()));
-      if (form.node.isConnected) form.unlock();
-    }
+    await wait(Math.max(0, begin + closed - performance.now()));
+    if (form.node.isConnected) form.unlock();
   }
 
   function talk(view) {
@@ -342,8 +340,10 @@
       });
     }
     const judged = groups.length;
-    if (view.control)
-      group("control", view.control.question || phrase("topic"), view.control.options.map((one) => [one, one, null]));
+    if (view.control) {
+      const { question, options } = view.control;
+      group("control", question || phrase("topic"), options.map((one) => [one, question ? one : optionText(one), null])); // prettier-ignore
+    }
     const extra = [];
     if (view.confidence) {
       const id = "confidence";
@@ -363,10 +363,8 @@
       node,
       begin(at) {
         begin = at;
-        lockable.disabled = false;
       },
       lock(text) {
-        lockable.disabled = true;
         locked.textContent = text;
       },
       unlock() {

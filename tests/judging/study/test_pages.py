@@ -130,9 +130,9 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     second.get_by_role("heading", name="Trial 1 of 6").wait_for()
     answer(page)
     page.get_by_text("It was:").wait_for()
-    answer(second, "j")  # the same step again: it goes on, and the first verdict stands
+    answer(second, "j")  # the same step again: what was right is told, too, and the first verdict stands
     second.get_by_text("It was:").wait_for()
-    second.keyboard.press("Enter")
+    second.get_by_role("button", name="Continue").click()
     second.get_by_role("heading", name="Trial 2 of 6").wait_for()
     judge = judge_of(context, study)
     trials = [one for one in judge.answers if one["kind"] == "trial"]

@@ -70,7 +70,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
         "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
-    making.add_argument("source", type=path)
+    making.add_argument("source", type=path, help="the table, or the file of annotations")
     making.add_argument(
         "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
     )

@@ -52,7 +52,7 @@ def _card(chosen: Selection) -> str:
         "the stimulus beside it (`stimulus.*`, `meta.*`).",
         *_table("Answers", ("agent", "records", "checkpoint", "revision", "licence"), _answers(chosen)),
     ]
-    rows = [(*about, f"{number:,}") for about, number in sorted(pictures.items())]
+    rows = [(*(one or "unknown" for one in about), f"{number:,}") for about, number in sorted(pictures.items())]
     parts += _table("Pictures, which are not here", ("source", "author", "licence", "stimuli"), rows)
     return "\n\n".join(parts) + "\n"
 
@@ -61,9 +61,8 @@ def _answers(chosen: Selection) -> Iterable[Sequence[str]]:
     agents = chosen.folder.meta["agents"]
     for name, number in (+chosen.taken).items():
         about = agents.get(name, {})
-        licences = (
-            "; ".join(dict.fromkeys(_licence(one) for one in name.split("~"))) if about else "the people's to say"
-        )
+        theirs = "the publisher's to say" if name.startswith("published:") else "the people's to say"
+        licences = "; ".join(dict.fromkeys(_licence(one) for one in name.split("~"))) if about else theirs
         yield name, f"{number:,}", about.get("checkpoint") or "", about.get("revision") or "", licences
 
 

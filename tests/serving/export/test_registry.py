@@ -184,8 +184,13 @@ def test_a_dataset_is_the_table_and_a_card_with_the_licences(tmp_path: Path) -> 
     assert told["mmcq"] == (str(sum(row["agent"] == "mmcq" for row in _exported(run))), catalogue.get("mmcq").licence)
     assert told["human:05"] == ("1", "the people's to say")
     hostile = stimulus("c1", COLOR, source="a|b<img>", meta={"author": "[x](y)\n# z", "licence": "CC0"})
-    export(write_run(tmp_path / "other", [hostile], {"mmcq": [record("c1")]}), "dataset", tmp_path / "d")
-    assert r"| a\|b\<img\> | \[x\]\(y\)\\n\# z | CC0 | 1 |" in (tmp_path / "d" / "README.md").read_text()
+    theirs = record("c1", COLOR, "published:google", kind="published", seed=None)
+    other = write_run(tmp_path / "other", [hostile, stimulus("c2", COLOR)], {"published": [theirs]})
+    export(other, "dataset", tmp_path / "d")
+    card = (tmp_path / "d" / "README.md").read_text()
+    assert r"| a\|b\<img\> | \[x\]\(y\)\\n\# z | CC0 | 1 |" in card
+    assert "| unknown | unknown | unknown | 1 |" in card
+    assert "| published:google | 1 |  |  | the publisher's to say |" in card
 
 
 def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:

@@ -93,7 +93,6 @@ def _shown(study: Study, trials: list[str] | tuple[str, ...]) -> dict[str, Any]:
     one = study.pool.trials[trials[0]]
     found: dict[str, Any] = {
         "asked": one.asked,
-        "questions": [study.pool.trials[name].question for name in trials],
         "speakers": [study.pool.trials[name].speaker for name in trials],
         "answer": one.answer.model_dump(mode="json", exclude_none=True),
     }

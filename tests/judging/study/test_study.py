@@ -14,12 +14,14 @@ import pytest
 import study_folders
 
 from agents.errors import InputError
+from judging.study.phrases import read_phrases
 from judging.study.pool import TrialPool
 from judging.study.settings import StudySettings, read_settings, trial_set_of
 from judging.study.state import Judge, read_personal, read_state
 from judging.study.study import Refused, Study, hashed
 from judging.study.verdict import BadAnswer
 from judging.study.views import view
+from judging.trial_set import QUESTIONS
 from serving.cli import main
 
 
@@ -240,6 +242,21 @@ def test_what_an_address_brings_stays_a_part_of_the_address(tmp_path: Path) -> N
         assert found["redirect"] == f"https://panel.example/done?cc={judge.end_code}&id=a%26cc%3DOTHER%2F%23%C3%A9"
 
     run(made(tmp_path, redirect="https://panel.example/done?cc={code}&id={worker}"), work)
+
+
+def test_the_pages_speak_one_language(tmp_path: Path) -> None:
+    """A file of phrases has all of their words, the trials' question too."""
+    folder = made(tmp_path)
+    settings = read_settings(folder)
+    english = read_phrases(folder, settings)
+    assert {task: english[f"asked_{task}"] for task in QUESTIONS} == QUESTIONS
+    path = folder / "study.toml"
+    path.write_text(path.read_text().replace('phrases = ""', 'phrases = "de.toml"'))
+    german = english | {"asked_word_association": "Mensch oder Maschine?"}
+    for changed, told in ((german, 0), ({**german, "more": "x"}, 2), ({**german, "begin": 3}, 2), ({"begin": "x"}, 2)):
+        text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
+        (folder / "de.toml").write_text(text)
+        assert main(["study", "check", str(folder)]) == told
 
 
 def test_another_task_is_refused(tmp_path: Path) -> None:

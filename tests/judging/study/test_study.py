@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import study_folders
 
-from agents.errors import InputError
+from agents.errors import InputError, StorageError
 from judging.study.phrases import read_phrases
 from judging.study.pool import TrialPool
 from judging.study.settings import StudySettings, read_settings, trial_set_of
@@ -326,6 +326,20 @@ def test_who_declines_is_asked_nothing_more(tmp_path: Path) -> None:
         assert (judge.ended, judge.current) == ("declined", None)
 
     run(made(tmp_path, consent="Yes?"), work)
+
+
+def test_nothing_is_told_to_be_kept_in_a_file_that_is_gone(tmp_path: Path) -> None:
+    """As when an editor saves another file in its place."""
+    folder = made(tmp_path)
+
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, None)
+        (folder / "events.jsonl").rename(folder / "moved")
+        (folder / "events.jsonl").write_bytes((folder / "moved").read_bytes())
+        await study.answer(judge, 0, {})
+
+    with pytest.raises(StorageError):
+        run(folder, work)
 
 
 def test_damage_is_told_and_a_torn_end_is_none(tmp_path: Path) -> None:

@@ -153,6 +153,7 @@
     return el("div", { class: "field" }, el("label", { for: id }, phrase(name)), input);
   }
 
+  const asked = (trial) => trial.speakers.map((speaker) => phrase(`asked_${trial.asked}`, { speaker }));
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
   async function instructions(view) {
@@ -167,7 +168,7 @@
         el(
           "div",
           { class: "sample" },
-          el("p", { class: "small" }, sample.questions.length > 1 ? phrase("four") : sample.questions[0]),
+          ...(view.four ? [phrase("four")] : asked(sample)).map((one) => el("p", { class: "small" }, one)),
           ...parts,
           el("p", { class: "truth" }, phrase("sample_was", { truth: truth.join(", ") })),
         ),
@@ -335,8 +336,8 @@
       const four = ["human human", "human machine", "machine human", "machine machine"];
       group("four", phrase("four"), four.map((one, at) => [one, phrase(one.replace(" ", "_")), String(at + 1)])); // prettier-ignore
     } else {
-      view.questions.forEach((asked, at) => {
-        group(`v${at}`, asked, view.options.map(([value, key]) => [value, phrase(value), key])); // prettier-ignore
+      asked(view).forEach((question, at) => {
+        group(`v${at}`, question, view.options.map(([value, key]) => [value, phrase(value), key])); // prettier-ignore
       });
     }
     const judged = groups.length;

@@ -65,7 +65,7 @@ class Browser:
         """Answer a step as the page does."""
         said: dict[str, Any] = {}
         if view["kind"] == "trial":
-            said = {"verdicts": [chance.choice(["human", "machine"]) for _ in view["questions"]], "rt": 900.0}
+            said = {"verdicts": [chance.choice(["human", "machine"]) for _ in view["speakers"]], "rt": 900.0}
         return self.post("/answer", step=view["step"], answer=said)
 
     def go(self, chance: random.Random, steps: int = 1000) -> Any:

@@ -16,7 +16,7 @@ demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
 test: lint
-	$(BIN)/python scripts/make_schemas.py --check
+	$(BIN)/python scripts/make_reference.py --check
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(TEST)

@@ -24,7 +24,7 @@ from agents.errors import InputError, printable
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "pair"]
 
 GROUP = "turinglike.agents"
-RESERVED = frozenset({"humans", "published"})  # what imported answers are kept under
+RESERVED = frozenset({"humans", "published", "options"})  # what imports are kept under, a table of --config
 log = logging.getLogger("turinglike.agents")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 

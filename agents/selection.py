@@ -10,6 +10,8 @@ table with the key ``agent`` makes a named variant of that agent, which ``--agen
     [mmcq-ten]
     agent = "mmcq"
     colors = 10
+
+The table ``options`` is for programs that ask agents, and their own.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from agents import catalogue
 from agents.catalogue import NAME, RESERVED, Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem
+
+OPTIONS = "options"
 
 
 def read_names(where: str, given: str, verb: str) -> list[str]:
@@ -81,15 +85,19 @@ def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[
     return made
 
 
-def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
-    if path is None:
-        return {}, {}, []
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a ``--config`` file, as they stand. Raises InputError."""
     try:
-        tables = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"--config {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8
         raise InputError(f"--config {path}: {error}") from None
+
+
+def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
+    tables = {} if path is None else read_tables(path)
+    tables.pop(OPTIONS, None)
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []

@@ -21,6 +21,7 @@ SHORT: dict[str, Asked] = {  # what a task may be called where one is named
     "attention": "attention_prediction",
     "caption": "image_captioning",
     "word": "word_association",
+    "conversation": "conversation",
 }
 
 Mode = Literal["free", "search"]  # of attention prediction

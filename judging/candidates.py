@@ -245,5 +245,7 @@ def tasks_given(given: str | None) -> tuple[Asked, ...]:
     names = [SHORT.get(name.strip(), name.strip()) for name in given.split(",") if name.strip()]
     unknown = [name for name in names if name not in TASKS]
     if unknown or not names:
-        raise InputError(f"--task: {', '.join(unknown) or 'empty'}: must be among {', '.join(TASKS)}")
+        raise InputError(
+            f"--task: {', '.join(unknown) or 'empty'}: must be among {', '.join(SHORT)}, or their full names"
+        )
     return tuple(task for task in TASKS if task in names)

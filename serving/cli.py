@@ -16,7 +16,7 @@ from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES
 from serving.agent_list import print_agent, print_agents
-from serving.command_end import carry_out
+from serving.command_end import carry_out, complain
 from serving.command_line import (
     Commands,
     Parser,
@@ -40,6 +40,7 @@ from serving.command_line import (
     worker_options,
 )
 from serving.export import registry
+from serving.options_file import with_file
 from serving.scheduling.guardian import watched
 
 
@@ -357,7 +358,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    return build_parser(formats=arguments[:1] == ["export"]).parse_args(arguments)
+    parser = build_parser(formats=arguments[:1] == ["export"])
+    try:
+        return parser.parse_args(with_file(parser, arguments))
+    except InputError as error:
+        complain(error)
+        sys.exit(error.exit_code)
 
 
 def command() -> int:

@@ -22,7 +22,7 @@ def carry_out(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
     except TuringlikeError as error:
-        _complain(error)
+        complain(error)
         return error.exit_code
     except Interrupted as interrupted:
         more = "" if options.command == "serve" else "; what was written stays: run the same command again to resume"
@@ -43,7 +43,8 @@ def carry_out(options: argparse.Namespace) -> int:
         return OWN_ERROR
 
 
-def _complain(error: TuringlikeError) -> None:
+def complain(error: TuringlikeError) -> None:
+    """Tell an error, and the problems that it names, on stderr."""
     problems = error.problems if isinstance(error, InputError) else ()
     for problem in problems[:SHOWN]:
         print(problem, file=sys.stderr)

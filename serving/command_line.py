@@ -119,7 +119,8 @@ def settings_options() -> Parser:
     """What every command that makes agents takes."""
     shared = Parser(add_help=False)
     shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    shared.add_argument("--config", type=path, metavar="FILE", help="TOML: settings and named variants of agents")
+    about = "TOML: settings and named variants of agents; in [options.COMMAND] what this command line leaves open"
+    shared.add_argument("--config", type=path, metavar="FILE", help=about)
     return shared
 
 
@@ -141,7 +142,7 @@ def worker_options() -> Parser:
 def source_options() -> Parser:
     """What every command that reads a stimulus set takes."""
     shared = Parser(add_help=False)
-    about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder with --task"
+    about = "a .jsonl, .csv or .parquet file, a .txt of words, or a folder of pictures"
     shared.add_argument("source", type=path, metavar="set", help=about)
     names = "color, object, attention, caption, word, conversation; for rows that name none, and no other may be named"
     shared.add_argument("--task", type=task, metavar="TASK", help=names)

@@ -10,11 +10,12 @@ from typing import Literal
 import shtab
 
 from agents import catalogue
+from agents.tasks import SHORT
 from serving.command_line import path
 
 Shell = Literal["bash", "zsh"]
 OF_AGENTS = ("agents", "judges", "name")  # arguments that name some, between commas
-FUNCTION = "_turinglike_agents"
+AGENTS, OF_TASKS = "_turinglike_agents", "_turinglike_tasks"
 BASH = """
 {function}() {{
   local before=""
@@ -36,10 +37,16 @@ def script(parser: argparse.ArgumentParser, shell: Shell) -> str:
         if action.type in (path, Path):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.dest in OF_AGENTS and not action.choices:
-            action.complete = {"bash": FUNCTION, "zsh": FUNCTION}  # type: ignore[attr-defined]
-    names = " ".join(name for name, entry in catalogue.entries().items() if not entry.hidden)
-    own = (BASH if shell == "bash" else ZSH).format(function=FUNCTION, names=names)
-    return shtab.complete(parser, shell, preamble=own)
+            action.complete = {"bash": AGENTS, "zsh": AGENTS}  # type: ignore[attr-defined]
+        elif action.dest == "task":
+            action.complete = {"bash": OF_TASKS, "zsh": OF_TASKS}  # type: ignore[attr-defined]
+    agents = [name for name, entry in catalogue.entries().items() if not entry.hidden]
+    form = BASH if shell == "bash" else ZSH
+    own = [
+        form.format(function=function, names=" ".join(names))
+        for function, names in ((AGENTS, agents), (OF_TASKS, SHORT))
+    ]
+    return shtab.complete(parser, shell, preamble="".join(own))
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

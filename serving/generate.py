@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from agents.errors import InputError, StorageError, printable
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
-from serving.chosen_agents import check_usage, describe
+from serving.chosen_agents import check_usage, describe, tasks_asked
 from serving.generation import Generation
 from serving.progress import duration
 from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
+from serving.runs.given_stimuli import image_tasks
 from serving.runs.run import is_ours, open_run
 from serving.runs.run_json import check_files
+from serving.runs.stimulus_set import is_image_folder
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
@@ -39,26 +41,30 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
     tell = _nothing if options.quiet else _warn
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
-    may_be_here = not (options.out / "run.json").exists() and options.address is None and options.replicas is None
+    may_be_here = options.address is None and options.replicas is None
     if not may_be_here:
         check_installed()
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
+    tasks: str | list[str] | None = options.task
+    if tasks is None and is_image_folder(options.source):
+        tasks = image_tasks({name: tasks_asked(about) for name, about in described.items()})
     with interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock:
         tell(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
-            task=options.task,
+            task=tasks,
             seed=options.seed,
             samples=options.samples,
             described=described,
             skip_invalid=options.skip_invalid,
         )
+        if options.limit is not None:  # so many pictures, each of which is asked every task of the run
+            options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
-            # What ended a process before is answered in workers, whose death ends nothing else.
             generation.here = may_be_here and generation.is_small() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:

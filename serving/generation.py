@@ -25,7 +25,7 @@ from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
 from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, task_of
-from serving.runs.positions import Positions, id_key
+from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
 from serving.runs.run import Run
@@ -62,7 +62,7 @@ class Generation:
     def plan(self) -> int:
         """Find what is still to be answered; returns how much that is."""
         run, options = self.run, self.options
-        self.positions = Positions(run.index.key)
+        self.positions = Positions(run.index.task_and_id)
         self.kinds = counts = run.index.count_kinds(options.limit)
         problems = []
         for name in options.agents:
@@ -285,7 +285,7 @@ class Generation:
         state = assignment.resume.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
-            [position] = self.positions.find([id_key(stimulus)])
+            [position] = self.positions.find([id_key(stimulus) ^ task_key("conversation")])
             return position >= 0 and sample < state.shape[1] and state[position, sample] not in (OK, REJECTED)
 
         journalled = read_journal(journal, unfinished)

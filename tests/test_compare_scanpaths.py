@@ -158,7 +158,7 @@ def test_every_problem_of_both_sets_is_told_up_to_twenty(script, tmp_path, capsy
     other.write_text("[")
     assert script.main([str(one), str(other), "--out", str(tmp_path / "out")]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == f"{one}: 0.subject: Field required"
+    assert lines[0] == f"{one}: 0.subject: is missing"
     assert lines[20] == "… and 70 more"
     assert "90 problems" in lines[21]
     assert f"{other} is not JSON" in lines[21]

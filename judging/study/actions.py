@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, TypeVar
 
 import orjson
 
@@ -15,17 +18,20 @@ from agents.errors import InputError, StorageError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets
 from judging.study import status as progress
-from judging.study.controls import read_controls
+from judging.study.asking import StimulusMaterial
+from judging.study.material import Material, TrialMaterial, material_of
 from judging.study.phrases import read_phrases
-from judging.study.pool import TrialPool
-from judging.study.settings import FILE, StudySettings, read_settings, trial_set_of
+from judging.study.settings import FILE, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state
 from judging.study.study import Study, hashed
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
 from serving.runs.display_text import count
+from serving.runs.output_paths import refuse_existing
+from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
 
+T = TypeVar("T")
 README = """\
 A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
 
@@ -37,20 +43,30 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new(options: argparse.Namespace) -> int:
-    source = options.trials / MARKER
-    if not source.is_file() or not key_path(options.trials).is_file():
-        raise InputError(f"{options.trials} is no trial set with its key beside it; `turinglike trials` makes one")
-    with source.open("rb") as file:
-        asked = {getattr(parse_row(line, root=options.trials), "asked", None) for line in file}
+    source = options.source
+    of_trials = (source / MARKER).is_file()
+    if of_trials and not key_path(source).is_file():
+        raise InputError(f"{source}: its key {key_path(source)} is not there")
+    if not of_trials and source.is_dir():
+        raise InputError(f"{source} is neither a trial set nor a stimulus set's file")
+    rows = read_rows(source / MARKER if of_trials else source)
+    asked = {getattr(parse_row(row.canonical), "asked", row.task) for row in rows if row.canonical is not None}
     there = [name for name in TASKS if name in asked]
+    what = "trials" if of_trials else "stimuli"
     if options.task is None and len(there) != 1:
-        raise InputError(f"{options.trials} has trials of {', '.join(there)}: say with --task which the study is of")
+        raise InputError(
+            f"{source} has {what} of {', '.join(there) or 'no task'}: say with --task which the study is of"
+        )
     chosen = options.task or there[0]
     if chosen not in there:
-        raise InputError(f"{options.trials} has no trials of {chosen}, but of {', '.join(there)}")
+        raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
     if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
         raise InputError(f"{options.out} is there already; give a new folder")
-    text = presets.written(os.path.relpath(options.trials, options.out), chosen, options.preset)
+    relative = os.path.relpath(source, options.out)
+    if of_trials:
+        text = presets.written(relative, chosen, options.preset)
+    else:
+        text = presets.written_for_participants(relative, chosen)
     try:
         options.out.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -63,26 +79,30 @@ def new(options: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(folder: Path) -> tuple[StudySettings, TrialPool]:
+def _opened(folder: Path) -> Material:
     settings = read_settings(folder)
-    return settings, TrialPool(trial_set_of(folder, settings), settings)
+    return material_of(folder, settings, source_of(folder, settings))
 
 
 def check(options: argparse.Namespace) -> int:
-    settings, pool = _opened(options.study)
-    problems = pool.problems()
+    material = _opened(options.study)
+    problems = material.problems()
     try:
-        read_controls(settings.trials.control, options.study, pool.key)
-        read_phrases(options.study, settings)
+        read_phrases(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
     if problems:
         for problem in problems:
             print(printable(problem), file=sys.stderr)
         raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
-    kinds = {name: len(pages) for name, pages in sorted(pool.cells.items())}
-    _say(f"{settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
-    _say(f"each judge: {settings.trials.number:,} trials, {settings.trials.practice:,} of practice")
+    if isinstance(material, TrialMaterial):
+        kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
+        _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
+        asked = material.settings.trials
+        _say(f"each judge: {count(asked.number, 'trial')}, {asked.practice:,} of practice")
+    elif isinstance(material, StimulusMaterial):
+        _say(f"{material.settings.task}: {count(len(material.stimuli), 'stimulus', 'stimuli')}")
+        _say(f"each participant: {count(material.settings.answers.number, 'stimulus', 'stimuli')}")
     _say(f"no problems; now: turinglike study serve {options.study}")
     return 0
 
@@ -122,8 +142,8 @@ def serve(options: argparse.Namespace) -> int:
         raise UnavailableError(f"a study needs more packages ({error}): pip install 'turinglike[serve]'") from None
     check_names(options.allow_host)
     key = read_key(options.key_file)
-    settings, pool = _opened(options.study)
-    phrases = read_phrases(options.study, settings)
+    material = _opened(options.study)
+    phrases = read_phrases(options.study, material.settings)
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
         hosts |= {options.host.lower()}
@@ -132,7 +152,7 @@ def serve(options: argparse.Namespace) -> int:
     log.start()
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
-        study = Study(options.study, settings, pool, check)
+        study = Study(options.study, material, check)
         sockets = held.enter_context(bound_sockets(options.host, options.port))
         app = create_app(
             study, phrases, rules, admin_key=key, joins_per_minute=options.joins_per_minute,
@@ -143,10 +163,9 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
-    settings, pool = _opened(options.study)
-    found = progress.status_of(
-        read_state(options.study), settings, pool, read_personal(options.study), options.half_width
-    )
+    material = _opened(options.study)
+    state, personal = read_state(options.study), read_personal(options.study)
+    found = progress.status_of(state, material, personal, options.half_width)
     if options.json:
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
     else:
@@ -174,10 +193,49 @@ def plan(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     from judging.study.export import export as write
 
-    settings, pool = _opened(options.study)
-    number = write(options.study, settings, pool, options.out, personal=options.personal, force=options.force)
-    _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out} -o {options.out}-scores")
+    material = _opened(options.study)
+    number = write(options.study, material, options.out, personal=options.personal, force=options.force)
+    if isinstance(material, TrialMaterial):
+        _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out} -o {options.out}-scores")
+    else:
+        _say(f"{count(number, 'answer')}: {options.out}; next: turinglike trials RUN {options.out} -o trials")
     return 0
+
+
+def kit(options: argparse.Namespace) -> int:
+    from judging.study.kit import write_kit
+
+    refuse_existing([options.out], force=False)
+    material = _opened(options.study)
+    phrases = read_phrases(options.study, material.settings)
+    _in_study(options.study, material, lambda study: write_kit(study, phrases, options.number, options.out))
+    _say(f"{options.out}: {count(options.number, 'judge')}; then turinglike study import {options.study} FILE.json")
+    return 0
+
+
+def take(options: argparse.Namespace) -> int:
+    from judging.study.kit import import_answers
+
+    material = _opened(options.study)
+    told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
+    for judge, number in told.items():
+        _say(f"{judge}: {count(number, 'new answer')}")
+    return 0
+
+
+def _in_study(folder: Path, material: Material, work: Callable[[Study], Coroutine[Any, Any, T]]) -> T:
+    """Do something to a study that nobody serves meanwhile."""
+
+    async def inside(check: Callable[[], None]) -> T:
+        study = Study(folder, material, check)
+        study.start()
+        try:
+            return await work(study)
+        finally:
+            await study.close()
+
+    with lock(folder) as held:
+        return asyncio.run(inside(held))
 
 
 def close(options: argparse.Namespace) -> int:
@@ -215,3 +273,18 @@ def forget(options: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     print(printable(text), flush=True)
+
+
+ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "new": new,
+    "check": check,
+    "links": links,
+    "serve": serve,
+    "status": status,
+    "plan": plan,
+    "export": export,
+    "kit": kit,
+    "import": take,
+    "close": close,
+    "forget": forget,
+}

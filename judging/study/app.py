@@ -11,7 +11,6 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -19,22 +18,23 @@ from fastapi import Depends, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from agents.errors import StorageError
-from judging.study.questionnaire import OPTIONS
-from judging.study.state import Judge, read_personal, read_state
+from judging.study.lobby import Lobby
+from judging.study.material import ToldError
+from judging.study.pages import KINDS, OWN, phrases_sent
+from judging.study.state import ASKED, Judge, read_personal, read_state
 from judging.study.status import status_of
 from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
-from judging.study.views import feedback, media_of, view
+from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
+from serving.http.disconnect import unless_gone
 from serving.http.errors import ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 
-OWN = Path(__file__).with_name("static")
 OWN_FILES = frozenset(path.name for path in OWN.iterdir())
 KEPT = 30 * 24 * 3600  # seconds of the cookie
-KINDS = {"jpeg": "jpeg", "jpg": "jpeg", "png": "png", "gif": "gif", "webp": "webp", "bmp": "bmp", "tiff": "tiff"}
 REFUSALS = {
     "no_link": "this study is entered by a link of one's own",
     "closed": "this study is closed",
@@ -99,9 +99,7 @@ def create_app(
 
     @app.get("/phrases")
     async def words() -> Response:
-        settings = study.settings
-        about = {"language": settings.language, "title": settings.texts.title, "worker": settings.judges.worker}
-        return _json({**about, "phrases": phrases, "options": OPTIONS})
+        return _json(phrases_sent(study.settings, phrases))
 
     @app.post("/now")
     async def at_once(request: Request) -> Response:
@@ -148,8 +146,31 @@ def create_app(
             raise _refusal(error) from None
         except BadAnswer as error:
             raise ApiError(422, "invalid_request", str(error)) from None
-        told = None if asked is None else feedback(study, asked)
-        return _json({"new": is_new, "truth": told, "next": view(study, judge)})
+        except ToldError as error:
+            return _json({"new": False, "told": error.flags, "truth": None, "next": view(study, judge)})
+        truth = study.material.truth(asked) if asked is not None and asked["kind"] in ASKED else None
+        return _json({"new": is_new, "told": [], "truth": truth, "next": view(study, judge)})
+
+    @app.post("/talk")
+    async def talk(request: Request) -> Response:
+        """What is new in a participant's conversation, or in the lobby; waited for, as long as they are there."""
+        judge, lobby = _in_talk(study, request)
+        said = await _body(request)
+        after = said.get("after")
+        if type(after) is not int:
+            raise ApiError(422, "invalid_request", "after: must be a whole number")
+        return _json(await unless_gone(request, lobby.at(judge, after)))
+
+    @app.post("/say")
+    async def say(request: Request) -> Response:
+        """Keep a message; its number makes sure that it is there once."""
+        judge, lobby = _in_talk(study, request)
+        said = await _body(request)
+        turn = said.get("turn")
+        if type(turn) is not int or turn < 0:
+            raise ApiError(422, "invalid_request", "turn: must be a whole number")
+        why = await lobby.say(judge, turn, said.get("text"))
+        return _json({"why": why})
 
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
@@ -160,7 +181,7 @@ def create_app(
             media[judge.code] = len(judge.former), allowed
         if name not in allowed:
             raise ApiError(404, "not_found", "there is no such file")
-        data = (study.pool.folder / "media" / name).read_bytes()
+        data = study.material.path(name).read_bytes()
         kind = KINDS.get(name.rpartition(".")[2], "octet-stream")
         headers = {**HEADERS, "cache-control": "private, max-age=86400, immutable"}
         return Response(data, media_type=f"image/{kind}", headers=headers)
@@ -174,7 +195,7 @@ def create_app(
 
         def count() -> dict[str, Any]:  # judges do not wait for it; and so of what is on disk, not of what goes on
             state, personal = read_state(study.folder), read_personal(study.folder)
-            return status_of(state, study.settings, study.pool, personal)
+            return status_of(state, study.material, personal)
 
         return _json(await asyncio.to_thread(count))
 
@@ -194,6 +215,13 @@ def _judge(study: Study, request: Request) -> Judge:
     if judge is None:
         raise ApiError(401, "unauthorized", "this browser has not begun here")
     return judge
+
+
+def _in_talk(study: Study, request: Request) -> tuple[Judge, Lobby]:
+    judge = _judge(study, request)
+    if study.lobby is None or judge.current is None or judge.current["kind"] != "talk":
+        raise ApiError(409, "not_yet", REFUSALS["not_yet"])
+    return judge, study.lobby
 
 
 def _refusal(error: Refused) -> ApiError:

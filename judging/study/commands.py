@@ -14,7 +14,7 @@ def register(commands: Commands) -> None:
     study = commands.add(
         "study",
         _nothing,
-        "people judge trials in a browser: set up, serve, watch, export",
+        "people judge, or answer, in a browser: set up, serve, watch, export",
         example="new trials -o study",
     )
     actions = study.add_subparsers(metavar="ACTION", required=True, dest="action")
@@ -26,8 +26,12 @@ def register(commands: Commands) -> None:
         made.set_defaults(run=_action(name))
         return made
 
-    new = add("new", "a study of the trials of a set, with all its choices in study.toml")
-    new.add_argument("trials", type=path, metavar="TRIALS", help="a folder that `turinglike trials` has made")
+    new = add(
+        "new", "a study with all its choices in study.toml: of judges of trials, or of participants who answer a set"
+    )
+    new.add_argument(
+        "source", type=path, metavar="TRIALS|SET", help="a folder of `turinglike trials`, or a stimulus set"
+    )
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
     new.add_argument("--preset", choices=("plain", "2022", "2025"), default="plain", help="plain, or as in a paper")
@@ -70,11 +74,22 @@ def register(commands: Commands) -> None:
         "--from", type=path, metavar="VERDICTS", dest="verdicts", help="variances from these, not assumed"
     )
 
-    export = add("export", "the verdicts as a run folder, which `score` reads, with a table beside them")
+    export = add(
+        "export", "what people said as a run folder, which `score` or `trials` reads, with a table of verdicts"
+    )
     export.add_argument("study", type=path, metavar="STUDY")
-    export.add_argument("-o", "--out", required=True, type=path, metavar="VERDICTS")
+    export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
     export.add_argument("--personal", action="store_true", help="with what judges said of themselves")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
+
+    kit = add("kit", "one HTML file with the trials of N judges, for a machine without a network")
+    kit.add_argument("study", type=path, metavar="STUDY")
+    kit.add_argument("number", type=positive, metavar="N")
+    kit.add_argument("-o", "--out", required=True, type=path, metavar="FILE.html")
+
+    taken = add("import", "take in the answers that kits have saved")
+    taken.add_argument("study", type=path, metavar="STUDY")
+    taken.add_argument("files", nargs="+", type=path, metavar="FILE")
 
     forget = add("forget", "remove all that is known of a judge")
     forget.add_argument("study", type=path, metavar="STUDY")
@@ -85,7 +100,7 @@ def _action(name: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from judging.study import actions
 
-        return int(getattr(actions, name)(options))
+        return int(actions.ACTIONS[name](options))
 
     return run
 

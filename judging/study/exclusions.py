@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from judging.study.pool import TrialPool
-from judging.study.settings import StudySettings
+from judging.study.settings import JudgesSettings
 from judging.study.state import Judge, State, Step
 
 Row = dict[str, Any]
@@ -15,7 +15,7 @@ ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's m
 
 
 def verdict_rows(
-    state: State, settings: StudySettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
+    state: State, settings: JudgesSettings, pool: TrialPool, personal: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Row]:
     """One row per verdict in the order in which they were given, judge by judge, those of practice and of attempts
     that were begun anew too. ``rules`` has the names of all rules that exclude it."""
@@ -38,7 +38,7 @@ def _of_attempt(
     is_former: bool,
     steps: list[Step],
     answers: list[Row],
-    settings: StudySettings,
+    settings: JudgesSettings,
     pool: TrialPool,
 ) -> Iterator[Row]:
     began, index = datetime.fromisoformat(judge.joined), 0
@@ -79,7 +79,7 @@ def _of_attempt(
         index += 1
 
 
-def _of_trial(said: Row, settings: StudySettings, is_former: bool) -> list[str]:
+def _of_trial(said: Row, settings: JudgesSettings, is_former: bool) -> list[str]:
     rules = ["begun_anew"] if is_former else []
     if settings.exclude.fastest and said["rt"] is not None and said["rt"] < 1000 * settings.exclude.fastest:
         rules.append("fastest")
@@ -88,7 +88,7 @@ def _of_trial(said: Row, settings: StudySettings, is_former: bool) -> list[str]:
     return rules
 
 
-def _of_judge(judge: Judge, rows: list[Row], settings: StudySettings, personal: Mapping[str, Any]) -> list[str]:
+def _of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal: Mapping[str, Any]) -> list[str]:
     exclude, rules = settings.exclude, []
     counted = [row for row in rows if row["attempt"] == len(judge.former) and row["phase"] != "practice"]
     pages = {row["trial_index"]: row for row in counted}.values()  # one control question for both speakers

@@ -1,4 +1,4 @@
-"""``turinglike study export``: a run folder of people's verdicts, and the same as a table for everybody else.
+"""``turinglike study export``: a run folder of people's verdicts or answers, and verdicts as a table for all others.
 
 The run folder is what `score`, `status`, `report` and `view` read. Beside its records stands
 ``data/study-NAME_data.csv``, laid out as a Psych-DS data set (``dataset_description.json`` describes every column), its
@@ -11,21 +11,34 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents import __version__
+from agents.answers import (
+    CaptionAnswer,
+    ColorAnswer,
+    ConversationAnswer,
+    Message,
+    ObjectAnswer,
+    WordAnswer,
+    plain,
+)  # fmt: skip
 from agents.errors import InputError
+from agents.stimuli import Asked
+from judging.study.asking import StimulusMaterial
 from judging.study.exclusions import Row, verdict_rows
-from judging.study.pool import TrialPool
-from judging.study.settings import FIELDS, StudySettings
-from judging.study.state import read_personal, read_state
+from judging.study.material import Material, TrialMaterial
+from judging.study.settings import FIELDS, JudgesSettings
+from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
+from serving.runs.records import KEYS
 from serving.runs.run import open_run
 from serving.runs.schemas import RECORD
 
@@ -57,56 +70,141 @@ COLUMNS: Mapping[str, str] = {
     "exclusion_rule": "the names of these rules",
     "saved_at": "when the verdict was saved, UTC",
 }
+APPEND = orjson.OPT_APPEND_NEWLINE
+RECORD_OF_A_PERSON: Mapping[str, Any] = {
+    "schema": RECORD,
+    "stimulus_sha256": None,
+    "kind": "human",
+    "sample": 0,
+    "seed": None,
+    "status": "ok",
+    "attempts": [],
+    "error": None,
+    "provenance": {"digest": None, "checkpoint": None, "revision": None},
+    "timing": None,
+    "worker": None,
+}
 
 
-def export(folder: Path, settings: StudySettings, pool: TrialPool, out: Path, *, personal: bool, force: bool) -> int:
-    """Write it; returns the number of verdicts. ``personal`` puts what judges said of themselves in, but never the ids
-    of panels. Raises InputError where there are none, StorageError."""
-    known = read_personal(folder)
-    rows = list(verdict_rows(read_state(folder), settings, pool, known))
-    counted = [row for row in rows if row["phase"] != "practice"]
-    if not counted:
-        raise InputError(f"{folder}: nobody has judged yet")
+def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
+    """Write it; returns the number of verdicts, or of participants' answers. ``personal`` puts what judges said of
+    themselves in, but never the ids of panels. Raises InputError where there are none, StorageError."""
+    known, state = read_personal(folder), read_state(folder)
+    rows: list[Row] = []
+    if isinstance(material, TrialMaterial):
+        rows = list(verdict_rows(state, material.settings, material.pool, known))
+        records = [_verdict(row) for row in rows if row["phase"] != "practice"]
+        source = material.pool.folder / MARKER
+    else:
+        assert isinstance(material, StimulusMaterial)
+        records = [one for judge in state.judges.values() for one in _answers(judge, material.settings.task)]
+        records += _conversations(state)
+        source = material.source
+    if not records:
+        raise InputError(f"{folder}: nobody has answered yet")
     with new_folder(out, marker="run.json", force=force) as made:
         (made / "records").mkdir()
         with lock(made):
-            run = open_run(made, pool.folder / MARKER, task=None, seed=0, samples=0, described={})
+            run = open_run(made, source, task=None, seed=0, samples=0, described={})
         (made / "lock").unlink()
         with replacing(run.records("humans")) as file:
-            file.writelines(
-                orjson.dumps(_record(row, run.meta["run"]), option=orjson.OPT_APPEND_NEWLINE) for row in counted
-            )
-        _psych_ds(made, folder.resolve().name, settings, rows, known if personal else {})
-    return len(counted)
+            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in records)
+            file.writelines(orjson.dumps({name: one[name] for name in KEYS}, option=APPEND) for one in lines)
+        if isinstance(material, TrialMaterial):
+            _psych_ds(made, folder.resolve().name, material.settings, rows, known if personal else {})
+    return len(records)
 
 
-def _record(row: Row, run: str) -> dict[str, Any]:
-    raw = {name: value for name, value in row.items() if name not in ("truth", "agent", "correct", "catch", "stimulus")}
-    answer = {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None}
+def _verdict(row: Row) -> dict[str, Any]:
+    hidden = ("truth", "agent", "correct", "catch", "stimulus")
     return {
-        "schema": RECORD,
-        "run": run,
         "task": "judgement",
         "stimulus": row["trial"],
-        "stimulus_sha256": None,
         "agent": f"human:{row['judge']}",
-        "kind": "human",
         "sample": int(row["again"]),
-        "seed": None,
-        "status": "ok",
-        "answer": answer,
-        "raw": raw,
-        "attempts": [],
-        "error": None,
-        "provenance": {"digest": None, "checkpoint": None, "revision": None},
-        "timing": None,
-        "worker": None,
+        "answer": {"verdict": row["verdict"], "confidence": row["confidence"], "reason": row["reason"] or None},
+        "raw": {name: value for name, value in row.items() if name not in hidden},
         "created": row["at"],
     }
 
 
+def _answers(judge: Judge, task: Asked) -> Iterator[dict[str, Any]]:
+    """A participant's answers; those that were to be given anew are their rejected attempts."""
+    for step, said in zip(judge.steps, judge.answers, strict=False):
+        if step["kind"] != "ask":
+            continue
+        told = [one for one in judge.told if one["step"] == said["step"]]
+        attempts = [
+            {
+                "attempt": number,
+                "turn": None,
+                "seed": None,
+                "answer": None,
+                "raw": one["said"],
+                "verdicts": [{"filter": flag, "rejected": True, "found": one["said"]} for flag in one["flags"]],
+            }
+            for number, one in enumerate(told)
+        ]
+        if said["flags"]:
+            kept = [{"filter": flag, "rejected": False, "found": ", ".join(said["answer"])} for flag in said["flags"]]
+            attempts.append({"attempt": len(told), "turn": None, "seed": None, "answer": None,
+                             "raw": ", ".join(said["answer"]), "verdicts": kept})  # fmt: skip
+        yield {
+            "task": task,
+            "stimulus": step["trials"][0],
+            "agent": f"human:{judge.code}",
+            "answer": _typed(task, said["answer"]),
+            "raw": {"rt": said["rt"], "away": said["away"]},
+            "attempts": attempts,
+            "created": said["at"],
+        }
+
+
+def _conversations(state: State) -> Iterator[dict[str, Any]]:
+    """What was said to its end; conversations that are void, or went on when this was asked, are no answers."""
+    done = {one["talk"] for judge in state.judges.values() for one in judge.answers if one["kind"] == "talk"}
+    guesses = {
+        (one["talk"], judge.code): one["guess"]
+        for judge in state.judges.values()
+        for one in judge.answers
+        if one["kind"] == "talk"
+    }
+    for talk in state.talks.values():
+        if talk.void is not None or talk.id not in done:
+            continue
+        whose = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
+        began = datetime.fromisoformat(talk.at)
+        messages = [
+            Message(
+                turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=one["text"],
+                at=round((datetime.fromisoformat(one["at"]) - began).total_seconds(), 3),
+            )
+            for one in talk.messages
+        ]  # fmt: skip
+        told = {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses}
+        yield {
+            "task": "conversation",
+            "stimulus": talk.stimulus,
+            "agent": "~".join(whose),
+            "answer": plain(ConversationAnswer(messages=messages)),
+            "raw": {"talk": talk.id, "guesses": told},
+            "created": talk.at,
+        }
+
+
+def _typed(task: Asked, said: Sequence[str]) -> dict[str, Any]:
+    match task:
+        case "color_estimation":
+            return plain(ColorAnswer(color=said[0]))
+        case "object_detection":
+            return plain(ObjectAnswer(labels=list(said)))
+        case "image_captioning":
+            return plain(CaptionAnswer(text=said[0]))
+    return plain(WordAnswer(word=said[0]))
+
+
 def _psych_ds(
-    made: Path, name: str, settings: StudySettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
+    made: Path, name: str, settings: JudgesSettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
 ) -> None:
     own = [*FIELDS, "engaging", "difficult", "comments"] if known else []
     text = io.StringIO(newline="")

@@ -19,7 +19,7 @@ import orjson
 from agents.errors import InputError
 from agents.stimuli import JudgementStimulus, canonical, parse_row
 from judging.drawing import FIRST, shares
-from judging.study.settings import StudySettings
+from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
 from judging.verdicts import check_trials, read_key
 from serving.runs.display_text import count
@@ -51,7 +51,7 @@ class Turn:
 class TrialPool:
     """The trials of a study's task, and whose they are. Raises InputError where the set or its key cannot be used."""
 
-    def __init__(self, folder: Path, settings: StudySettings) -> None:
+    def __init__(self, folder: Path, settings: JudgesSettings) -> None:
         source, key = folder / MARKER, key_path(folder)
         if not source.is_file():
             raise InputError(f"{folder} is no trial set: it has no {MARKER}; `turinglike trials` makes one")

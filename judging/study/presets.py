@@ -70,6 +70,16 @@ def written(trial_set: str, task: Asked, name: str) -> str:
     )
 
 
+def written_for_participants(stimulus_set: str, task: Asked) -> str:
+    """The text of ``study.toml`` where people answer a stimulus set."""
+    begin, end = TEMPLATE.index("[questions]"), TEMPLATE.index("[trials]")
+    questions, last = TEMPLATE[begin:end], TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")]
+    talk = TALK if task == "conversation" else ""
+    return (PARTICIPANTS + questions + ANSWERS + talk + last).rstrip().format(
+        stimulus_set=_toml(stimulus_set), task=task, instructions=INSTRUCTIONS[task], number=NUMBERS[task]
+    ) + "\n"  # fmt: skip
+
+
 def _toml(value: Any) -> str:
     """As TOML writes it, which for text, numbers and truths is as JSON does."""
     return json.dumps(value, ensure_ascii=False)
@@ -141,3 +151,83 @@ native = {exclude_native}            # of judges who did not say that the langua
 fastest = {exclude_fastest}             # verdicts in fewer seconds
 wrong_control = {exclude_wrong_control}     # verdicts beside a wrong control question
 '''
+
+NUMBERS: Mapping[Asked, int] = {
+    "color_estimation": 25,
+    "object_detection": 25,
+    "image_captioning": 10,
+    "word_association": 50,
+    "attention_prediction": 0,
+    "conversation": 1,
+}
+"""Objects: 25 pictures for each worker, words: 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
+INSTRUCTIONS: Mapping[Asked, str] = {
+    "color_estimation": "What is the dominant color in each image?",
+    "object_detection": "Name three objects that you see in each image, none twice, nor again in another image.",
+    "image_captioning": """\
+Describe all the important parts of the scene.
+
+The description should contain at least 6 words.
+
+Avoid making spelling errors in the description.
+
+Do not describe unimportant details.
+
+Do not use any special characters like !, #, $, etc.
+
+Do not start the sentence with \u201cThere is\u201d or \u201cThere are\u201d.
+
+Do not write your descriptions as \u201cAn image containing ...\u201d, \u201cA photo of ...\u201d, etc.
+
+Do not describe things that might have happened in the future or past.
+
+Do not use proper names for people.
+
+Do not describe what a person in the image might say.""",
+    "word_association": "Name a word that you associate with each word that you are shown.",
+    "attention_prediction": "",
+    "conversation": """\
+You will converse with somebody. Write one message at a time and wait for the answer.
+
+Chat as you would with a friend or with somebody whom you do not know. If the topic is sensitive to you, say so.""",
+}
+"""Captions: word for word as the 2025 paper prints them (Methods, L731-740)."""
+PARTICIPANTS = '''\
+# A study: people answer what agents are asked. `turinglike study check` says whether all of it can be done;
+# docs/studies.md tells more.
+schema = "turinglike.study/1"
+stimulus_set = {stimulus_set}   # what `turinglike generate` reads
+task = "{task}"
+language = "en"
+phrases = ""              # a TOML file with the pages' own words in another language
+
+[texts]                   # an empty line begins a paragraph
+title = "Tell us what comes to your mind"
+# Yours to write: who you are, what is kept, whom to ask. Empty: the page is left out.
+consent = """
+You take part of your own will and may stop at any time.
+
+What you answer is kept under a random code. Your address is not kept.
+"""
+instructions = """
+{instructions}
+"""
+thanks = "Thank you for taking part."
+
+''' + TEMPLATE[TEMPLATE.index("[judges]") : TEMPLATE.index("[questions]")].replace("[judges]", "[participants]")
+ANSWERS = """\
+[answers]                 # of each participant
+number = {number}
+checks = "tell"           # what the papers' form would refuse is to be answered anew; "note": it is kept with a flag
+
+"""
+TALK = """\
+[talk]
+agent = ""                # who converses with a share of the participants, see server
+server = "http://127.0.0.1:8001/"   # a `turinglike serve --agents AGENT --port 8001` on this machine
+machines = 0.0            # the share of conversations that are with the agent
+seconds_in_lobby = 300.0  # after which one is told that nobody came
+seconds_away = 45.0       # after which one who is not heard of has left, and the conversation is void
+guess = true              # it is asked afterwards whether the other one was a machine
+
+"""

@@ -41,6 +41,8 @@ async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log:
         finished.pop().result()
     finally:
         server.should_exit = True
+        if study.lobby is not None:
+            study.lobby.closing = True
         await asyncio.wait({serving})
         await study.close()
 

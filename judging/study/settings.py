@@ -1,10 +1,10 @@
-"""What a study asks of its judges: ``study.toml``, checked before anybody is asked."""
+"""What a study asks of people, as judges or as participants: ``study.toml``, checked before anybody is asked."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -38,8 +38,8 @@ class Texts(_Table):
     thanks: Text = ""
 
 
-class Judges(_Table):
-    """Who may judge. ``wanted`` is how many are to finish, ``most`` how many may be at it or have finished at once,
+class People(_Table):
+    """Who may take part. ``wanted`` is how many are to finish, ``most`` how many may be at it or have finished at once,
     ``hours`` how long one who has not finished keeps their trials from others. ``entry``: who has the address, or who
     has a link of their own. ``reload``: a judge who loads the page again goes on, begins anew, or is shut out."""
 
@@ -113,34 +113,83 @@ class Exclude(_Table):
     wrong_control: bool = False
 
 
-class StudySettings(_Table):
-    """All of ``study.toml``."""
+class Answers(_Table):
+    """What participants answer: ``number`` stimuli each. ``checks``: what the papers' form, or an agent's filters,
+    reject is told at once and to be answered anew (``tell``), or kept with a flag (``note``)."""
+
+    number: Annotated[int, Field(ge=1, le=1000)]
+    checks: Literal["tell", "note"] = "tell"
+
+
+class Talk(_Table):
+    """Conversations: with whom, and when one has left. ``machines`` is the share of those that are with ``agent``, whom
+    the ``server`` of `turinglike serve` answers for; ``guess`` asks afterwards whether the other one was a machine."""
+
+    agent: Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")] = ""
+    server: Annotated[str, Field(pattern=r"^https?://\S+$")] = "http://127.0.0.1:8001/"
+    machines: Share = 0.0
+    seconds_in_lobby: Seconds = 300.0
+    seconds_away: Seconds = 45.0
+    guess: bool = True
+
+
+class _Study(_Table):
+    """What both kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
 
     schema_: Annotated[Literal["turinglike.study/1"], Field(alias="schema")]
-    trials_folder: Annotated[str, Field(alias="trial_set", min_length=1)]
     task: Asked
     language: Annotated[str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$")] = "en"
     phrases: Annotated[str, Field(max_length=1000)] = ""
     texts: Texts
-    judges: Judges
+    judges: People
     questions: Questions = Field(default_factory=Questions)
-    trials: Trials
     end: End = Field(default_factory=End)
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.judges.most < self.judges.wanted:
+            raise PydanticCustomError("most", "most: must not be below wanted")
+        return self
+
+
+class JudgesSettings(_Study):
+    """All of ``study.toml`` where people judge the trials of ``trial_set``."""
+
+    source: Annotated[str, Field(alias="trial_set", min_length=1)]
+    trials: Trials
     exclude: Exclude = Field(default_factory=Exclude)
 
     @model_validator(mode="after")
-    def _fits_the_task(self) -> StudySettings:
+    def _fits_the_task(self) -> Self:
         if self.trials.choices != "one" and self.task != "conversation":
             raise PydanticCustomError("choices", "trials.choices: {value} is for conversations", {
                 "value": self.trials.choices,
             })  # fmt: skip
         if self.trials.play_once and self.task != "attention_prediction":
             raise PydanticCustomError("play", "trials.play_once: only scanpaths are played")
-        if self.judges.most < self.judges.wanted:
-            raise PydanticCustomError("most", "judges.most: must not be below judges.wanted")
         if (self.exclude.controls or self.exclude.wrong_control) and not self.trials.control:
             raise PydanticCustomError("controls", "exclude: there are no control questions; see trials.control")
         return self
+
+
+class AnswersSettings(_Study):
+    """All of ``study.toml`` where people answer the stimuli of ``stimulus_set``."""
+
+    judges: Annotated[People, Field(alias="participants")]
+    source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
+    answers: Answers
+    talk: Talk = Field(default_factory=Talk)
+
+    @model_validator(mode="after")
+    def _can_be_asked(self) -> Self:
+        if self.talk.machines and not self.talk.agent:
+            raise PydanticCustomError("agent", "talk.agent: name the one that a share of conversations is with")
+        if self.task == "attention_prediction":
+            raise PydanticCustomError("task", "task: people's answers to {task} are imported", {"task": self.task})
+        return self
+
+
+StudySettings = JudgesSettings | AnswersSettings
 
 
 def read_settings(folder: Path) -> StudySettings:
@@ -155,7 +204,7 @@ def read_settings(folder: Path) -> StudySettings:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     try:
-        return StudySettings.model_validate(tables)
+        return (AnswersSettings if "stimulus_set" in tables else JudgesSettings).model_validate(tables)
     except ValidationError as error:
         raise InputError(f"{path} cannot be used", _problems(error, path)) from None
 
@@ -170,9 +219,9 @@ def _problems(error: ValidationError, path: Path) -> list[Problem]:
     return found
 
 
-def trial_set_of(folder: Path, settings: StudySettings) -> Path:
-    """The folder of the study's trials, which may be told relative to the study's."""
-    return (folder / settings.trials_folder).resolve()
+def source_of(folder: Path, settings: StudySettings) -> Path:
+    """The trial set, or the stimulus set, which may be told relative to the study's folder."""
+    return (folder / settings.source).resolve()
 
 
 def told(settings: StudySettings) -> dict[str, Any]:

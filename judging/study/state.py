@@ -20,6 +20,7 @@ import orjson
 
 from agents.errors import InputError
 
+ASKED = ("trial", "ask", "talk")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 
@@ -27,7 +28,7 @@ Step = dict[str, Any]
 @dataclass(slots=True)
 class Judge:
     """One judge. ``answers`` are those to the steps so far; ``former`` are (steps, answers) of attempts that were begun
-    anew. ``ended``: finished, declined or blocked."""
+    anew, ``told`` answers that were to be given anew. ``ended``: finished, declined or blocked."""
 
     code: str
     session: str
@@ -37,8 +38,10 @@ class Judge:
     steps: list[Step]
     end_code: str
     link: str | None = None
+    kit: str | None = None
     answers: list[dict[str, Any]] = field(default_factory=list)
     former: list[tuple[list[Step], list[dict[str, Any]]]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
     loads: int = 0
     ended: str | None = None
     at: str = ""
@@ -59,24 +62,43 @@ class Judge:
 
     def has_judged(self) -> bool:
         """Whether a trial that counts has been answered."""
-        return any(step["kind"] == "trial" and step["phase"] != "practice" for step in self.steps[: len(self.answers)])
+        return self.counted(self.step) > 0
+
+    def counted(self, end: int | None = None) -> int:
+        """The number of trials, practice apart, in the list or before a step of it."""
+        return sum(1 for step in self.steps[:end] if step["kind"] in ASKED and step["phase"] != "practice")
 
     def pages(self, begin: int = 0) -> Iterator[tuple[str, ...]]:
-        """The trials of each page of the list, from a step on, without practice and what comes again."""
+        """What each page of the list is of, from a step on, without practice and what comes again."""
         for step in self.steps[begin:]:
-            if step["kind"] == "trial" and step["phase"] != "practice" and not step["again"]:
+            if step["kind"] in ASKED and step["phase"] != "practice" and not step["again"]:
                 yield tuple(step["trials"])
 
 
 @dataclass(slots=True)
+class Talk:
+    """A conversation of two: ``speakers`` are A and B, each a participant's code or an agent's name."""
+
+    id: str
+    stimulus: str
+    speakers: list[str]
+    at: str
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    void: str | None = None
+
+
+@dataclass(slots=True)
 class State:
-    """All judges, and whether the study takes any more."""
+    """All judges, and whether the study takes any more. ``talks`` are conversations by id, in the order in which they
+    began; ``talking`` is which one each participant is in, until they have ended it."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     by_link: dict[str, Judge] = field(default_factory=dict)
+    talks: dict[str, Talk] = field(default_factory=dict)
+    talking: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] | None = None
-    trials_sha256: str | None = None
+    sha256: str | None = None
     began: str | None = None
     closed: str | None = None
     finished: int = 0
@@ -85,12 +107,20 @@ class State:
         """Take one event in. Raises KeyError for what no server of ours has written."""
         kind = event["event"]
         if kind == "settings":
-            self.settings, self.trials_sha256 = event["settings"], event["trials_sha256"]
+            self.settings, self.sha256 = event["settings"], event["sha256"]
             self.began = self.began or event["at"]
         elif kind == "closed":
             self.closed = event["at"]
+        elif kind == "paired":
+            talk = Talk(event["talk"], event["stimulus"], event["speakers"], event["at"])
+            self.talks[talk.id] = talk
+            self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
+        elif kind == "said":
+            self.talks[event["talk"]].messages.append(event)
+        elif kind == "void":
+            self.talks[event["talk"]].void = event["why"]
         elif kind == "joined":
-            names = ("session", "number", "keys", "steps", "end_code", "link")
+            names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
             self._add(
                 Judge(event["judge"], joined=event["at"], at=event["at"], **{name: event[name] for name in names})
             )
@@ -99,6 +129,8 @@ class State:
             judge.at = event["at"]
             if kind == "session":
                 self.by_session[event["session"]] = judge
+            elif kind == "told":
+                judge.told.append(event)
             elif kind == "loaded":
                 judge.loads += 1
             elif kind == "blocked":
@@ -111,6 +143,14 @@ class State:
             else:
                 raise KeyError(kind)
 
+    def talk_of(self, code: str) -> Talk | None:
+        """The conversation that a participant is in."""
+        return self.talks.get(self.talking.get(code, ""))
+
+    def talks_by_stimulus(self) -> Counter[str]:
+        """How many conversations there were about each stimulus that are not void."""
+        return Counter(talk.stimulus for talk in self.talks.values() if talk.void is None)
+
     def _add(self, judge: Judge) -> None:
         self.judges[judge.code] = self.by_session[judge.session] = judge
         if judge.link is not None:
@@ -118,6 +158,8 @@ class State:
 
     def _step(self, judge: Judge, event: dict[str, Any]) -> None:
         judge.answers.append(event)
+        if event["kind"] == "talk":
+            self.talking.pop(judge.code, None)
         if event.get("agree") is False:
             judge.ended = "declined"
         elif judge.step == len(judge.steps):

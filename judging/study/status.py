@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from judging.measures import ALL
 from judging.study.exclusions import Row, verdict_rows
-from judging.study.pool import TrialPool
-from judging.study.settings import StudySettings
+from judging.study.material import Material, TrialMaterial
 from judging.study.state import State
 from serving.runs.display_text import count
 from serving.terminal import plain_table, print_table
@@ -18,18 +17,24 @@ if TYPE_CHECKING:
 
 
 def status_of(
-    state: State,
-    settings: StudySettings,
-    pool: TrialPool,
-    personal: dict[str, dict[str, Any]],
-    half_width: float = 0.05,
+    state: State, material: Material, personal: dict[str, dict[str, Any]], half_width: float = 0.05
 ) -> dict[str, Any]:
     """``judges`` by where they are, ``verdicts``, ``excluded`` by rule and by day, and of people, each agent and all
     together the share that was said to be human, the half-widths of the 95 % intervals of p(M|M) and detectability, and
     how many more judges bring the latter to ``half_width`` (:func:`judging.study.planning.half_widths`). Truths are in
-    it: for the lab alone."""
-    rows = list(verdict_rows(state, settings, pool, personal))
-    judges = Counter(judge.ended or ("judging" if judge.has_judged() else "begun") for judge in state.judges.values())
+    it: for the lab alone. Of participants ``answers``: all, answered anew after they were told, kept with a flag."""
+    judges = Counter(judge.ended or ("at it" if judge.has_judged() else "begun") for judge in state.judges.values())
+    wanted = material.settings.judges.wanted
+    found: dict[str, Any] = {
+        "closed": state.closed,
+        "judges": {"wanted": wanted, "joined": len(state.judges), **judges},
+    }
+    if not isinstance(material, TrialMaterial):
+        answers = [one for judge in state.judges.values() for one in judge.answers if one["kind"] == "ask"]
+        told = sum(len(judge.told) for judge in state.judges.values())
+        flagged = sum(bool(one["flags"]) for one in answers)
+        return found | {"answers": {"all": len(answers), "told": told, "flagged": flagged}}
+    rows = list(verdict_rows(state, material.settings, material.pool, personal))
     by_rule: Counter[str] = Counter()
     by_day: dict[str, Counter[str]] = defaultdict(Counter)
     judges_out: dict[str, set[str]] = defaultdict(set)
@@ -40,9 +45,7 @@ def status_of(
             judges_out[rule].add(row["judge"])
         by_day[row["at"][:10]]["excluded" if row["rules"] else "counted"] += 1
     good = [row for row in counted if not row["rules"] and not row["catch"] and not row["again"]]
-    return {
-        "closed": state.closed,
-        "judges": {"wanted": settings.judges.wanted, "joined": len(state.judges), **judges},
+    return found | {
         "verdicts": {"all": len(counted), "counted": len(good)},
         "excluded": {
             rule: {"verdicts": number, "judges": len(judges_out[rule])} for rule, number in sorted(by_rule.items())
@@ -80,6 +83,11 @@ def show(found: dict[str, Any]) -> None:
     wanted, joined = judges.pop("wanted"), judges.pop("joined")
     told = ", ".join(f"{number:,} {name}" for name, number in judges.items())
     print(f"judges: {joined:,} of {wanted:,} wanted{f' ({told})' if told else ''}")
+    if "answers" in found:
+        answers = found["answers"]
+        print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")
+        print(f"  told to be given anew: {answers['told']:,}")
+        return
     print(f"verdicts: {found['verdicts']['counted']:,} count of {found['verdicts']['all']:,}")
     for rule, about in found["excluded"].items():
         print(f"  excluded by {rule}: {count(about['verdicts'], 'verdict')} of {count(about['judges'], 'judge')}")

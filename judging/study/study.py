@@ -12,21 +12,22 @@ import hashlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents.errors import InputError
-from judging.study.controls import read_controls
-from judging.study.pool import TrialPool, Turn
+from agents.stimuli import ConversationStimulus
+from judging.study.asking import StimulusMaterial
+from judging.study.lobby import Lobby
+from judging.study.material import Material, ToldError
 from judging.study.questionnaire import checked
-from judging.study.settings import StudySettings, told
-from judging.study.state import EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
+from judging.study.settings import AnswersSettings, JudgesSettings, told
+from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
-from judging.study.verdict import BadAnswer, read_verdict
-from judging.trial_set import key_path
+from judging.study.verdict import BadAnswer
 from serving.runs.store import Store
 from serving.timestamps import now
 
@@ -47,11 +48,10 @@ class Study:
     """The study in ``folder``, whose lock the caller holds (``check``). Raises InputError where anything that judges
     will need is missing or has changed since they began."""
 
-    def __init__(self, folder: Path, settings: StudySettings, pool: TrialPool, check: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, material: Material, check: Callable[[], None]) -> None:
         self.folder = folder
-        self.settings = settings
-        self.pool = pool
-        self.controls = read_controls(settings.trials.control, folder, pool.key)
+        self.settings = material.settings
+        self.material = material
         self.state: State = read_state(folder)
         self.store = Store(check, INTERVAL)
         self._writer: asyncio.Task[None] | None = None
@@ -61,14 +61,20 @@ class Study:
         self._released: set[str] = set()
         self._seen = seen_by(list(self.state.judges.values()), self._released)
         self._checked = 0.0
-        began_with = (self.state.settings or {}).get("task", settings.task)
-        if self.state.judges and began_with != settings.task:
-            raise InputError(f"{folder}: this study's judges began with {began_with}, not with {settings.task}")
-        sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
-        if self.state.trials_sha256 not in (None, sha256):
-            raise InputError(f"{key_path(pool.folder)} is not the one that this study's judges began with")
-        self._begin = {"event": "settings", "at": now(), "settings": told(settings), "trials_sha256": sha256}
-        for problem in pool.problems():
+        began_with = (self.state.settings or {}).get("task", self.settings.task)
+        if self.state.judges and began_with != self.settings.task:
+            raise InputError(
+                f"{folder}: the people of this study began with {began_with}, not with {self.settings.task}"
+            )
+        if self.state.sha256 not in (None, material.sha256):
+            raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
+        self.lobby: Lobby | None = None
+        if isinstance(material, StimulusMaterial) and isinstance(material.settings, AnswersSettings):
+            talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
+            if talks:
+                self.lobby = Lobby(material.settings.talk, talks, self.state, self._talked)
+        self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
+        for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
     def start(self) -> asyncio.Task[None]:
@@ -82,6 +88,8 @@ class Study:
 
     async def close(self) -> None:
         """Write what is left. Raises StorageError."""
+        if self.lobby is not None:
+            await self.lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
 
@@ -90,7 +98,7 @@ class Study:
     @property
     def cookie(self) -> str:
         """The name of the cookie: a host's other studies, at other ports, have others."""
-        return f"judge-{hashed(f'{self.state.began} {self.state.trials_sha256}')[:8]}"
+        return f"judge-{hashed(f'{self.state.began} {self.state.sha256}')[:8]}"
 
     def find(self, token: str | None, link: str | None = None) -> Judge | None:
         """The judge whose browser has this session, if there is one. Where links are one's own, the browser's last
@@ -118,23 +126,32 @@ class Study:
             raise Refused("closed")
         if self._open() >= settings.most:
             raise Refused("full")
+        judge = self._enlist(hashed(token), link=own)
+        if worker:
+            self._workers[judge.code] = worker[:200]
+            self._personal(judge.code, {"worker": worker[:200]})
+        await self._written()
+        return judge, token
+
+    async def enlist(self, kit: str) -> Judge:
+        """A new judge of an offline kit."""
+        judge = self._enlist(hashed(secrets.token_urlsafe(24)), kit=kit)
+        await self._written()
+        return judge
+
+    def _enlist(self, session: str, *, link: str | None = None, kit: str | None = None) -> Judge:
         number = len(self.state.judges) + 1
         code = "".join(secrets.choice(ALPHABET) for _ in range(8))
-        chance = random.Random(secrets.token_bytes(16))
-        turns = self.pool.draw(self._seen, chance)
-        keys = list(self.settings.trials.keys)
-        keys = keys if number % 2 else keys[::-1]  # counterbalanced: the first is for "human"
+        keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
         event = {
-            "event": "joined", "judge": code, "at": now(), "session": hashed(token), "number": number, "keys": keys,
-            "steps": self._steps(turns), "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
-            "link": own,
+            "event": "joined", "judge": code, "at": now(), "session": session, "number": number,
+            "link": link, "kit": kit,
+            "keys": keys if number % 2 else keys[::-1],  # counterbalanced: the first is for "human"
+            "steps": self._steps(random.Random(secrets.token_bytes(16))),
+            "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
         }  # fmt: skip
         self._note(event)
-        if worker:
-            self._workers[code] = worker[:200]
-            self._personal(code, {"worker": worker[:200]})
-        await self._written()
-        return self.state.judges[code], token
+        return self.state.judges[code]
 
     async def loaded(self, judge: Judge) -> None:
         """The judge's page was loaded again: they go on, begin anew or are shut out, as the study says. Who has seen
@@ -145,16 +162,19 @@ class Study:
         if policy == "block" and at_it:
             self._note({"event": "blocked", "judge": judge.code, "at": now()})
         elif policy == "restart" and at_it:
-            turns = self.pool.draw(self._seen, random.Random(secrets.token_bytes(16)), self._had(judge))
-            steps, kinds = self._steps(turns), [step["kind"] for step in judge.steps]
+            steps, kinds = (
+                self._steps(random.Random(secrets.token_bytes(16)), self._had(judge)),
+                [step["kind"] for step in judge.steps],
+            )
             if [step["kind"] for step in steps] == kinds:
-                first = kinds.index("trial")
+                first = next(at for at, kind in enumerate(kinds) if kind in ASKED)
                 self._note({"event": "restarted", "judge": judge.code, "at": now(), "from": first, "steps": steps})
         await self._written()
 
-    async def answer(self, judge: Judge, step: int, said: Any) -> bool:
+    async def answer(self, judge: Judge, step: int, said: Any, *, at: str | None = None) -> bool:
         """Keep the answer to a step; returns whether it is new. On return it is on disk, as is the first answer to a
-        step that was answered before. Raises Refused where it is not this step's turn, BadAnswer."""
+        step that was answered before. Raises Refused where it is not this step's turn, BadAnswer, and
+        ToldError where it is to be given anew, which is kept as well. ``at``: when it was given, if not now."""
         if step < judge.step:
             await self._written()
             return False
@@ -163,8 +183,13 @@ class Study:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
-        event = {"event": "step", "judge": judge.code, "at": now(), "step": step, "kind": current["kind"]}
-        self._note(event | self._said(judge, current, said))
+        event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
+        try:
+            self._note(event | self._said(judge, current, said))
+        except ToldError as error:
+            self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
+            await self._written()
+            raise
         await self._written()
         return True
 
@@ -184,14 +209,15 @@ class Study:
                     raise BadAnswer(str(error)) from None
                 self._personal(judge.code, found)
                 return {}
-            case "trial":
-                control = self.control(step)
-                return read_verdict(said, self.settings.trials, len(step["trials"]), control)
-        return {}
-
-    def control(self, step: Step) -> Any:
-        """The control question of a trial's page, or None."""
-        return self.controls.get(str(self.pool.key[step["trials"][0]]["stimulus"]))
+            case "instructions":
+                return {}
+            case "talk":
+                talk = self.lobby.result(judge) if self.lobby is not None else None
+                if talk is None and said.get("nobody") is not True:
+                    raise Refused("not_yet")
+                said = {name: value for name, value in said.items() if name != "nobody"}
+                return {"talk": talk, **self.material.read(judge, step, said)}
+        return self.material.read(judge, step, said)
 
     def worker(self, code: str) -> str:
         """The id that a panel has given the judge; "" without one."""
@@ -206,6 +232,10 @@ class Study:
             self._seen.update(judge.pages())
         self.store.put(self.folder / EVENTS, orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
 
+    async def _talked(self, event: dict[str, Any]) -> None:
+        self._note({**event, "at": now()})
+        await self._written()
+
     def _personal(self, code: str, said: dict[str, str]) -> None:
         if said:
             line = {"judge": code, "at": now(), "said": said}
@@ -216,22 +246,18 @@ class Study:
 
     # lists
 
-    def _steps(self, turns: Sequence[Turn]) -> list[Step]:
-        settings, texts = self.settings, self.settings.texts
-        steps: list[Step] = [{"kind": "consent"}] if texts.consent else []
-        steps += [{"kind": "questions"}] if settings.questions.before else []
-        steps += [{"kind": "instructions"}]
-        steps += [
-            {"kind": "trial", "trials": list(turn.page.trials), "phase": turn.phase, "again": turn.again}
-            for turn in turns
-        ]
-        return [*steps, *([{"kind": "after"}] if settings.questions.after else [])]
+    def _steps(self, chance: random.Random, known: Collection[str] = ()) -> list[Step]:
+        settings = self.settings
+        before: list[Step] = [{"kind": "consent"}] if settings.texts.consent else []
+        before += [{"kind": "questions"}] if settings.questions.before else []
+        after: list[Step] = [{"kind": "after"}] if settings.questions.after else []
+        return [*before, {"kind": "instructions"}, *self.material.steps(self._seen, chance, known), *after]
 
     def _had(self, judge: Judge) -> set[str]:
         """The stimuli that a judge has seen."""
         lists = [*judge.former, (judge.steps, judge.answers)]
         shown = [step for steps, answers in lists for step in steps[: len(answers) + 1]]
-        return {str(self.pool.key[step["trials"][0]]["stimulus"]) for step in shown if step["kind"] == "trial"}
+        return {self.material.stimulus_of(step) for step in shown if step["kind"] in ASKED}
 
     def _open(self) -> int:
         """Judges who have finished or are at it."""
@@ -248,7 +274,9 @@ class Study:
         self._checked = time.monotonic()
         oldest = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 3600 * self.settings.judges.hours))
         judges = list(self.state.judges.values())
-        self._released = {judge.code for judge in judges if judge.ended is None and judge.at < oldest}
+        self._released = {
+            judge.code for judge in judges if judge.ended is None and judge.kit is None and judge.at < oldest
+        }
         self._seen = seen_by(judges, self._released)
 
 

@@ -26,7 +26,7 @@ def read_verdict(said: dict[str, Any], settings: Trials, speakers: int, control:
     verdicts = said.get("verdicts")
     if not isinstance(verdicts, list) or len(verdicts) != speakers or any(one not in SAID for one in verdicts):
         raise BadAnswer(f"verdicts: must be {speakers} of human and machine")
-    found: dict[str, Any] = {"verdicts": verdicts, "rt": _rt(said.get("rt"))}
+    found: dict[str, Any] = {"verdicts": verdicts, "rt": read_ms(said.get("rt"))}
     for name in ("away", "key"):
         if not isinstance(said.get(name, False), bool):
             raise BadAnswer(f"{name}: must be true or false")
@@ -45,7 +45,8 @@ def read_verdict(said: dict[str, Any], settings: Trials, speakers: int, control:
     return found
 
 
-def _rt(given: Any) -> float | None:
+def read_ms(given: Any) -> float | None:
+    """A time in ms, None where it is unknown. Raises BadAnswer."""
     return None if given is None else _number(given, LONGEST_RT, "rt")
 
 

@@ -12,12 +12,16 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from agents import __version__
-from serving.http import conversations, native, openai_embeddings, openai_routes, page
+from agents.contract import is_installed
+from serving.http import conversations, native, openai_batches, openai_embeddings, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
 from serving.http.errors import EVERYWHERE, ApiError, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
+
+if not is_installed(page.SWAGGER[0]):  # which is not imported: its files are served
+    raise ModuleNotFoundError(f"No module named {page.SWAGGER[0]!r}")
 
 # what FastAPI raises by itself: 400 is a body that is no JSON
 FRAMEWORK_ERRORS = {
@@ -33,6 +37,7 @@ BODIES: tuple[type[Body], ...] = (
     ChatRequest,
     CompletionRequest,
     openai_embeddings.EmbeddingRequest,
+    openai_batches.BatchRequest,
     conversations.OpenRequest,
     conversations.MessageRequest,
 )
@@ -71,6 +76,7 @@ def create_app(
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
     app.include_router(openai_embeddings.router(service))
+    app.include_router(openai_batches.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 

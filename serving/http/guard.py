@@ -236,7 +236,13 @@ async def check_type(request: Request) -> None:
     if request.method != "POST":
         return
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data" and CUSTOM.decode() not in request.headers:
-        raise ApiError(403, "header_missing", "multipart needs the header X-Turinglike, with any value")
+    # Nor can a form, or a script of another page, send such an Authorization.
+    has_bearer = request.headers.get("authorization", "").lower().startswith("bearer ")
+    if kind == "multipart/form-data" and CUSTOM.decode() not in request.headers and not has_bearer:
+        raise ApiError(
+            403,
+            "header_missing",
+            "multipart needs the header X-Turinglike, with any value, or a key",
+        )
     if kind not in ("application/json", "multipart/form-data"):
         raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.responses import StreamingResponse
 
 from agents.stimuli import Stimulus, Task
-from serving.http.disconnect import unless_gone
-from serving.http.errors import ApiError, failure, invalid, request_id
+from serving.http.errors import ApiError, failure, invalid
 from serving.http.openai_bodies import AnswerRequest
 from serving.http.service import Service
 from serving.scheduling.listeners import Say
@@ -67,9 +66,9 @@ TEXT = Form("cmpl", "text_completion", "text_completion", False)
 
 
 async def respond(
-    service: Service, request: Request, asking: AnswerRequest, question: Question, form: Form
+    service: Service, asking: AnswerRequest, question: Question, form: Form, request_id: str = ""
 ) -> Response:
-    """The answers, whole or in pieces. Raises ApiError."""
+    """The answers, whole or in pieces. Raises ApiError. Cancelled, it gives the answers up."""
     name, count = asking.model, asking.n or 1
     service.check(name, question.stimulus)
     most = service.agent(name).max_samples
@@ -85,12 +84,12 @@ async def respond(
     }
     headers = {IGNORED: ", ".join(question.ignored)} if question.ignored else {}
     if asking.stream:
-        stream = _Stream(service, asking, question, form, count, envelope, request_id(request))
-        await unless_gone(request, stream.begin())
+        stream = _Stream(service, asking, question, form, count, envelope, request_id)
+        await stream.begin()
         headers["cache-control"] = "no-store"
         return StreamingResponse(stream.events(), media_type=EVENTS, headers=headers)
     with service.queued(name, count):
-        items = await unless_gone(request, _answers(service, asking, question, count))
+        items = await _answers(service, asking, question, count)
     whole = {
         **envelope,
         "choices": [

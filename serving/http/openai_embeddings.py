@@ -54,26 +54,31 @@ def router(service: Service) -> APIRouter:
         responses=POSTED | documented(502),
         openapi_extra=documented_body(EmbeddingRequest),
     )
-    async def embed(asking: Annotated[EmbeddingRequest, body_of(EmbeddingRequest)], request: Request) -> Response:
+    async def vectors(asking: Annotated[EmbeddingRequest, body_of(EmbeddingRequest)], request: Request) -> Response:
         """For agents that answer a cue with the word whose vector is nearest: the vector that they give the text."""
-        name = asking.model
-        if not service.agent(name).has_vectors:
-            having = [other for other, agent in service.agents.items() if agent.has_vectors]
-            instead = f"; of those served have some: {', '.join(having)}" if having else ""
-            raise ApiError(422, "wrong_task", f"agent {name} has no vectors{instead}")
-        service.check_queue(name)
-        vectors = await unless_gone(request, _vectors(service, asking))
-        size = len(vectors[0])
-        if asking.dimensions not in (None, size):
-            raise invalid([("dimensions", f"the vectors of agent {name} have {size}, and are not cut")])
-        data = [
-            {"object": "embedding", "index": index, "embedding": _encoded(vector, asking.encoding_format)}
-            for index, vector in enumerate(vectors)
-        ]
-        whole = {"object": "list", "data": data, "model": name, "usage": None}
-        return Response(orjson.dumps(whole), media_type="application/json")
+        return await unless_gone(request, embed(service, asking))
 
     return routes
+
+
+async def embed(service: Service, asking: EmbeddingRequest) -> Response:
+    """The vectors. Raises ApiError."""
+    name = asking.model
+    if not service.agent(name).has_vectors:
+        having = [other for other, agent in service.agents.items() if agent.has_vectors]
+        instead = f"; of those served have some: {', '.join(having)}" if having else ""
+        raise ApiError(422, "wrong_task", f"agent {name} has no vectors{instead}")
+    service.check_queue(name)
+    vectors = await _vectors(service, asking)
+    size = len(vectors[0])
+    if asking.dimensions not in (None, size):
+        raise invalid([("dimensions", f"the vectors of agent {name} have {size}, and are not cut")])
+    data = [
+        {"object": "embedding", "index": index, "embedding": _encoded(vector, asking.encoding_format)}
+        for index, vector in enumerate(vectors)
+    ]
+    whole = {"object": "list", "data": data, "model": name, "usage": None}
+    return Response(orjson.dumps(whole), media_type="application/json")
 
 
 async def _vectors(service: Service, asking: EmbeddingRequest) -> list[list[float]]:

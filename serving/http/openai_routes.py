@@ -19,7 +19,8 @@ from agents import seeds
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
-from serving.http.errors import POSTED, ApiError, documented, invalid
+from serving.http.disconnect import unless_gone
+from serving.http.errors import POSTED, ApiError, documented, invalid, request_id
 from serving.http.openai_answers import CHAT, EVENTS, TEXT, Question, respond
 from serving.http.openai_bodies import MOST_IMAGE, AnswerRequest, ChatRequest, CompletionRequest, StimulusFields
 from serving.http.service import Service
@@ -61,8 +62,8 @@ def router(service: Service) -> APIRouter:
         `turinglike.ignored` and in the header `Turinglike-Ignored`; what agents do not have (tools, log-probabilities)
         is refused. With `stream` the answer is sent in pieces: as the model says them,
         or once it is accepted, a word each."""
-        question = await aside(request, _of_chat, service, asking)
-        return await respond(service, request, asking, question, CHAT)
+        question = await aside(request, of_chat, service, asking)
+        return await unless_gone(request, respond(service, asking, question, CHAT, request_id(request)))
 
     @routes.post(
         "/v1/completions",
@@ -72,8 +73,8 @@ def router(service: Service) -> APIRouter:
     )
     async def complete(asking: Annotated[CompletionRequest, body_of(CompletionRequest)], request: Request) -> Response:
         """The prompt is a message, which the agent answers; no agent continues it."""
-        question = _of_prompt(service, asking)
-        return await respond(service, request, asking, question, TEXT)
+        question = of_prompt(service, asking)
+        return await unless_gone(request, respond(service, asking, question, TEXT, request_id(request)))
 
     return routes
 
@@ -81,7 +82,7 @@ def router(service: Service) -> APIRouter:
 # from a request to a stimulus
 
 
-def _of_chat(service: Service, asking: ChatRequest) -> Question:
+def of_chat(service: Service, asking: ChatRequest) -> Question:
     """The stimulus of a chat. Raises ApiError."""
     extra, said, last = asking.stimulus, asking.said, asking.messages[-1]
     ignored = list(asking.ignored)
@@ -114,8 +115,8 @@ def _of_chat(service: Service, asking: ChatRequest) -> Question:
     return Question(checked_stimulus(row, {"image": data}), {"image": data}, ignored)
 
 
-def _of_prompt(service: Service, asking: CompletionRequest) -> Question:
-    """Raises ApiError."""
+def of_prompt(service: Service, asking: CompletionRequest) -> Question:
+    """The stimulus of a prompt. Raises ApiError."""
     ignored = asking.ignored
     task = asking.stimulus.task or _first_task(service, asking.model, TEXT_TASKS)
     if task == "conversation":

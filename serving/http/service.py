@@ -97,6 +97,8 @@ class Service:
         self._loading: dict[str, asyncio.Task[None]] = {}
         self._cluster = Cluster(options.address)
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
+        self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
+        self.background: set[asyncio.Task[None]] = set()  # what goes on between requests
         self._replicas: ReplicaPool | None = None
         self.metrics.watch(self._queued.__getitem__, lambda name: self._state(name)["state"] == "ready")
         self._kept = kept
@@ -128,13 +130,15 @@ class Service:
     async def close(self) -> None:
         """End the agents, the workers and Ray."""
         self.draining = True
-        for task in self._loading.values():
+        tasks = [*self._loading.values(), *self.background]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._replicas is not None:
             await self._replicas.close()
         await self._cluster.stop()
         self._folder.cleanup()
+        self.files.cleanup()
 
     # loading
 

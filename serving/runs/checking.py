@@ -11,7 +11,7 @@ import os
 import time
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -26,7 +26,7 @@ from agents.errors import ImageError, Problem
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
 from serving.runs.display_text import count
-from serving.runs.positions import Positions, id_key
+from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.stimulus_set import PICTURE_TASKS, Row, read_rows
 
 KEPT = 10_000  # problems that a result holds; more are only counted
@@ -58,7 +58,7 @@ class CheckResult:
 def check_set(
     path: Path | str,
     *,
-    task: str | None = None,
+    task: str | Sequence[str] | None = None,
     root: Path | str | None = None,
     deep: bool = False,
     hash_images: bool = False,
@@ -72,8 +72,8 @@ def check_set(
     duplicate ids are known only at the end. For a row without problems ``content`` is a 16-byte digest of the
     canonical JSON and, with ``hash_images``, of the SHA-256 of each image's bytes (None for a row with images
     otherwise); ``signature`` is a 64-bit hash of the canonical JSON and of each image's name, size, mtime and inode,
-    and 0 for a row without images. If ``known(id_key(id), signature)`` returns a content digest, that is taken and
-    the bytes are not read (it is called from several threads).
+    and 0 for a row without images. If ``known(id_key(id) ^ task_key(task), signature)`` returns a content digest, that
+    is taken and the bytes are not read (it is called from several threads).
 
     Raises InputError where there is no set to read.
     """
@@ -104,9 +104,10 @@ def check_rows(
                 result.tasks[row.task] += 1
             if row.id is not None:
                 row.key = id_key(row.id)
-                keys.append(row.key)
-                lines.append(row.line or 0)
-                bad.append(bool(row.problems))
+                if row.line is not None:  # no two files of a folder share a name; one may be asked several tasks
+                    keys.append(row.key)
+                    lines.append(row.line)
+                    bad.append(bool(row.problems))
             result.count += 1
             if on_row is not None:
                 on_row(row, content, signature)
@@ -172,7 +173,7 @@ class _Inspector:
         signature = int.from_bytes(_digest(row.canonical, *states)[:8], "big") or 1
         content = None
         if self._hash and self._known is not None:
-            content = self._known(id_key(row.stimulus.id), signature)
+            content = self._known(id_key(row.stimulus.id) ^ task_key(row.stimulus.task), signature)
         hashes: list[bytes] = []
         sizes: dict[str, tuple[int, int]] = {}
         for name, image in images.items():

@@ -24,8 +24,15 @@ from agents.tasks import SHORT
 from serving.runs.checking import check_rows
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.stimulus_set import ID_DIGITS, PICTURE_TASKS, Row, RowReader, read_rows, with_free_fields
-from serving.runs.table_sets import is_table
+from serving.runs.stimulus_set import (
+    ID_DIGITS,
+    PICTURE_TASKS,
+    Row,
+    RowReader,
+    is_image_folder,
+    read_rows,
+    with_free_fields,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def given_stimuli(
     rows: Iterable[Any] = ()
     if images is not None:
         found.where, rows = "images", _image_rows(images)
-        for one in [task] if task is not None else _image_tasks(asked):
+        for one in [task] if task is not None else image_tasks(asked):
             _check(found, _rows(found, rows, one, asked))
         return found
     if cues is not None:
@@ -97,15 +104,13 @@ def given_stimuli(
 
 
 def _from_set(path: Path, task: str | None, asked: Mapping[str, Sequence[str]]) -> GivenStimuli:
-    is_folder = path.is_dir()
-    found = GivenStimuli(str(path), str(path.resolve() if is_folder else path.resolve().parent))
-    of_images = is_folder and not is_table(path) and task is None
-    for one in _image_tasks(asked) if of_images else [task]:
+    found = GivenStimuli(str(path), str(path.resolve() if path.is_dir() else path.resolve().parent))
+    for one in image_tasks(asked) if task is None and is_image_folder(path) else [task]:
         _check(found, read_rows(path, one))
     return found
 
 
-def _image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
+def image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
     """What the agents are asked about images: the one task that all answer, or each the only one that it answers.
     Raises InputError where that is not said by the agents alone."""
     shown = [[task for task in tasks if task in PICTURE_TASKS and task != "judgement"] for tasks in asked.values()]
@@ -114,8 +119,10 @@ def _image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
         return common
     if any(shown) and all(len(tasks) <= 1 for tasks in shown):
         return [*dict.fromkeys(task for tasks in shown for task in tasks)]
-    told = "; ".join(f"{name} answers {', '.join(tasks)}" for name, tasks in asked.items())
-    raise InputError(f"say with task what is asked about the images: {told}")
+    told = "; ".join(f"{name} answers {', '.join(tasks) or 'in conversations'}" for name, tasks in asked.items())
+    if not any(shown):
+        raise InputError(f"these agents answer nothing about images: {told}")
+    raise InputError(f"say with task (--task) what is asked about the images: {told}")
 
 
 def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
@@ -148,7 +155,7 @@ def _rows(
 def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str | None:
     """The task of a row that names none, by what it shows."""
     if "image" in fields:
-        [task, *others] = _image_tasks(asked)
+        [task, *others] = image_tasks(asked)
         return None if others else task
     return "word_association" if "cue" in fields else "conversation" if {"topic", "history"} & fields.keys() else None
 

@@ -25,7 +25,7 @@ from agents.errors import IdentityError, InputError, Problem
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.positions import Keys, Positions, first_of_each
+from serving.runs.positions import Keys, Positions, first_of_each, task_key
 from serving.runs.schemas import INDEX
 from serving.runs.stimulus_set import Row
 
@@ -47,6 +47,12 @@ class Index:
     kind: NDArray[np.uint8]
     kinds: list[Kind]
 
+    @property
+    def task_and_id(self) -> Keys:
+        """The key of each stimulus's task and id together: no two stimuli of a set share it."""
+        of_kind = np.array([task_key(task) for task, _ in self.kinds], dtype=np.uint64)
+        return self.key ^ of_kind[self.kind]
+
     def count_kinds(self, limit: int | None = None) -> Counter[Kind]:
         """How many of the first ``limit`` stimuli are of each kind."""
         numbers = np.bincount(self.kind[:limit], minlength=len(self.kinds)).tolist()
@@ -59,7 +65,7 @@ class Index:
     @property
     def sha256(self) -> str:
         """The set's hash: over its rows sorted by id, so that neither order nor file format matters."""
-        order = np.argsort(self.key, kind="stable").astype(np.int32)
+        order = np.lexsort((self.content, self.key)).astype(np.int32)
         digest = hashlib.sha256()
         for start in range(0, len(order), 65536):
             rows = order[start : start + 65536]
@@ -97,7 +103,7 @@ class Index:
 
         A row that cannot be read now keeps what is known of it: it must be the same when it can be read again.
         """
-        position = Positions(self.key).find(old.key)
+        position = Positions(self.task_and_id).find(old.task_and_id)
         missing = position < 0
         content = self.content[position]
         changed = ~missing & (old.content != 0) & (content != 0) & (content != old.content)
@@ -120,7 +126,7 @@ class Builder:
         self.invalid: Reasons = {}
         self.skipped = 0
         self._known = known
-        self._positions = None if known is None else Positions(known.key)
+        self._positions = None if known is None else Positions(known.task_and_id)
 
     def add(self, row: Row, content: bytes | None, signature: int) -> None:
         """Take one row, in file order."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ BLOCK = 65536  # keys that are looked for at once, so that what is needed on the
 def id_key(id: str) -> int:
     """The 64-bit key of an id: the first 8 bytes of SHA-256, big endian."""
     return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big")
+
+
+@cache
+def task_key(task: str) -> int:
+    """What the key of an id is combined with (by exclusive or) where one id is asked several tasks."""
+    return id_key(task)
 
 
 def joint_key(*parts: str | int) -> int:

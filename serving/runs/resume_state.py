@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agents.errors import InputError
 from serving.runs.atomic_files import replacing
-from serving.runs.positions import Positions, id_keys
+from serving.runs.positions import Positions, id_keys, task_key
 from serving.runs.reader import NumberedRecord, numbered_records
 from serving.runs.records import problems
 from serving.runs.row_problems import shown
@@ -116,6 +116,7 @@ def _chunks(path: Path, positions: Positions, samples: int) -> Iterator[tuple[li
     with path.open("rb") as file:
         records = numbered_records(file, path)
         while chunk := list(islice(records, CHUNK)):
-            at = positions.find(id_keys(record["stimulus"] for _, _, record in chunk)).astype(np.int64)
+            tasks = np.array([task_key(record["task"]) for _, _, record in chunk], dtype=np.uint64)
+            at = positions.find(id_keys(record["stimulus"] for _, _, record in chunk) ^ tasks).astype(np.int64)
             sample = np.array([record["sample"] for _, _, record in chunk], dtype=np.int64)
             yield chunk, np.where((at >= 0) & (sample < samples), at * samples + sample, -1)

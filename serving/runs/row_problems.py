@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,6 +12,24 @@ from agents.errors import Problem, printable
 from agents.stimuli import ALL_TASKS
 
 Found = tuple[str | None, str]  # field, message
+OURS = {  # pydantic's most frequent errors; other kinds keep its words
+    "missing": "is missing",
+    "extra_forbidden": "is no field here",
+    "string_type": "must be text",
+    "string_unicode": "is not UTF-8",
+    "string_too_long": "must have at most {max_length} characters",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "greater_than_equal": "must be at least {ge:g}",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+}
 MOST_LISTED = 1000  # problems of one row
 SHOWN = 200  # characters of a message; what stands in a file may be of any length
 
@@ -21,7 +40,7 @@ def field_problems(error: ValidationError) -> list[Found]:
         return [(None, f"{error.error_count():,} fields are wrong")]
     found: dict[Found, None] = {}
     for item in error.errors(include_url=False, include_input=False):
-        path, message = item["loc"], item["msg"]
+        path, message = item["loc"], _told(item)
         if path and path[0] in ALL_TASKS:
             path = path[1:]
         if item["type"].startswith("union_tag"):
@@ -34,10 +53,19 @@ def field_problems(error: ValidationError) -> list[Found]:
     return list(found)
 
 
+def _told(item: Mapping[str, Any]) -> str:
+    """One of pydantic's errors, in our words where it is a frequent one."""
+    context = item.get("ctx", {})
+    if item["type"] == "string_too_short" and context["min_length"] == 1:
+        return "must not be empty"
+    said: str = OURS.get(item["type"], "").format(**context) or item["msg"]
+    return said
+
+
 def as_problems(error: ValidationError, where: str, line: int | None = None) -> list[Problem]:
     """pydantic's errors as problems, the place in the value being the field."""
     return [
-        Problem(where, line, ".".join(map(str, item["loc"])) or None, item["msg"])
+        Problem(where, line, ".".join(map(str, item["loc"])) or None, _told(item))
         for item in error.errors(include_url=False, include_input=False)
     ]
 

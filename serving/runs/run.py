@@ -25,6 +25,7 @@ from serving.runs.checking import check_set
 from serving.runs.display_text import count
 from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
 from serving.runs.run_json import new_run_json, read_run_json
+from serving.runs.stimulus_set import is_image_folder
 
 # what a folder may have in which no run has begun yet, or one is just beginning
 PERSON = "human"
@@ -112,13 +113,14 @@ def open_run(
     folder: Path,
     source: Path,
     *,
-    task: str | None,
+    task: str | Sequence[str] | None,
     seed: int | None,
     samples: int,
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
 ) -> Run:
-    """Check the set, and make or continue the run folder, which the caller has locked.
+    """Check the set, and make or continue the run folder, which the caller has locked. The tasks of a folder of images
+    are asked beside those that the run asked about it before.
 
     Raises InputError with every problem of the set, IdentityError if the folder was made from something else.
     """
@@ -129,6 +131,11 @@ def open_run(
     if meta is not None:
         _same_seed_and_agents(folder, meta, seed, described)
         old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
+    tasks: list[str] = []
+    if task is not None and is_image_folder(source):
+        before = meta["set"].get("tasks", []) if meta is not None else []
+        task = tasks = [*dict.fromkeys([*before, *([task] if isinstance(task, str) else task)])]
+        _one_task_each(tasks, {**(meta["agents"] if meta is not None else {}), **described})
     try:
         builder = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
         index = builder.index()
@@ -150,6 +157,7 @@ def open_run(
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(index.key),
         "sha256": index.sha256,
+        **({"tasks": tasks} if tasks else {}),
     }
     _note_agents(folder, meta, described, samples)
     run = Run(folder, meta, index, builder.invalid, builder.skipped)
@@ -190,7 +198,23 @@ def _remove_leftovers(folder: Path) -> None:
     (folder / "stimuli.new").unlink(missing_ok=True)
 
 
-def _check_into(path: Path, source: Path, task: str | None, old: Index | None, skip_invalid: bool) -> Builder:
+def _one_task_each(tasks: Sequence[str], agents: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise InputError for an agent that would answer one picture, which has one id, in two tasks: its answers could
+    not be told apart."""
+    problems = [
+        Problem(
+            "--agents", None, name, f"answers {' and '.join(asked)}; ask it one of them in a run of its own (--task)"
+        )
+        for name, about in agents.items()
+        if len(asked := [task for task in tasks if task in about["task"]]) > 1
+    ]
+    if problems:
+        raise InputError("in one run of a folder an agent is asked one task", problems)
+
+
+def _check_into(
+    path: Path, source: Path, task: str | Sequence[str] | None, old: Index | None, skip_invalid: bool
+) -> Builder:
     """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
     with replacing(path) as rows:
         builder = Builder(rows, old)

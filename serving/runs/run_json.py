@@ -59,6 +59,7 @@ class StimulusSetEntry(_Lenient):
     root: str | None = None
     count: Whole | None = None
     sha256: str | None = None
+    tasks: list[str] | None = None  # of a folder of images
 
 
 class RunEntry(_Lenient):

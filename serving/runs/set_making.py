@@ -4,6 +4,7 @@
 - COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions and instances, and
   nocaps, which says of each picture how far it is from COCO, too. Instances say which objects are present.
 - COCO-Search18's list ``[{"name", "task", "condition", "bbox", …}, …]``: a search, or free viewing, of each picture.
+- The published benchmark's ``{stimulus: answers}``, of which the file's name says the task: its cues, or its pictures.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from agents.stimuli import IMAGES
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set, print_report
 from serving.runs.display_text import count
+from serving.runs.image_folder import image_names
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
-from serving.runs.published_benchmark import read_whole
+from serving.runs.published_benchmark import read_whole, task_of_file
 from serving.runs.row_problems import as_problems, strict_json
 from serving.runs.scanpath_files import searched_for
 from serving.runs.stimulus_set import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.table_sets import is_table, table_rows
 
+NO_IMAGES = "say with --images in which folder the pictures are"
 ROWS, PICTURES = "set.jsonl", "pictures"
 SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif", b"BM": ".bmp"}
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
@@ -89,11 +92,9 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
         with new_folder(out, marker=ROWS, force=force) as folder:
             _write(folder / ROWS, _unpacked(table_rows(source), folder, task))
         return print_report(check_set(out / ROWS))
-    if images is None:
-        raise InputError("say with --images in which folder the pictures are")
     refuse_existing([out], force=force)
     make_parent(out)
-    _write(out, _annotated(source, os.path.relpath(images, out.parent), images, task))
+    _write(out, _annotated(source, out.parent, images, task))
     return print_report(check_set(out))
 
 
@@ -121,20 +122,50 @@ def _unpacked(rows: Iterable[Row], folder: Path, task: str | None) -> Iterator[R
         yield fields if task is None else {"task": task, **fields}
 
 
-def _annotated(source: Path, place: str, images: Path, task: str | None) -> Iterator[Row]:
-    """Rows for the pictures of a file of annotations; ``place`` is their folder as the rows name it."""
+def _annotated(source: Path, beside: Path, images: Path | None, task: str | None) -> Iterator[Row]:
+    """Rows for what a file of annotations is about; they name pictures from the folder ``beside`` them."""
     try:
         content = strict_json(read_whole(source))
+    except InputError as error:
+        raise InputError(f"{source} {error}") from None
     except ValueError as error:
         raise InputError(f"{source}: is not JSON in UTF-8: {error}") from None
+    place = None if images is None else os.path.relpath(images, beside)
     try:
-        if isinstance(content, list):
+        if is_of_benchmark(content):
+            yield from _benchmark(content, place, images, task_of_file(source, task))
+        elif images is None or place is None:
+            raise InputError(NO_IMAGES)
+        elif isinstance(content, list):
             yield from _searches(_SEARCHES.validate_python(content), place, images, task)
         else:
             yield from _coco(Coco.model_validate(content), place, task)
     except ValidationError as error:
-        what = f"{source}: neither annotations of COCO's form nor COCO-Search18's list"
+        what = f"{source}: neither annotations of COCO's form, nor COCO-Search18's list, nor the published benchmark's"
         raise InputError(what, as_problems(error, str(source))) from None
+
+
+def is_of_benchmark(content: Any) -> bool:
+    """Whether a file is the published benchmark's: answers by stimulus, each a text or a list."""
+    return (
+        isinstance(content, dict)
+        and "images" not in content
+        and all(isinstance(answers, str | list) for answers in content.values())
+    )
+
+
+def _benchmark(content: dict[str, Any], place: str | None, images: Path | None, task: str) -> Iterator[Row]:
+    """A row for each stimulus; ids have the task in front, as the files use the same names. Pictures are found by their
+    names, with or without an ending."""
+    files: dict[str, str] = {}
+    if task != "word_association":
+        if images is None:
+            raise InputError(NO_IMAGES)
+        files = {Path(name).stem: name for name in image_names(images) if "/" not in name}
+    for name in content:
+        row = {"id": f"{task}/{name}", "benchmark_id": name, "task": task}
+        is_word = task == "word_association"
+        yield row | ({"cue": name} if is_word else {"image": f"{place}/{files.get(Path(name).stem, name)}"})
 
 
 def _coco(coco: Coco, place: str, task: str | None) -> Iterator[Row]:

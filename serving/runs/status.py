@@ -281,7 +281,8 @@ def _print(found: dict[str, Any]) -> None:
         rates = ["-" if agent[key] is None else f"{agent[key]:,.2f}" for key in ("attempts_per_answer", "rate")]
         table.add_row(name, agent["kind"] or "-", *counts, *rates)
         for item in agent["failures"]:
-            example = "{stimulus}: {message}".format(**item["example"])
+            stimulus, message = item["example"]["stimulus"], item["example"]["message"]
+            example = f"{stimulus}: {message.removeprefix(f'{stimulus}: ')}"  # an error of a picture names it already
             failures.add_row(name, item["code"], f"{item['count']:,}", example)
         total = sum(agent[state] for state in STATUSES)
         for item in agent["rejections"]:

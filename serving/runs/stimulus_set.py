@@ -75,11 +75,14 @@ FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
 _NESTED = frozenset(name for fields in _PROPERTIES.values() for name, field in fields.items() if _is_nested(field))
 
 
-def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | None = None) -> Iterator[Row]:
+def read_rows(
+    path: Path | str, task: str | Sequence[str] | None = None, *, root: Path | str | None = None
+) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
-    ``task`` is needed for a folder and otherwise fills in where a row has none; a row that says another task has a
-    problem then, so that nobody takes ``task`` for a choice among the rows. ``root`` is the folder that image names
+    ``task`` is needed for a folder of images, of which several may be asked (picture by picture), and otherwise fills
+    in where a row has none; a row that says another task has a problem then, so that nobody takes ``task`` for a choice
+    among the rows. ``root`` is the folder that image names
     are relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such file,
     unknown kind, unusable CSV header, no row at all, an error while reading.
     """
@@ -92,10 +95,14 @@ def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | N
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             raise InputError(f"{where}: not a regular file; {KINDS}")
         folder = path.parent if root is None else Path(root)
-        if is_table(path):
+        if is_image_folder(path):
+            rows = _folder_rows(path, where, [task] if isinstance(task, str) else task or [])
+        elif not isinstance(task, str | None):
+            raise InputError(f"{where}: several tasks are asked about the images of a folder, and of no other set")
+        elif is_table(path):
             rows = _table_rows(path, RowReader(where, path if path.is_dir() else folder, task))
         else:
-            rows = _folder_rows(path, where, task) if stat.S_ISDIR(mode) else _file_rows(path, where, folder, task)
+            rows = _file_rows(path, where, folder, task)
         for row in rows:
             empty = False
             yield row
@@ -105,14 +112,21 @@ def read_rows(path: Path | str, task: str | None = None, *, root: Path | str | N
         raise InputError(f"{where}: an empty set: there is no stimulus in it")
 
 
-def _folder_rows(path: Path, where: str, task: str | None) -> Iterator[Row]:
-    if task is None:
+def is_image_folder(path: Path) -> bool:
+    """Whether a set is a folder of images, which says nothing of tasks."""
+    return path.is_dir() and not is_table(path)
+
+
+def _folder_rows(path: Path, where: str, tasks: Sequence[str]) -> Iterator[Row]:
+    if not tasks:
         raise InputError(f"{where}: a folder of images; say with --task what is asked about them")
-    if task not in PICTURE_TASKS:
-        raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
+    for task in tasks:
+        if task not in PICTURE_TASKS:
+            raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        yield RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
+        for task in tasks:
+            yield RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
 
 
 def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator[Row]:
@@ -267,7 +281,8 @@ class RowReader:
         try:
             return self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
         except TypeError as error:
-            return self.bad(line, None, [(None, f"not JSON: {error}")])
+            found = [(name, "must be a path or text, is bytes") for name in fields if isinstance(fields[name], bytes)]
+            return self.bad(line, None, found or [(None, f"not JSON: {error}")])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""

@@ -28,12 +28,14 @@ ANSWERS_HERE = 255  # said before agents answer in the fork; no exit code of our
 AGENT_DIED = "the process died in which the agents answered; going on with a process for each"
 _writer: int | None = None  # of a fork: where it says what it does
 _agents_here = False
+_agents_ended_it = False  # the fork before this one
 
 
 def answers_here() -> bool:
-    """Say that agents answer in this process from now on. False where nobody would go on if they ended it."""
+    """Say that agents answer in this process from now on. False where nobody would go on if they ended it, and where
+    they have ended one."""
     global _agents_here
-    if _writer is not None:
+    if _writer is not None and not _agents_ended_it:
         os.write(_writer, bytes([ANSWERS_HERE]))
         _agents_here = True
     return _agents_here
@@ -46,10 +48,12 @@ def watched(main: Callable[[], int]) -> int:
     Signals are passed on, each once: the fork is in a process group of its own. It does not outlive this process.
     """
     handlers = {number: signal.getsignal(number) for number in FORWARDED}
+    global _agents_ended_it
     said, status = _in_fork(main, handlers)
     # A kill may be the system's, for want of memory, and nobody asked it to end.
     if said == bytes([ANSWERS_HERE]) and -status not in FORWARDED and status <= 128:
         print(f"turinglike: {AGENT_DIED}", file=sys.stderr)
+        _agents_ended_it = True
         said, status = _in_fork(main, handlers)
     if said and said[-1] != ANSWERS_HERE:
         return said[-1]

@@ -80,6 +80,7 @@ def _handler(find: Callable[[str], bytes | None]) -> type[BaseHTTPRequestHandler
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 30
+        disable_nagle_algorithm = True  # else the body waits for the receipt of the head
 
         def do_GET(self) -> None:
             port = self.connection.getsockname()[1]

@@ -115,8 +115,8 @@ def test_everything_wrong_is_said_before_anything_is_loaded() -> None:
     with pytest.raises(InputError) as caught:
         answer("null", rows, settings=broken)
     said = str(caught.value)
-    assert "stimuli:1: cue: Field required" in said
-    assert "stimuli:2: odd: Extra inputs are not permitted" in said
+    assert "stimuli:1: cue: is missing" in said
+    assert "stimuli:2: odd: is no field here" in said
     with pytest.raises(InputError, match="cannot be used") as caught:
         answer("mmcq", images=[COFFEE], settings={"mmcq": {"colors": -1}})
     assert "mmcq.colors" in str(caught.value)

@@ -19,6 +19,7 @@ import pytest
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
+from serving import cli
 from serving.cli import build_parser, main
 from serving.scheduling.guardian import AGENT_DIED
 
@@ -143,6 +144,45 @@ def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, t
     assert says in "\n".join([str(caught.value), *map(str, caught.value.problems)])
 
 
+def test_a_file_has_a_commands_options_and_the_command_line_wins(tmp_path: Path) -> None:
+    config = tmp_path / "my.toml"
+    config.write_text(
+        '[options.generate]\nagents = ["mmcq", "gbvs"]\nseed = 7\nskip-invalid = true\ndevice = "cpu"\n'
+        'set = ["mmcq.colors=3"]\nquiet = false\n[options.serve]\nport = 80\n[mmcq]\nquality = 2\n'
+    )
+    out = ["--out", "run", "--seed", "8", "--config", str(config), "--set", "mmcq.colors=4"]
+    found = cli._parsed(["generate", "pictures", *out])
+    assert (found.agents, found.seed, found.skip_invalid, found.device) == ("mmcq,gbvs", 8, True, "cpu")
+    assert found.settings == ["mmcq.colors=3", "mmcq.colors=4"]
+    assert not found.quiet
+    entries, settings = resolve(["mmcq"], [], config)
+    assert ([*entries], settings) == (["mmcq"], {"mmcq": {"quality": 2}})
+
+
+def test_options_of_a_file_that_are_wrong_are_all_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "my.toml"
+    config.write_text(
+        '[options.generate]\nseeds = 7\nseed = "x"\nquiet = "yes"\ndevice = "tpu"\nbatch-size = {}\n'
+        "[options.generat]\n[options]\nserve = 3\n"
+    )
+    with pytest.raises(SystemExit, match="2"):
+        main(["fetch", "mmcq", "--config", str(config)])
+    said = capsys.readouterr().err.splitlines()
+    for at, (field, why) in enumerate(
+        [
+            ("generate.seeds", "no such option: task, set, quiet, verbose,"),
+            ("generate.seed", "must be a whole number from 0"),
+            ("generate.quiet", "must be true or false"),
+            ("generate.device", "must be one of auto, cpu, cuda, not 'tpu'"),
+            ("generate.batch-size", "must be text, a number, or a list of these"),
+            ("generat", "no command that takes --config: generate, ask"),
+            ("serve", "must be a table"),
+        ]
+    ):
+        assert said[at].startswith(f"{config}: options.{field}: {why}"), said[at]
+    assert said[7:] == [f"turinglike: --config {config}: its options cannot be used"]
+
+
 def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
     call = ["generate", str(tmp_path / "set.jsonl"), "--agents", "null", "--out", str(tmp_path / "run")]
@@ -213,6 +253,11 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()
+    with source.open("a") as file:
+        file.write(json.dumps({**rows[0], "id": "w9"}) + "\n")
+    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    assert "null: 10 ok" in done.stdout
+    assert "starting Ray" not in done.stderr
 
 
 def test_what_runs_here_and_what_the_rest_needs(
@@ -288,6 +333,7 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
         (["generate", "--agents", "mm"], {"mmcq", "mmcq-lab"}),
         (["generate", "--agents", "eliza,mmcq-"], {"eliza,mmcq-lab"}),
         (["generate", "pi"], {"pictures"}),
+        (["check", "x", "--task", "c"], {"color", "caption", "conversation"}),
         (["judge", "--judges", "svm-r"], {"svm-rows"}),
         (["completion", "z"], {"zsh"}),
     ],

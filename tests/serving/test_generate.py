@@ -118,6 +118,40 @@ def test_a_run_grows_by_stimuli_agents_and_samples(tmp_path: Path) -> None:
     assert run(words(tmp_path / "set.jsonl", 25), "null", out, "--limit", "3") == 0
 
 
+def same(record: dict[str, Any]) -> dict[str, Any]:
+    """What does not depend on when, where and in which run a record was made."""
+    return {k: v for k, v in record.items() if k not in ("run", "timing", "worker", "created")}
+
+
+def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures, together = tmp_path / "pictures", tmp_path / "together"
+    pictures.mkdir()
+    for number in range(3):
+        PILImage.new("RGB", (64, 48), (80 * number, 90, 200)).save(pictures / f"{number}.png")
+    tasks = {"mmcq": "color_estimation", "center": "attention_prediction"}
+    assert run(pictures, "mmcq", together, "--limit", "2") == 0
+    assert run(pictures, "mmcq,center", together, "--limit", "2") == 0
+    assert [len(records(together, name)) for name in tasks] == [2, 2]
+    assert run(pictures, "center,mmcq", together) == 0
+    assert run(pictures, "center", together) == 0
+    for name, task in tasks.items():
+        assert run(pictures, name, tmp_path / name, "--task", task) == 0
+        alone, beside = ([same(one) for one in records(out, name)] for out in (tmp_path / name, together))
+        assert [record["task"] for record in alone] == [task] * 3
+        assert sorted(beside, key=str) == sorted(alone, key=str)
+    assert main(["status", str(together)]) == 0
+    capsys.readouterr()
+
+    assert run(pictures, "null,mmcq,center", tmp_path / "none") == 2
+    assert "say with task (--task) what is asked about the images: null answers" in capsys.readouterr().err
+    assert run(pictures, "null", together, "--task", "object") == 2
+    assert "--agents: null: answers color_estimation and attention_prediction and object" in capsys.readouterr().err
+    assert run(pictures, "eliza~eliza", tmp_path / "none") == 2
+    assert "these agents answer nothing about images: eliza~eliza answers conversation" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "more", "says"),
     [

@@ -2,16 +2,19 @@
 "use strict";
 
 {
-  const { chat, el, said } = Turinglike;
-  const got = new Map(); // address -> Promise of an object URL
+  const { chat, el, kit, said } = Turinglike;
+  const got = new Map(); // address -> Promise of its bytes
 
-  /** The file at `address` as an object URL; got once, however early. */
+  async function loaded(address) {
+    const reply = await fetch(address);
+    if (!reply.ok) throw new Error(`${address}: ${reply.status}`);
+    return reply.blob();
+  }
+
+  /** The bytes at `address`; got once, however early. */
   function file(address) {
     if (!got.has(address)) {
-      const promise = fetch(address).then(async (reply) => {
-        if (!reply.ok) throw new Error(`${address}: ${reply.status}`);
-        return reply.blob();
-      });
+      const promise = kit ? kit.file(address) : loaded(address);
       promise.catch(() => got.delete(address));
       got.set(address, promise);
     }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, byId, duration, el, said, shown } = Turinglike;
+  const { ahead, askFields, byId, duration, el, kit, said, shown } = Turinglike;
 
   const RETRY = [500, 1000, 2000, 4000, 8000]; // ms between tries while the connection is lost
   const page = byId("page");
@@ -25,6 +25,7 @@
 
   /** POST until it is answered: a lost connection, or a server that starts again, only takes time. */
   async function post(address, body) {
+    if (kit) return kit.post(address, body);
     for (let tries = 0; ; tries++) {
       let reply;
       try {
@@ -77,11 +78,10 @@
   const off = (node, is = true) => node.setAttribute("aria-disabled", String(is));
 
   /** Send the answer to a step; `after` shows what was right, if that is told, and then what comes next. */
-  async function send(view, answer, after = (told, next) => show(next)) {
+  async function send(view, answer, after = (reply) => show(reply.next)) {
     onKey = null;
     try {
-      const reply = await post("answer", { step: view.step, list: view.list, answer });
-      await after(reply.truth, reply.next);
+      await after(await post("answer", { step: view.step, list: view.list, answer }));
     } catch (error) {
       await failed(error);
     }
@@ -95,7 +95,7 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, end, declined: over,
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, end, declined: over,
     blocked: over, closed: over }; // prettier-ignore
 
   function show(view) {
@@ -103,7 +103,7 @@
   }
 
   function over(view) {
-    put(title, el("p", null, phrase(view.kind)));
+    put(title, el("p", null, phrase(view.kind)), kit?.buttons(phrase) ?? "");
   }
 
   function welcome() {
@@ -115,7 +115,7 @@
         await failed(error);
       }
     });
-    put(title, actions(begin));
+    put(title, actions(begin), kit?.buttons(phrase) ?? "");
   }
 
   function consent(view) {
@@ -175,7 +175,7 @@
       );
     }
     ahead(view.ahead);
-    const [human, machine] = view.keys;
+    const [human = "", machine = ""] = view.keys ?? [];
     const facts = [
       phrase("instructions_number", view),
       view.practice ? phrase("instructions_practice", view) : "",
@@ -240,10 +240,66 @@
       sent = true;
       off(submit);
       document.removeEventListener("visibilitychange", hide);
-      send(view, { ...answer, rt: before ? null : answer.rt, away }, (truth, next) => feedback(view, answer, truth, next));
+      send(view, { ...answer, rt: before ? null : answer.rt, away }, ({ truth, next }) => feedback(view, answer, truth, next));
     });
     await wait(Math.max(0, begin + closed - performance.now()));
     if (form.node.isConnected) form.unlock();
+  }
+
+  function talk(view) {
+    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show });
+  }
+
+  /** What a participant answers: a colour, three objects, a caption or a word. */
+  async function ask(view) {
+    const heading = phrase("answer_number", view);
+    put(heading, el("p", null, phrase("loading")));
+    let parts;
+    try {
+      parts = await shown({ ...view, cue: undefined }, words);
+    } catch {
+      notice(phrase("offline"));
+      await wait(2000);
+      return show(await post("now", { link }));
+    }
+    notice(null);
+    const before = sessionStorage.getItem("shown") === String(view.step);
+    sessionStorage.setItem("shown", String(view.step));
+    const told = el("p", { class: "bad", role: "alert" });
+    const submit = el("button", { type: "submit" }, phrase("next"));
+    const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));
+    const form = el("form", { autocomplete: "off", novalidate: true }, fields, told, actions(submit));
+    const top = el("div", { class: "top" }, el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
+    put(heading, top, ...parts, form);
+    await painted();
+    const begin = performance.now();
+    let away = document.hidden;
+    const hide = () => (away ||= document.hidden);
+    document.addEventListener("visibilitychange", hide);
+    fields.disabled = false;
+    fields.querySelector("input, select, textarea").focus({ preventScroll: true });
+    ahead(view.ahead);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (submit.getAttribute("aria-disabled") === "true") return;
+      const said = [...new FormData(form).values()].map((one) => one.trim());
+      if (said.some((one) => !one)) {
+        told.textContent = phrase("incomplete");
+        return;
+      }
+      off(submit);
+      const rt = before ? null : Math.round((performance.now() - begin) * 10) / 10;
+      const answer = view.asked === "object_detection" ? said : said[0];
+      send(view, { answer, rt, away }, (reply) => {
+        if (reply.told.length && reply.next.step === view.step) {
+          told.textContent = reply.told.map((one) => phrase(`told_${one}`)).join(" ");
+          off(submit, false);
+          return;
+        }
+        document.removeEventListener("visibilitychange", hide);
+        show(reply.next);
+      });
+    });
   }
 
   /** The ms from when a trial is on the screen until it may be answered. */
@@ -367,7 +423,7 @@
   function end(view) {
     const parts = [...paragraphs(view.text), el("p", null, phrase("code")), el("p", { class: "code" }, view.code)];
     if (view.redirect) parts.push(el("p", null, el("a", { href: view.redirect, rel: "noreferrer" }, phrase("redirect"))));
-    put(phrase("end_title"), ...parts);
+    put(phrase("end_title"), ...parts, kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {
@@ -379,7 +435,7 @@
   });
 
   async function start() {
-    const found = await (await fetch("phrases")).json();
+    const found = kit?.about ?? (await (await fetch("phrases")).json());
     words = { ...found.phrases, options: found.options, worker_parameter: found.worker };
     title = found.title;
     document.title = title;

@@ -189,14 +189,13 @@
     return el("figure", { class: "overlay", "aria-label": "Answers over the picture" }, drawing, caption);
   }
 
-  /** A box to tick for each layer, in its colour; the first samples of some are ticked at first. */
+  /** A box to tick for each layer, in its colour; those of some are ticked at first, of as many agents as can be. */
   function legend(layers, show) {
-    const seen = { machine: 0, human: 0 };
+    const people = layers.filter(({ kind }) => kind === "human");
+    const machines = layers.filter(({ kind }) => kind !== "human").toSorted((one, other) => one.sample - other.sample);
+    const ticked = [...machines.slice(0, MACHINES), ...people.slice(0, PERSONS)];
     const rows = layers.map((layer) => {
-      const human = layer.kind === "human";
-      if (human || layer.sample === 0) seen[human ? "human" : "machine"] += 1;
-      const first = human ? seen.human <= PERSONS : layer.sample === 0 && seen.machine <= MACHINES;
-      layer.box = el("input", { type: "checkbox", checked: first, change: show });
+      layer.box = el("input", { type: "checkbox", checked: ticked.includes(layer), change: show });
       const mark = el("span", { class: "swatch", "aria-hidden": "true" });
       mark.style.background = layer.colour;
       return el("li", null, choice(layer.box, mark, said(layer.label)));
@@ -207,7 +206,7 @@
     };
     const button = (text, which) => el("button", { type: "button", class: "quiet", click: all(which) }, text);
     const buttons = [button("all", () => true), button("none", () => false)];
-    if (seen.human && seen.machine)
+    if (people.length && machines.length)
       buttons.push(
         button("machines", ({ kind }) => kind !== "human"),
         button("people", ({ kind }) => kind === "human"),

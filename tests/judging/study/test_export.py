@@ -15,8 +15,9 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.exclusions import verdict_rows
+from judging.study.material import material_of
 from judging.study.pool import TrialPool
-from judging.study.settings import read_settings, trial_set_of
+from judging.study.settings import read_settings, source_of
 from judging.study.state import read_personal, read_state
 from judging.study.study import Study
 from serving.cli import main
@@ -32,7 +33,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
     settings = read_settings(study)
 
     async def work() -> None:
-        served = Study(study, settings, TrialPool(trial_set_of(study, settings), settings), lambda: None)
+        served = Study(study, material_of(study, settings, source_of(study, settings)), lambda: None)
         served.start()
         for about in judges:
             judge, _ = await served.join(None, about.get("worker"))
@@ -42,9 +43,9 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
                 said: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
                 if step["kind"] == "trial":
                     left -= 1
-                    keys = [served.pool.key[name] for name in step["trials"]]
+                    keys = [served.material.pool.key[name] for name in step["trials"]]
                     said = {"rt": 2000.0, **about["say"](keys)}
-                    if (control := served.control(step)) is not None:
+                    if (control := served.material.control(step)) is not None:
                         wrong = next(one for one in control.options if one != control.right)
                         said["control"] = control.right if about.get("looks", True) else wrong
                 await served.answer(judge, judge.step, said)
@@ -56,7 +57,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
 
 def rows_of(study: Path) -> list[dict[str, Any]]:
     settings = read_settings(study)
-    pool = TrialPool(trial_set_of(study, settings), settings)
+    pool = TrialPool(source_of(study, settings), settings)
     return list(verdict_rows(read_state(study), settings, pool, read_personal(study)))
 
 
@@ -172,7 +173,7 @@ def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("number = 0", r"study\.toml:\d+: trials\.number: .*greater than or equal to 1"),
+        ("number = 0", r"study\.toml:\d+: trials\.number: must be at least 1"),
         ('reload = "never"', r"study\.toml:\d+: judges\.reload: "),
         ("catch = 2.0", r"study\.toml:\d+: trials\.catch: "),
         ("speed = 3", r"study\.toml:\d+: trials\.speed: "),

@@ -14,9 +14,9 @@ import pytest
 import study_folders
 
 from agents.errors import InputError, StorageError
+from judging.study.material import material_of
 from judging.study.phrases import read_phrases
-from judging.study.pool import TrialPool
-from judging.study.settings import StudySettings, read_settings, trial_set_of
+from judging.study.settings import StudySettings, read_settings, source_of
 from judging.study.state import Judge, read_personal, read_state
 from judging.study.study import Refused, Study, hashed
 from judging.study.verdict import BadAnswer
@@ -33,7 +33,7 @@ def made(folder: Path, **changes: Any) -> Path:
 @contextlib.asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Study]:
     settings: StudySettings = read_settings(folder)
-    study = Study(folder, settings, TrialPool(trial_set_of(folder, settings), settings), lambda: None)
+    study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
     study.start()
     try:
         yield study
@@ -190,8 +190,10 @@ def test_a_page_that_is_loaded_again(tmp_path: Path, policy: str) -> None:
         else:
             assert (judge.step, judge.ended) == (1, None)
             old, new = judge.former[0][0], judge.steps
-            shown = {study.pool.key[step["trials"][0]]["stimulus"] for step in old[:5] if step["kind"] == "trial"}
-            assert not shown & {study.pool.key[step["trials"][0]]["stimulus"] for step in new[1:]}
+            shown = {
+                study.material.pool.key[step["trials"][0]]["stimulus"] for step in old[:5] if step["kind"] == "trial"
+            }
+            assert not shown & {study.material.pool.key[step["trials"][0]]["stimulus"] for step in new[1:]}
         if policy != "block":
             await go_on(study, judge, 20)
             assert judge.ended == "finished"
@@ -210,7 +212,7 @@ def test_who_begins_anew_too_often_goes_on_where_they_are(tmp_path: Path) -> Non
             await study.loaded(judge)
             assert sum(step["kind"] == "trial" for step in judge.steps) == 6
         shown = [step for steps, said in judge.former for step in steps[: len(said) + 1] if step["kind"] == "trial"]
-        stimuli = [study.pool.key[step["trials"][0]]["stimulus"] for step in shown]
+        stimuli = [study.material.pool.key[step["trials"][0]]["stimulus"] for step in shown]
         assert len(stimuli) == len(set(stimuli)) > 12
         await go_on(study, judge, 20)
         assert judge.ended == "finished"
@@ -268,7 +270,7 @@ def test_another_task_is_refused(tmp_path: Path) -> None:
     run(folder, work)
     events = folder / "events.jsonl"
     events.write_text(events.read_text().replace('"word_association"', '"image_captioning"'))
-    with pytest.raises(InputError, match="judges began with image_captioning"):
+    with pytest.raises(InputError, match="people of this study began with image_captioning"):
         run(folder, work)
 
 
@@ -372,5 +374,5 @@ def test_another_trial_set_is_refused(tmp_path: Path) -> None:
     rows = study_folders.word_trials(31)
     random.Random(1).shuffle(rows)
     study_folders.write_trials(tmp_path / "T", rows)
-    with pytest.raises(InputError, match="is not the one that this study's judges began with"):
+    with pytest.raises(InputError, match="is not the set that the people of this study began with"):
         run(folder, work)

@@ -273,11 +273,11 @@ def test_an_agent_whose_worker_is_lost_is_restarting_until_it_is_there_again(mon
             await back.wait()
         return await start(self, timeout)
 
-    async def calls(self: InProcess, works: Any, timeout: float) -> Any:
+    async def calls(self: InProcess, works: Any, timeout: float, *more: Any) -> Any:
         if not lost.is_set():
             lost.set()
             raise WorkerLost("worker_died", "the worker process died")
-        return await call(self, works, timeout)
+        return await call(self, works, timeout, *more)
 
     monkeypatch.setattr(InProcess, "start", starts)
     monkeypatch.setattr(InProcess, "call", calls)

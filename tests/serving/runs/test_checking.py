@@ -19,7 +19,7 @@ from agents.images import Image
 from serving.cli import main
 from serving.runs import checking
 from serving.runs.checking import CheckResult, check_set, print_report
-from serving.runs.positions import id_key
+from serving.runs.positions import id_key, task_key
 from serving.runs.stimulus_set import Row
 
 
@@ -175,7 +175,7 @@ def test_bytes_of_known_files_are_not_read_again(pictures: Path, monkeypatch: py
     path = write(pictures, rows)
     contents, signatures = digests(path)
     remembered = {
-        (id_key(row["id"]), signature): content
+        (id_key(row["id"]) ^ task_key(row["task"]), signature): content
         for row, content, signature in zip(rows, contents, signatures, strict=True)
         if content and signature
     }
@@ -205,7 +205,7 @@ def test_the_report_for_a_person(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path = write(tmp_path, [word("a"), word("a", ""), "{"])
     assert print_report(check_set(path)) == 2
     assert capsys.readouterr().out.splitlines() == [
-        f"{path}:2: cue: String should have at least 1 character",
+        f"{path}:2: cue: must not be empty",
         f"{path}:2: id: a duplicate: it stands at line 1 already",
         f"{path}:3: Invalid JSON: EOF while parsing an object at column 1",
         "3 stimuli (word_association 2): 3 problems in 2 rows.",
@@ -242,7 +242,7 @@ def test_the_report_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert print_report(check_set(path), json=True) == 2
     report = orjson.loads(capsys.readouterr().out)
     assert report.pop("seconds") >= 0
-    problem = {"where": str(path), "line": 2, "field": "cue", "message": "String should have at least 1 character"}
+    problem = {"where": str(path), "line": 2, "field": "cue", "message": "must not be empty"}
     counts = {"count": 2, "tasks": {"word_association": 2}, "invalid": 1, "duplicates": 0, "total_problems": 1}
     assert report == {**counts, "problems": [problem]}
 

@@ -180,11 +180,11 @@ def test_our_own_export_of_scanpaths_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "more", "message"),
     [
-        ("talk.json", {"t": {"content": [{"agent": 1, "message": "x"}]}}, {}, "should be a valid string"),
+        ("talk.json", {"t": {"content": [{"agent": 1, "message": "x"}]}}, {}, "must be text"),
         ("talk.json", {"t": {"content": []}}, {}, "at least 1 item"),
         ("talk.json", {"t": {"content": [{"agent": "a", "message": "x"}]}}, {"task": "color"}, "not to color"),
         ("paths.json", [{"name": "a", "subject": 1, "X": [1], "Y": []}], {}, "one number for each fixation"),
-        ("paths.json", [{"name": "a", "subject": 1, "X": ["1"], "Y": [1]}], {}, "valid number"),
+        ("paths.json", [{"name": "a", "subject": 1, "X": ["1"], "Y": [1]}], {}, "must be a number"),
         ("paths.json", [], {}, "no answers that can be imported"),
         ("word.json", {"sun": "hot"}, {"name": "a~b"}, "no page of two speakers"),
         ("page.html", b"<p> A: \xff </p>", {"name": "a~b"}, "not text in UTF-8"),

@@ -135,10 +135,10 @@ def test_what_the_scheduler_writes_is_a_record(schema: jsonschema.Draft202012Val
     schema.validate(row)
 
 
-def test_the_schemas_in_docs_are_up_to_date_and_old_ones_noticed(
+def test_the_schemas_and_the_table_of_agents_in_docs_are_up_to_date_and_old_ones_noticed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "make_schemas.py"))
+    script = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))
     assert script["main"](["--check"]) == 0
     script["main"].__globals__["DOCS"] = tmp_path
     assert script["main"](["--check"]) == 1

@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from run_folders import DIGEST, failed, line, record
 
 from agents.errors import InputError
-from serving.runs.positions import Positions, id_key
+from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.resume_state import FAILED, STATUS, Maker, ResumeState, compact
 
 STATUSES = [*STATUS, "failed"]
 MAKER = Maker("mmcq", ("color_estimation",), DIGEST)
 LINES = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2), st.sampled_from(STATUSES)), max_size=40)
+
+
+def key(name: str) -> int:
+    return id_key(name) ^ task_key("color_estimation")
 
 
 def write(path: Path, lines: list[tuple[int, int, str]]) -> None:
@@ -31,7 +35,7 @@ def write(path: Path, lines: list[tuple[int, int, str]]) -> None:
 @given(LINES)
 @settings(deadline=None)
 def test_the_last_line_of_a_key_counts(lines: list[tuple[int, int, str]]) -> None:
-    positions = Positions([id_key(f"s{number}") for number in range(6)])  # s6 and s7 are not of the set
+    positions = Positions([key(f"s{number}") for number in range(6)])  # s6 and s7 are not of the set
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "records.jsonl"
         write(path, lines)
@@ -66,14 +70,14 @@ def test_a_file_edited_by_hand_is_refused_with_its_line(
     path = tmp_path / "records.jsonl"
     path.write_bytes(line(record("s0")) + edited + line(record("s2")))
     with pytest.raises(InputError, match=reason):
-        ResumeState.read(path, Positions([id_key("s0")]), 1, Maker("mmcq", ("color_estimation",), digest))
+        ResumeState.read(path, Positions([key("s0")]), 1, Maker("mmcq", ("color_estimation",), digest))
 
 
 def test_each_code_of_a_failure_is_known_and_very_many_are_one(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     names = [f"s{number}" for number in range(300)]
     path.write_bytes(b"".join(line(failed(name, code=f"code {name}")) for name in names))
-    found = ResumeState.read(path, Positions([id_key(name) for name in names]), 1, MAKER)
+    found = ResumeState.read(path, Positions([key(name) for name in names]), 1, MAKER)
     codes = [found.code(value) for value in found.state[:, 0].tolist()]
     assert codes == [f"code {name}" for name in names[:252]] + [""] * 48
     assert found.counts() == {"ok": 0, "rejected": 0, "failed": 300}

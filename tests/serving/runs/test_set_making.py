@@ -224,3 +224,36 @@ def test_what_is_no_annotation_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert main([*call, "--images", str(tmp_path)]) == 2
     assert "neither annotations" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "response"),
+    [
+        ("caption", ["0003.jpg"], "A cat."),
+        ("color", ["1017.jpg"], "red"),
+        ("object", ["7.jpg"], "cat, mat, hat"),
+        ("fv", ["img001"], [[3, 4]]),
+        ("word", ["sun"], "moon"),
+    ],
+)
+def test_the_published_benchmark_is_a_set_to_which_people_have_answered(
+    name: str, ids: list[str], response: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    truth, pictures, out = tmp_path / f"{name}.json", tmp_path / "pictures", tmp_path / "set.jsonl"
+    row = {"response": response, "groundtruth": "human", "human_groundtruth": "5", "machine_groundtruth": ""}
+    truth.write_text(json.dumps({one: [row] for one in ids}))
+    pictures.mkdir()
+    for one in ids:
+        (pictures / f"{one.removesuffix('.jpg')}.jpg").write_bytes(picture("red"))
+    shown = [] if name == "word" else ["--images", str(pictures)]
+    assert main(["set", str(truth), *shown, "--out", str(out)]) == 0, capsys.readouterr()
+    agents = {"caption": "null", "color": "mmcq", "object": "null", "fv": "center", "word": "null"}
+    machine = answer(agents[name], out)
+    assert [record.status for record in machine] == ["ok"]
+    people = tmp_path / "people"
+    assert main(["import", str(truth), "--out", str(people)]) == 0
+    asked = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(one.task, one.stimulus) for one in open_run(people)] == [
+        (one["task"], one["benchmark_id"]) for one in asked
+    ]
+    assert [one.stimulus for one in machine] == [one["id"] for one in asked]

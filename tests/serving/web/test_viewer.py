@@ -158,8 +158,8 @@ def test_choosing_paging_downloading(
         "task=color_estimation&agent=mmcq&q=blue": "10 stimuli, 10 answers",
         "flag=none": "0 stimuli, 0 answers",
     }.items():
-        page = seen.go(url, f"view=list&{choices}")
-        assert chosen() == wanted, choices
+        page.evaluate("(choices) => { location.hash = `#view=list&${choices}`; }", choices)
+        page.wait_for_function("(told) => document.querySelector('#found .found').textContent === told", arg=wanted)
     page = seen.go(url, "view=list&page=2")
     page.keyboard.press("/")
     page.keyboard.type("DOG 12")

@@ -1,0 +1,179 @@
+"""What participants are asked: a colour, three objects, a caption, a word, as the papers asked people.
+
+Colour: one of eleven words from a list. Objects: three, not the same and not again in another picture. Captions: the
+2025 paper's instructions and its six checks (Methods, L731-747). Words: free, or after example pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from agents.errors import ImageError, InputError
+from agents.stimuli import Stimulus, WordStimulus, parse_row
+from agents.vision import caption_rules
+from agents.vision.colors import WORDS
+from judging.study.material import Seen, ToldError
+from judging.study.settings import AnswersSettings
+from judging.study.state import Judge, Step
+from judging.study.verdict import BadAnswer, read_ms
+from serving.runs.checking import check_set
+from serving.runs.stimulus_set import read_rows
+
+LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
+OBJECTS = 3
+FASTEST = 4000.0  # ms; a caption that took less was not written for this picture
+SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
+FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
+
+
+class StimulusMaterial:
+    """The stimuli of participants. Raises InputError with every problem of the set."""
+
+    def __init__(self, source: Path, settings: AnswersSettings) -> None:
+        self.settings = settings
+        self.source = source
+        found = check_set(source, task=None, hash_images=False)
+        if found.problems:
+            raise InputError(f"{source} cannot be shown", found.problems)
+        root = source if source.is_dir() else source.parent
+        self.stimuli: dict[str, Stimulus] = {}
+        digest = hashlib.sha256()
+        for row in read_rows(source):
+            if row.canonical is None or row.task != settings.task or row.id is None:
+                continue
+            self.stimuli[row.id] = parse_row(row.canonical, root=root)
+            digest.update(row.canonical)
+        if not self.stimuli:
+            raise InputError(f"{source} has no stimuli of {settings.task}")
+        self.sha256 = digest.hexdigest()
+        self._paths: dict[str, Path] = {}
+        self._names: dict[str, str] = {}
+        self._name_pictures()
+
+    def _name_pictures(self) -> None:
+        wrong = []
+        for number, (name, stimulus) in enumerate(self.stimuli.items(), start=1):
+            image = stimulus.images_by_field().get("image")
+            if image is None or image.path is None:
+                continue
+            try:
+                form = image.header().format
+            except ImageError as error:
+                wrong.append(f"{name}: {error}")
+                continue
+            if form not in SHOWABLE:
+                wrong.append(f"{name}: browsers do not show {form}")
+            shown = f"p{number:05}.{form.lower()}"
+            self._paths[shown], self._names[name] = image.path, shown
+        if wrong:
+            raise InputError(f"{self.source}: pictures cannot be shown: {'; '.join(wrong[:5])}")
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.settings.task != "conversation" and len(self.stimuli) < self.settings.answers.number:
+            found.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
+        for name in self._names:  # a browser would wait for ever for one that is damaged
+            try:
+                self.stimuli[name].images_by_field()["image"].decode()
+            except ImageError as error:
+                found.append(f"{name}: {error}")
+        return found
+
+    def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
+        """Those first that fewer people have answered; which stimulus a conversation is about is found in the lobby."""
+        if self.settings.task == "conversation":
+            talk: Step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
+            return [dict(talk) for _ in range(self.settings.answers.number)]
+        left = [name for name in self.stimuli if name not in known]
+        ranked = sorted(left, key=lambda name: (seen.get((name,), 0), chance.random()))
+        chosen = ranked[: self.settings.answers.number]
+        return [
+            {"kind": "ask", "trials": [name], "phase": "test", "again": False}
+            for name in chance.sample(chosen, len(chosen))
+        ]
+
+    def stimulus_of(self, step: Step) -> str:
+        return str(next(iter(step["trials"]), ""))
+
+    def read(self, judge: Judge, step: Step, said: dict[str, Any]) -> dict[str, Any]:
+        if step["kind"] == "talk":
+            if not said.keys() <= {"guess"} or said.get("guess") not in (None, "human", "machine"):
+                raise BadAnswer("guess: must be human or machine")
+            return {"guess": said.get("guess")}
+        if not said.keys() <= {"answer", "rt", "away"}:
+            raise BadAnswer("has parts that no page sends")
+        if not isinstance(said.get("away", False), bool):
+            raise BadAnswer("away: must be true or false")
+        given, task = said.get("answer"), self.settings.task
+        if task == "object_detection":
+            if not isinstance(given, list) or len(given) != OBJECTS or not all(isinstance(one, str) for one in given):
+                raise BadAnswer(f"answer: must be {OBJECTS} texts")
+            texts = [" ".join(one.split()) for one in given]
+        elif isinstance(given, str):
+            texts = [" ".join(given.split())]
+        else:
+            raise BadAnswer("answer: must be text")
+        texts = [one.encode("utf-8", "replace").decode() for one in texts]
+        if not all(texts) or max(map(len, texts)) > LONGEST.get(task, 40):
+            raise BadAnswer("answer: is empty or too long")
+        if task == "color_estimation" and texts[0] not in WORDS:
+            raise BadAnswer("answer: must be one of the eleven colours")
+        rt = read_ms(said.get("rt"))
+        flags = self._flags(judge, step, texts, rt)
+        if flags and self.settings.answers.checks == "tell":
+            raise ToldError(flags, ", ".join(texts))
+        return {"answer": texts, "rt": rt, "away": said.get("away", False), "flags": flags}
+
+    def _flags(self, judge: Judge, step: Step, texts: list[str], rt: float | None) -> list[str]:
+        before = [one["answer"] for one in judge.answers if one["kind"] == "ask"]
+        lower = [one.casefold() for one in texts]
+        match self.settings.task:
+            case "image_captioning":
+                noticed = set[str](caption_rules.flags(texts[0]))
+                found = [flag for flag in FLAGS if flag in noticed]
+                found += ["too_fast"] if rt is not None and rt < FASTEST else []
+                return found + (["as_before"] if before and before[-1] == texts else [])
+            case "object_detection":
+                earlier = {one.casefold() for said in before for one in said}
+                found = ["same_objects"] if len(set(lower)) < OBJECTS else []
+                return found + (["object_again"] if earlier & set(lower) else [])
+            case "word_association":
+                stimulus = self.stimuli[self.stimulus_of(step)]
+                assert isinstance(stimulus, WordStimulus)
+                found = ["several_words"] if " " in texts[0] else []
+                return found + (["is_cue"] if lower[0] == stimulus.cue.casefold() else [])
+        return []
+
+    def instructions(self, judge: Judge) -> dict[str, Any]:
+        return {"trials": judge.counted(), "practice": 0, "feedback": 0, "samples": [], "four": True}
+
+    def show(self, judge: Judge, step: Step) -> dict[str, Any]:
+        if step["kind"] == "talk":
+            return {"asked": "conversation", "guess": self.settings.talk.guess, "practice": False}
+        name = self.stimulus_of(step)
+        stimulus = self.stimuli[name]
+        found: dict[str, Any] = {"asked": self.settings.task}
+        if isinstance(stimulus, WordStimulus):
+            found |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
+        if self.settings.task == "color_estimation":
+            found["colors"] = list(WORDS)
+        if name in self._names:
+            found["image"] = f"media/{self._names[name]}"
+        return {**found, "practice": False}
+
+    def truth(self, step: Step) -> list[str] | None:
+        return None
+
+    def files(self, step: Step) -> list[str]:
+        name = self._names.get(self.stimulus_of(step))
+        return [] if name is None else [name]
+
+    def common_files(self) -> list[str]:
+        return []
+
+    def path(self, name: str) -> Path:
+        return self._paths[name]

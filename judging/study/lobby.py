@@ -1,0 +1,185 @@
+"""The lobby: participants who converse, two people or a person and an agent, by turns.
+
+Who comes to a conversation waits until somebody else does, or is given an agent that another server answers for
+(`turinglike serve`). Nobody is told which. What is said is on disk before the other one sees it. Who is not heard of
+for a while has left: the conversation is void then, and is no answer of anybody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import secrets
+import time
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.stimuli import ConversationStimulus, as_dict
+from judging.study.settings import Talk as TalkSettings
+from judging.study.state import Judge, State, Talk
+
+SIDES = ("A", "B")
+LONGEST = 2000  # letters of a message
+LOOK = 0.25  # seconds after which it is looked again whether somebody came, said something or left
+HELD = 20.0  # seconds for which a question what is new is held open
+AGENT_SECONDS = 120.0
+TRIES = 3  # of an agent's server, before its part is void
+
+
+@dataclass(slots=True)
+class Lobby:
+    """Who waits, and when each participant was last heard of. ``note`` writes an event and returns once it is on
+    disk."""
+
+    settings: TalkSettings
+    stimuli: dict[str, ConversationStimulus]
+    state: State
+    note: Any
+    seen: dict[str, float] = field(default_factory=dict)
+    waiting: dict[str, float] = field(default_factory=dict)
+    answering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    closing: bool = False
+
+    async def at(self, judge: Judge, after: int) -> dict[str, Any]:
+        """What is new for a participant since message ``after``; held open until something is, or for a while."""
+        until = time.monotonic() + HELD
+        while True:
+            self.seen[judge.code] = time.monotonic()
+            found = await self._look(judge)
+            if found["state"] != "waiting" and (len(found["messages"]) > after or found["state"] != "open"):
+                return found
+            if self.closing or time.monotonic() > until or (found["state"] == "open" and after < 0):
+                return found
+            await asyncio.sleep(LOOK)
+
+    async def say(self, judge: Judge, turn: int, text: Any) -> str | None:
+        """Keep what a participant says as the message ``turn``; returns why it cannot be, as a phrase's name."""
+        talk = self.state.talk_of(judge.code)
+        if talk is None or talk.void:
+            return "partner_left"
+        if turn < len(talk.messages):
+            return None  # it is there
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+            return "incomplete"
+        if (
+            self._is_over(talk)
+            or talk.speakers[SIDES.index(self._next(talk))] != judge.code
+            or turn > len(talk.messages)
+        ):
+            return "not_your_turn"
+        await self._said(talk, judge.code, " ".join(text.split()))
+        return None
+
+    def result(self, judge: Judge) -> str | None:
+        """The id of the conversation that a participant may end now; None while it goes on."""
+        talk = self.state.talk_of(judge.code)
+        return talk.id if talk is not None and (talk.void or self._is_over(talk)) else None
+
+    async def close(self) -> None:
+        """No agent is asked any more."""
+        for task in self.answering.values():
+            task.cancel()
+        await asyncio.gather(*self.answering.values(), return_exceptions=True)
+
+    # what goes on
+
+    async def _look(self, judge: Judge) -> dict[str, Any]:
+        talk = self.state.talk_of(judge.code)
+        if talk is None:
+            self.waiting.setdefault(judge.code, time.monotonic())
+            await self._pair(judge)
+            talk = self.state.talk_of(judge.code)
+        if talk is None:
+            late = time.monotonic() - self.waiting[judge.code] > self.settings.seconds_in_lobby
+            return {"state": "nobody" if late else "waiting", "messages": []}
+        self.waiting.pop(judge.code, None)
+        await self._who_left(talk)
+        stimulus = self.stimuli[talk.stimulus]
+        mine = SIDES[talk.speakers.index(judge.code)]
+        is_over = self._is_over(talk)
+        if not talk.void and not is_over:
+            self._ask_agent(talk)
+        return {
+            "state": "void" if talk.void else "over" if is_over else "open",
+            "topic": stimulus.topic,
+            "mine": mine,
+            "my_turn": not talk.void and not is_over and self._next(talk) == mine,
+            "left": max(0, stimulus.exchanges - len(talk.messages)),
+            "messages": [{"speaker": one["speaker"], "text": one["text"]} for one in talk.messages],
+        }
+
+    async def _pair(self, judge: Judge) -> None:
+        """Give the participant who waits an agent, or another who waits."""
+        chance = random.Random(f"{judge.code} {judge.session}")  # the same however often it is looked
+        if self.settings.agent and chance.random() < self.settings.machines:
+            await self._begin([judge.code, self.settings.agent], chance)
+            return
+        now = time.monotonic()
+        there = [code for code in self.waiting if code != judge.code and now - self.seen.get(code, 0) < HELD + 5]
+        if there:
+            await self._begin([min(there, key=lambda code: self.waiting[code]), judge.code], chance)
+
+    async def _begin(self, speakers: list[str], chance: random.Random) -> None:
+        chance.shuffle(speakers)
+        used = self.state.talks_by_stimulus()
+        stimulus = min(self.stimuli, key=lambda name: (used[name], chance.random()))
+        for code in speakers:
+            self.waiting.pop(code, None)
+        await self.note({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
+
+    async def _who_left(self, talk: Talk) -> None:
+        if talk.void or self._is_over(talk):
+            return
+        now = time.monotonic()
+        for code in talk.speakers:
+            if code in self.state.judges and now - self.seen.setdefault(code, now) > self.settings.seconds_away:
+                await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
+                return
+
+    def _next(self, talk: Talk) -> str:
+        first = self.stimuli[talk.stimulus].who_starts or "A"
+        return first if len(talk.messages) % 2 == 0 else "BA"[SIDES.index(first)]
+
+    def _is_over(self, talk: Talk) -> bool:
+        return len(talk.messages) >= self.stimuli[talk.stimulus].exchanges
+
+    async def _said(self, talk: Talk, code: str, text: str) -> None:
+        speaker = SIDES[talk.speakers.index(code)]
+        await self.note(
+            {"event": "said", "talk": talk.id, "turn": len(talk.messages), "speaker": speaker, "text": text}
+        )
+
+    # agents
+
+    def _ask_agent(self, talk: Talk) -> None:
+        code = talk.speakers[SIDES.index(self._next(talk))]
+        if code not in self.state.judges and (talk.id not in self.answering or self.answering[talk.id].done()):
+            self.answering[talk.id] = asyncio.create_task(self._agent_says(talk, code))
+
+    async def _agent_says(self, talk: Talk, agent: str) -> None:
+        row = as_dict(self.stimuli[talk.stimulus]) | {"id": f"{talk.stimulus}/{talk.id}"}
+        row["history"] = [{"speaker": one["speaker"], "text": one["text"]} for one in talk.messages]
+        for attempt in range(TRIES):
+            try:
+                text = await asyncio.to_thread(_ask, self.settings, agent, row)
+            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+                if attempt == TRIES - 1:
+                    await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {type(error).__name__}"})
+                    return
+                await asyncio.sleep(1)
+            else:
+                await self._said(talk, agent, text)
+                return
+
+
+def _ask(settings: TalkSettings, agent: str, row: dict[str, Any]) -> str:
+    """The agent's next message, from its server. Raises OSError, and ValueError or KeyError for another reply."""
+    body = json.dumps({"agent": agent, "stimulus": row}).encode()
+    request = urllib.request.Request(
+        f"{settings.server.rstrip('/')}/answers", body, {"content-type": "application/json"}, method="POST"
+    )
+    with urllib.request.urlopen(request, timeout=AGENT_SECONDS) as reply:
+        record = json.loads(reply.read(1 << 22))
+    return str(record["answer"]["messages"][0]["text"])

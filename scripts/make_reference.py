@@ -1,0 +1,88 @@
+"""Write the JSON Schemas and the table of agents in docs/ from models and catalogue:
+``python scripts/make_reference.py [--check]``.
+
+With ``--check`` nothing is written; the exit code is 1 if a file is missing or out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import orjson
+
+from agents.built_in import BUILT_IN, PROPRIETARY
+from agents.contract import GIB
+from agents.entry import Entry
+from agents.random_weights import RANDOM
+from agents.tasks import SHORT, TASKS
+from serving.runs.records import json_schema, stimulus_schema
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
+HEAD = """# The agents
+
+Made from the catalogue by `python scripts/make_reference.py`. Memory is that of one loaded agent on the CPU, in GiB.
+*Ran* says whether it ever ran here with the weights or the service that it names: the others were tried with random
+weights or recorded replies ([how true each is](fidelity.md)). `turinglike doctor` tells what this machine lacks;
+`detectron2-maskrcnn` and `deepgaze3` want a package from its repository as well.
+
+| agent | task | GiB | licence | weights | ran |
+|---|---|---|---|---|---|
+"""
+
+
+def render() -> dict[Path, bytes]:
+    """Each file and what it should hold."""
+    schemas = {"record.schema.json": json_schema(), "stimulus.schema.json": stimulus_schema()}
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
+    return rendered | {DOCS / "catalogue.md": agents_table().encode()}
+
+
+def agents_table() -> str:
+    """The agents of ``agents/built_in.py`` that answer what people are asked, as a page. What it says is the same on
+    every machine: whatever weights there are, an agent's size is that with random weights, where it takes them."""
+    rows = [HEAD]
+    for entry in BUILT_IN:
+        if entry.hidden or not set(entry.tasks) & set(TASKS):
+            continue
+        able = entry.takes_random_weights()
+        memory = entry.make({"checkpoint": RANDOM} if able else None).memory / GIB
+        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER[one] for one in entry.tasks)
+        ran = "yes" if entry.ran else "never"
+        rows.append(f"| `{entry.name}` | {tasks} | {memory:.1f} | {entry.licence} | {_weights(entry)} | {ran} |\n")
+    return "".join(rows)
+
+
+def _weights(entry: Entry) -> str:
+    """What an agent needs beside Turinglike's packages."""
+    checkpoint, _ = entry.make().checkpoint()
+    if entry.licence == PROPRIETARY:
+        return f"a key of the service{f' ({checkpoint})' if checkpoint else ''}"
+    if checkpoint is None:
+        return "none: runs as installed"
+    if entry.ran:
+        return "come as a package: runs as installed"
+    return (
+        f"a file of yours, `{checkpoint}`" if checkpoint.startswith("./") else f"`{checkpoint}`, by `turinglike fetch`"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Write the JSON Schemas and the table of agents in docs/.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
+    arguments = parser.parse_args(argv)
+    stale = {path: data for path, data in render().items() if not path.exists() or path.read_bytes() != data}
+    for path, data in stale.items():
+        if arguments.check:
+            print(f"{path} is out of date; run python scripts/make_reference.py", file=sys.stderr)
+        else:
+            path.write_bytes(data)
+            print(f"wrote {path}")
+    return 1 if stale and arguments.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""Participants answer a stimulus set in a browser: what the form refuses, what is kept, and that agents' and people's
+answers become one trial set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server_process
+from PIL import Image as PILImage
+
+from agents.errors import InputError
+from judging.study.material import ToldError, material_of
+from judging.study.settings import read_settings, source_of
+from judging.study.state import read_state
+from judging.study.study import Study
+from judging.study.verdict import BadAnswer
+from serving.cli import main
+from serving.runs.records import problems
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+TASKS = ("color_estimation", "object_detection", "image_captioning", "word_association")
+GOOD = "a wide red field under a pale sky"
+
+
+def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path:
+    rows = []
+    for at in range(6):
+        row: dict[str, Any] = {"id": f"s{at}", "task": task}
+        if task == "word_association":
+            row |= {"cue": f"cue{at}"}
+            row |= {"version": "prompted", "examples": [["sun", "moon"]]} if at % 2 else {}
+        else:
+            PILImage.new("RGB", (40, 30), (40 * at, 90, 30)).save(folder / f"{at}.png")
+            row["image"] = f"{at}.png"
+        rows.append(json.dumps(row))
+    (folder / "set.jsonl").write_text("\n".join(rows) + "\n")
+    assert main(["study", "new", str(folder / "set.jsonl"), "-o", str(folder / "study")]) == 0
+    path = folder / "study" / "study.toml"
+    lines = path.read_text().split("\n")
+    lines = [f"number = {number}" if line.startswith("number = ") else line for line in lines]
+    path.write_text("\n".join(lines).replace('checks = "tell"', f'checks = "{checks}"'))
+    assert main(["study", "check", str(folder / "study")]) == 0
+    return folder / "study"
+
+
+def asked(study: Path, work: Any) -> None:
+    settings = read_settings(study)
+
+    async def inside() -> None:
+        served = Study(study, material_of(study, settings, source_of(study, settings)), lambda: None)
+        served.start()
+        await work(served)
+        await served.close()
+
+    asyncio.run(inside())
+
+
+async def to_the_stimuli(study: Study) -> Any:
+    judge, _ = await study.join(None, None)
+    while judge.current is not None and judge.current["kind"] != "ask":
+        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("task", "said", "flags"),
+    [
+        ("image_captioning", ["a red field"], ["too_few_words"]),
+        ("image_captioning", ["a wide red field # under a sky"], ["special_characters"]),
+        ("image_captioning", ["red red red red red field and sky"], ["repeated_words"]),
+        ("image_captioning", ["an image of a wide red field"], ["mentions_image"]),
+        ("image_captioning", [GOOD, GOOD], ["as_before"]),
+        ("object_detection", [["dog", "Dog", "cat"]], ["same_objects"]),
+        ("object_detection", [["dog", "cat", "sun"], ["cat", "tree", "car"]], ["object_again"]),
+        ("word_association", ["two words"], ["several_words"]),
+    ],
+)
+@pytest.mark.parametrize("checks", ["tell", "note"])
+def test_what_the_form_refuses_is_told_or_noted(
+    tmp_path: Path, task: str, said: Sequence[Any], flags: list[str], checks: str
+) -> None:
+    async def work(study: Study) -> None:
+        judge = await to_the_stimuli(study)
+        for one in said[:-1]:
+            assert await study.answer(judge, judge.step, {"answer": one, "rt": 9000.0})
+        step = judge.step
+        if checks == "note":
+            assert await study.answer(judge, step, {"answer": said[-1], "rt": 9000.0})
+            assert judge.answers[-1]["flags"] == flags
+        else:
+            with pytest.raises(ToldError) as error:
+                await study.answer(judge, step, {"answer": said[-1], "rt": 9000.0})
+            assert error.value.flags == flags
+            assert (judge.step, len(judge.told)) == (step, 1)
+
+    asked(made(tmp_path, task, checks=checks), work)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("color_estimation", {"answer": "crimson"}),
+        ("color_estimation", {"answer": None}),
+        ("object_detection", {"answer": ["a", "b"]}),
+        ("object_detection", {"answer": ["a", "b", " "]}),
+        ("object_detection", {"answer": "a"}),
+        ("image_captioning", {"answer": "x" * 1001}),
+        ("word_association", {"answer": "  "}),
+        ("word_association", {"answer": "moon", "rt": -1}),
+        ("word_association", {"answer": "moon", "verdicts": ["human"]}),
+    ],
+)
+def test_what_no_page_sends_is_not_kept(tmp_path: Path, task: str, said: dict[str, Any]) -> None:
+    async def work(study: Study) -> None:
+        judge = await to_the_stimuli(study)
+        with pytest.raises(BadAnswer):
+            await study.answer(judge, judge.step, said)
+
+    asked(made(tmp_path, task), work)
+
+
+def test_stimuli_that_fewer_have_answered_come_first(tmp_path: Path) -> None:
+    async def work(study: Study) -> None:
+        for _ in range(6):
+            judge = await to_the_stimuli(study)
+            while judge.current is not None and judge.current["kind"] == "ask":
+                await study.answer(judge, judge.step, {"answer": "moon"})
+
+    study = made(tmp_path, "word_association")
+    asked(study, work)
+    state = read_state(study)
+    steps = [step["trials"][0] for judge in state.judges.values() for step in judge.steps if step["kind"] == "ask"]
+    assert Counter(steps) == {f"s{at}": 3 for at in range(6)}
+
+
+def test_a_damaged_picture_is_named_before_anybody_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = made(tmp_path, "color_estimation")
+    whole = (tmp_path / "2.png").read_bytes()
+    (tmp_path / "2.png").write_bytes(whole[: len(whole) - 30])
+    assert main(["study", "check", str(study)]) == 2
+    assert "s2: 2.png" in capsys.readouterr().err
+
+
+def test_scanpaths_are_imported_and_not_asked(tmp_path: Path) -> None:
+    study = made(tmp_path, "word_association")
+    text = (study / "study.toml").read_text().replace('task = "word_association"', 'task = "attention_prediction"')
+    (study / "study.toml").write_text(text)
+    with pytest.raises(InputError) as error:
+        read_settings(study)
+    assert "are imported" in str(error.value.problems[0])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_people_answer_in_a_browser_and_become_trials(browser: Browser, tmp_path: Path, task: str) -> None:
+    number = 1 if task == "image_captioning" else 2
+    study = made(tmp_path, task, number)
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+    (tmp_path / "log").mkdir()
+    with server_process.running(tmp_path / "log", command, os.environ) as server:
+        server.wait_for("/health")
+        page = browser.new_context().new_page()
+        page.goto(server.url)
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="I agree").click()
+        for heading in ("About you", "What to do"):
+            page.get_by_role("heading", name=heading).wait_for()
+            page.get_by_role("button", name="Continue").click()
+        for at in range(1, number + 1):
+            page.get_by_role("heading", name=f"Number {at} of {number}").wait_for()
+            page.locator("fieldset.all:enabled").wait_for()
+            if task != "word_association":
+                assert page.locator("img.photograph").evaluate("node => node.naturalWidth") == 40
+            if task == "color_estimation":
+                page.get_by_label("dominant color").select_option("red")
+            elif task == "object_detection":
+                for name in ("First", "Second", "Third"):
+                    page.get_by_label(name).fill(f"{name} {at}")
+            elif task == "image_captioning":
+                page.get_by_label("Describe").fill("too short")
+                page.get_by_role("button", name="Continue").click()
+                page.get_by_text("at least 6 words").wait_for()
+                page.wait_for_timeout(4000)  # a faster one is refused, too
+                page.get_by_label("Describe").fill(GOOD)
+            else:
+                page.locator("#answer").fill(f"moon{at}")
+            page.get_by_role("button", name="Continue").click()
+        page.get_by_role("heading", name="To end with").wait_for()
+        page.get_by_role("button", name="Continue").click()
+        page.locator(".code").wait_for()
+        page.context.close()
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    lines = (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [problem for row in records for problem in problems(row)] == []
+    assert len(records) == number
+    if task == "image_captioning":
+        assert all(len(row["attempts"]) == 1 and row["attempts"][0]["raw"] == "too short" for row in records)
+    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every"]) == 0
+    trials = [json.loads(line) for line in (tmp_path / "T" / "trials.jsonl").read_text().splitlines()]
+    assert len(trials) == number
+    assert all(("image" in trial) == (task != "word_association") for trial in trials)

@@ -1,0 +1,135 @@
+"""The offline kit: one file in a browser without a server or network, whose answers come back whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import study_folders
+
+from judging.study.state import read_state
+from serving.cli import main
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+def turinglike(arguments: list[str]) -> int:
+    """The command, in a thread of its own: Playwright's event loop is this one's."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(main, arguments).result()
+
+
+@pytest.fixture(scope="module")
+def saved(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[str]]:
+    """(study, file of answers, requests that left the page): two people judge in a kit for three."""
+    folder = tmp_path_factory.mktemp("kit")
+    trials = study_folders.write_trials(folder / "T", study_folders.picture_trials(folder / "T", 20))
+    study = study_folders.write_study(
+        folder / "study", trials, "image_captioning", number=4, practice=1, before=["age"], sample=True
+    )
+    assert turinglike(["study", "kit", str(study), "3", "-o", str(folder / "kit.html")]) == 0
+    context = browser.new_context(accept_downloads=True)
+    asked: list[str] = []
+    page = context.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((folder / "kit.html").as_uri())
+    chance = random.Random(0)
+    for number in range(2):
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("heading", name="About you").wait_for()
+        page.get_by_label("Age").select_option(">50")
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("heading", name="What to do").wait_for()
+        page.get_by_role("button", name="Continue").click()
+        for heading in ("Practice", *(f"Trial {at} of 4" for at in range(1, 5))):
+            page.get_by_role("heading", name=heading).wait_for()
+            page.locator("fieldset.all:enabled").wait_for()
+            assert page.locator("img.photograph").evaluate("node => node.naturalWidth") == 32
+            page.keyboard.press(chance.choice("fj"))
+            page.keyboard.press("Enter")
+            if heading == "Practice":
+                page.get_by_text("It was:").wait_for()
+                page.keyboard.press("Enter")
+            if heading == "Trial 2 of 4":
+                page.get_by_role("heading", name="Trial 3 of 4").wait_for()
+                page.reload()  # the browser knows where they were
+        page.locator(".code").wait_for()
+        if number == 0:
+            page.get_by_role("button", name="Ready for the next person").click()
+            page.get_by_role("button", name="Begin").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save all answers").click()
+    download.value.save_as(folder / "answers.json")
+    context.close()
+    return study, folder / "answers.json", asked
+
+
+def test_answers_come_back_once(saved: tuple[Path, Path, list[str]], tmp_path: Path) -> None:
+    study, answers, asked = saved
+    assert all(url.startswith(("file:", "blob:")) for url in asked)
+    body = json.loads(json.loads(answers.read_text())["body"])
+    assert turinglike(["study", "import", str(study), str(answers)]) == 0
+    events = (study / "events.jsonl").read_bytes()
+    state = read_state(study)
+    finished = [judge for judge in state.judges.values() if judge.ended == "finished"]
+    assert len(finished) == 2
+    for one in body["judges"]:
+        kept = [step["verdicts"] for step in state.judges[one["judge"]].answers if step["kind"] == "trial"]
+        assert kept == [step["answer"]["verdicts"] for step in one["answers"] if "verdicts" in step["answer"]]
+        assert len(kept) == 5
+    assert turinglike(["study", "import", str(study), str(answers)]) == 0
+    assert (study / "events.jsonl").read_bytes() == events
+    assert turinglike(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+
+
+@pytest.mark.parametrize("what", ["a byte", "a verdict", "another study", "no JSON"])
+def test_what_is_damaged_is_taken_in_by_nothing(
+    saved: tuple[Path, Path, list[str]], tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, answers, _ = saved
+    assert turinglike(["study", "import", str(study), str(answers)]) == 0
+    before = (study / "events.jsonl").read_bytes()
+    whole: dict[str, Any] = json.loads(answers.read_text())
+    body = json.loads(whole["body"])
+    if what == "a byte":
+        whole["body"] = whole["body"].replace("human", "machine", 1)
+    elif what == "another study":
+        body["kit"] = "0" * 16
+    elif what == "a verdict":
+        trial = next(step for step in body["judges"][0]["answers"] if "verdicts" in step["answer"])
+        trial["answer"]["verdicts"] = ["machine" if trial["answer"]["verdicts"] == ["human"] else "human"]
+    if what in ("another study", "a verdict"):
+        whole["body"] = json.dumps(body)
+        whole["sha256"] = hashlib.sha256(whole["body"].encode()).hexdigest()
+    text = "{" if what == "no JSON" else json.dumps(whole)
+    (tmp_path / "answers.json").write_text(text)
+    assert turinglike(["study", "import", str(study), str(tmp_path / "answers.json")]) == 2
+    assert "answers.json" in capsys.readouterr().err
+    assert (study / "events.jsonl").read_bytes() == before
+
+
+def test_the_kit_tells_truth_of_practice_alone(saved: tuple[Path, Path, list[str]]) -> None:
+    study, _, _ = saved
+    text = (study.parent / "kit.html").read_text()
+    data = json.loads(text.split('id="kit">')[1].split("</script>")[0])
+    for judge in data["judges"]:
+        for step in judge["steps"]:
+            if step["view"]["kind"] == "trial":
+                assert (step["truth"] is not None) == step["view"]["practice"]
+    assert not any(word in text for word in ("alpha", "human:1", "picture 1"))
+
+
+def test_a_kit_is_not_for_participants(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "sun"}\n')
+    assert turinglike(["study", "new", str(tmp_path / "set.jsonl"), "-o", str(tmp_path / "study")]) == 0
+    toml = tmp_path / "study" / "study.toml"
+    toml.write_text(toml.read_text().replace("number = 50", "number = 1"))
+    assert turinglike(["study", "kit", str(tmp_path / "study"), "1", "-o", str(tmp_path / "kit.html")]) == 2
+    assert "a kit is for judges" in capsys.readouterr().err
+    assert not (tmp_path / "kit.html").exists()

@@ -1,0 +1,230 @@
+"""Participants converse through the lobby: two people, one who leaves, an agent of a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import server_process
+
+from judging.study.material import material_of
+from judging.study.settings import read_settings, source_of
+from judging.study.state import Judge, read_state
+from judging.study.study import Refused, Study
+from serving.cli import main
+from serving.runs.records import problems
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+BAD = "<img src=x onerror=document.title='broken'>"
+
+
+def made(folder: Path, exchanges: int = 4, **talk: Any) -> Path:
+    row = {"id": "talk", "task": "conversation", "exchanges": exchanges, "topic": "music", "who_starts": "A"}
+    (folder / "set.jsonl").write_text(json.dumps(row) + "\n")
+    assert main(["study", "new", str(folder / "set.jsonl"), "-o", str(folder / "study")]) == 0
+    path = folder / "study" / "study.toml"
+    text = (
+        path.read_text()
+        .replace('before = ["age"', 'before = [] # ["age"')
+        .replace('after = ["eng', 'after = [] # ["eng')
+    )
+    for name, value in talk.items():
+        lines = [
+            line if not line.startswith(f"{name} = ") else f"{name} = {json.dumps(value)}" for line in text.split("\n")
+        ]
+        text = "\n".join(lines)
+    path.write_text(text)
+    assert main(["study", "check", str(folder / "study")]) == 0
+    return folder / "study"
+
+
+def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
+    settings = read_settings(folder)
+
+    async def inside() -> None:
+        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
+        study.start()
+        await work(study)
+        await study.close()
+
+    asyncio.run(inside())
+
+
+async def arrived(study: Study) -> Judge:
+    judge, _ = await study.join(None, None)
+    while judge.current is not None and judge.current["kind"] != "talk":
+        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
+    return judge
+
+
+async def speak(study: Study, judge: Judge, name: str) -> str:
+    """Converse to the end, whatever that is; returns its state."""
+    lobby = study.lobby
+    assert lobby is not None
+    after = -1
+    while True:
+        found = await lobby.at(judge, after)
+        after = len(found["messages"])
+        if found["state"] not in ("waiting", "open"):
+            return str(found["state"])
+        if found.get("my_turn"):
+            assert await lobby.say(judge, after, f"{name} says {after}") is None
+            assert await lobby.say(judge, after, "again") is None  # a message that is sent twice is there once
+
+
+def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
+    study = made(tmp_path)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        states = await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
+        assert states == ["over", "over"]
+        for judge in people:
+            assert await served.answer(judge, judge.step, {"guess": "human"})
+            assert judge.ended == "finished"
+        before.append(served.state)
+
+    before: list[Any] = []
+    run(study, work)
+    state = read_state(study)
+    assert state == before[0]
+    [talk] = state.talks.values()
+    assert [one["speaker"] for one in talk.messages] == ["A", "B", "A", "B"]
+    assert [one["text"].partition(" ")[2] for one in talk.messages] == [f"says {at}" for at in range(4)]
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
+    assert problems(record) == []
+    assert record["raw"]["guesses"] == dict.fromkeys(state.judges, "human")
+    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
+    with (tmp_path / "T.key.csv").open() as file:
+        assert sum(",human," in line for line in file) == 2
+
+
+def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = made(tmp_path, seconds_away=1.0)
+
+    async def work(served: Study) -> None:
+        stays, leaves = [await arrived(served) for _ in range(2)]
+        assert served.lobby is not None
+        waits = asyncio.create_task(speak(served, stays, "x"))
+        while (found := await served.lobby.at(leaves, -1))["state"] != "open":
+            pass
+        if found["my_turn"]:
+            await served.lobby.say(leaves, 0, "hello")
+        with pytest.raises(Refused, match="not_yet"):
+            await served.answer(stays, stays.step, {"guess": "human"})
+        assert await waits == "void"
+        assert await served.lobby.say(stays, 3, "are you there?") == "partner_left"
+        assert await served.answer(stays, stays.step, {})
+        assert stays.ended == "finished"
+
+    run(study, work)
+    [talk] = read_state(study).talks.values()
+    assert talk.void is not None
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 2
+    assert "nobody has answered yet" in capsys.readouterr().err
+
+
+def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        lobby = served.lobby
+        assert lobby is not None
+        people = [await arrived(served) for _ in range(3)]
+        await asyncio.gather(*(lobby.at(one, -1) for one in people[:2]))
+        third = asyncio.create_task(lobby.at(people[2], -1))
+        views = {one.code: await lobby.at(one, -1) for one in people[:2]}
+        first = next(one for one in people[:2] if views[one.code]["my_turn"])
+        second = next(one for one in people[:2] if one is not first)
+        assert await lobby.say(second, 0, "me first") == "not_your_turn"
+        assert await lobby.say(first, 1, "later") == "not_your_turn"
+        assert await lobby.say(people[2], 0, "I am another") == "partner_left"
+        for text in (None, 3, " ", "x" * 2001):
+            assert await lobby.say(first, 0, text) == "incomplete"
+        assert await lobby.say(first, 0, "hello") is None
+        assert [one["text"] for one in (await lobby.at(second, 0))["messages"]] == ["hello"]
+        third.cancel()
+
+    run(made(tmp_path), work)
+
+
+def test_nobody_comes(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        judge = await arrived(served)
+        assert served.lobby is not None
+        assert (await served.lobby.at(judge, -1))["state"] == "nobody"
+        assert await served.answer(judge, judge.step, {"nobody": True})
+        assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
+
+    run(made(tmp_path, seconds_in_lobby=0.0), work)
+
+
+def test_an_agent_converses_as_a_person_does(tmp_path: Path) -> None:
+    with server_process.started(tmp_path, "eliza") as server:
+        server.wait_for("/ready")
+        study = made(tmp_path, exchanges=6, agent="eliza", machines=1.0, server=server.url)
+
+        async def work(served: Study) -> None:
+            judge = await arrived(served)
+            assert await speak(served, judge, "x") == "over"
+            assert await served.answer(judge, judge.step, {"guess": "machine"})
+
+        run(study, work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
+    speakers = [one["agent"].partition(":")[0] for one in record["answer"]["messages"]]
+    assert sorted(set(speakers)) == ["eliza", "human"]
+    assert speakers[::2] == [speakers[0]] * 3
+    assert all(one["text"] for one in record["answer"]["messages"])
+
+
+def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
+    study = made(tmp_path, agent="eliza", machines=1.0, server=f"http://127.0.0.1:{server_process.free_port()}")
+
+    async def work(served: Study) -> None:
+        judge = await arrived(served)
+        assert await speak(served, judge, "x") == "void"
+
+    run(study, work)
+
+
+def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) -> None:
+    study = made(tmp_path, exchanges=6, seconds_away=2.0)
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+    (tmp_path / "log").mkdir()
+    with server_process.running(tmp_path / "log", command, os.environ) as server:
+        server.wait_for("/health")
+        pages: list[Page] = []
+        for _ in range(2):
+            page = browser.new_context().new_page()
+            page.goto(server.url)
+            page.get_by_role("button", name="Begin").click()
+            page.get_by_role("button", name="I agree").click()
+            page.get_by_role("heading", name="What to do").wait_for()
+            page.get_by_role("button", name="Continue").click()
+            pages.append(page)
+        for page in pages:
+            page.get_by_role("heading", name="Conversation").wait_for()
+        for number in range(3):
+            [speaks] = [page for page in pages if page.get_by_text("It is your turn.").is_visible()]
+            [listens] = [page for page in pages if page is not speaks]
+            speaks.get_by_label("Your message").fill(f"{number} {BAD}")
+            speaks.keyboard.press("Enter")
+            listens.get_by_text(f"{number} {BAD}").wait_for()
+            listens.get_by_text("It is your turn.").wait_for()
+            speaks.get_by_text("The other one is writing.").wait_for()
+        pages[0].context.close()
+        pages[1].get_by_text("The other one has left").wait_for()
+        assert pages[1].title() == "Tell us what comes to your mind"
+        pages[1].get_by_role("button", name="Continue").click()
+        pages[1].locator(".code").wait_for()
+        pages[1].context.close()
+    [talk] = read_state(study).talks.values()
+    assert (len(talk.messages), talk.void is None) == (3, False)

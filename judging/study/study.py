@@ -226,11 +226,12 @@ class Study:
     # what is written
 
     def _note(self, event: dict[str, Any]) -> None:
+        line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
         self.state.apply(event)
         judge = self.state.judges.get(event.get("judge", ""))
         if event["event"] in ("joined", "restarted") and judge is not None:
             self._seen.update(judge.pages())
-        self.store.put(self.folder / EVENTS, orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
+        self.store.put(self.folder / EVENTS, line)
 
     async def _talked(self, event: dict[str, Any]) -> None:
         self._note({**event, "at": now()})

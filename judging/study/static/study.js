@@ -247,7 +247,7 @@
   }
 
   function talk(view) {
-    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show });
+    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */

@@ -114,7 +114,7 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
         trial = json.loads(line)
         by_said[trial["answer"]["text"], Path(trial["image"]).name] = trial["id"]
     features, truths, stimuli = [], [], []
-    for number in range(20):
+    for number in range(14):
         browser, chance = Browser(server.port), random.Random(number)
         view = browser.post("/join")[1]
         while view["kind"] in ("instructions", "trial"):

@@ -197,6 +197,14 @@
     );
   }
 
+  /** Whether a trial was on this browser's screen before, so that nobody knows how long it took. */
+  function wasShown(view) {
+    const which = `${view.list} ${view.step}`;
+    const before = localStorage.getItem("shown") === which;
+    localStorage.setItem("shown", which);
+    return before;
+  }
+
   async function trial(view) {
     const heading = view.practice ? phrase("practice") : phrase("trial", view);
     put(heading, el("p", null, phrase("loading")));
@@ -210,8 +218,7 @@
       return show(await post("now", { link }));
     }
     notice(null);
-    const before = sessionStorage.getItem("shown") === String(view.step);
-    sessionStorage.setItem("shown", String(view.step));
+    const before = wasShown(view);
     const form = verdictForm(view);
     const told = el("p", { class: "bad", role: "alert" });
     const submit = el("button", { type: "submit" }, phrase("next"));
@@ -263,8 +270,7 @@
       return show(await post("now", { link }));
     }
     notice(null);
-    const before = sessionStorage.getItem("shown") === String(view.step);
-    sessionStorage.setItem("shown", String(view.step));
+    const before = wasShown(view);
     const told = el("p", { class: "bad", role: "alert" });
     const submit = el("button", { type: "submit" }, phrase("next"));
     const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));

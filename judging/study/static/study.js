@@ -39,13 +39,13 @@
         await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
         continue;
       }
-      if (reply.status >= 502 || (reply.status === 503 && address !== "join")) {
+      const found = await reply.json().catch(() => null); // a proxy says in its own words that we are away
+      if (found === null || (reply.status >= 502 && found.error.code !== "full")) {
         notice(phrase("offline"));
         await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
         continue;
       }
       notice(null);
-      const found = await reply.json();
       if (!reply.ok) throw Object.assign(new Error(found.error.message), { code: found.error.code });
       return found;
     }

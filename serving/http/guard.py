@@ -118,7 +118,7 @@ class Guard:
                 await ending.response(request_id)(scope, receive, tell)
             raise
         except Exception as error:  # the client has been told by then, of an internal error and no more
-            log.error("fault", extra={"about": {"request_id": request_id, "fault": _origin_of(error)}})
+            log.error("fault", extra={"about": {"request_id": request_id, "fault": origin_of(error)}})
         finally:
             self.held -= body.seen
             route = getattr(scope.get("route"), "path", None)
@@ -203,7 +203,7 @@ def _too_large(rules: Rules) -> ApiError:
     return ApiError(413, "too_large", f"a request has at most {rules.body_bytes:,} bytes", headers=CLOSE)
 
 
-def _origin_of(error: BaseException) -> str:
+def origin_of(error: BaseException) -> str:
     """An error's type and where it was raised; not its text, which may hold a part of the request."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} ({Path(frame.filename).name}:{frame.lineno})"

@@ -8,6 +8,7 @@ agent's queue.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import Iterator
@@ -23,12 +24,15 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from serving.http.bodies import LARGE, Body, body_of, documented_body, parse
-from serving.http.errors import POSTED, ApiError, invalid
+from serving.http.errors import MOST_PROBLEMS, POSTED, ApiError, invalid
+from serving.http.guard import origin_of
 from serving.http.openai_answers import CHAT, TEXT, respond
 from serving.http.openai_bodies import ChatRequest, CompletionRequest, OptionalBody
 from serving.http.openai_embeddings import EmbeddingRequest, embed
 from serving.http.openai_routes import of_chat, of_prompt
 from serving.http.service import Service
+
+log = logging.getLogger("turinglike.http")
 
 MOST_KEPT = 100  # files, and batches
 MOST_BYTES = 1 << 30  # of all files
@@ -143,6 +147,12 @@ class _Batch:
             data = [{"code": first.code, "message": said, "line": int(line or 0) or None} for line, said in found]
             self.about["errors"] = {"object": "list", "data": data}
             self.turn("failed")
+        except* Exception as errors:  # who waits for the batch's end must hear of it
+            about = {"request_id": self.about["id"], "fault": origin_of(errors.exceptions[0])}
+            log.error("fault", extra={"about": about})
+            one = {"code": "internal_error", "message": "a fault of this server's; its log has more", "line": None}
+            self.about["errors"] = {"object": "list", "data": [one]}
+            self.turn("failed")
 
     def _read(self) -> list[tuple[str, bytes]]:
         """The custom ids and bodies. Raises ApiError, whose problems have lines for fields."""
@@ -151,12 +161,15 @@ class _Batch:
         known: set[str] = set()
         with self.files.path(self.asking.input_file_id).open("rb") as file:
             for number, text in enumerate(file, 1):
+                if len(problems) >= MOST_PROBLEMS or len(found) > MOST_REQUESTS:
+                    break
                 if not text.strip():
                     continue
                 try:
                     line = parse(Line, text)
                 except ApiError as error:
-                    problems.append((str(number), error.detail))
+                    fields = "; ".join(f"{one.field}: {one.message}" for one in error.problems)
+                    problems.append((str(number), fields or error.detail))
                     continue
                 if line.url != self.asking.endpoint:
                     problems.append((str(number), f"url is not the batch's {self.asking.endpoint}"))

@@ -220,10 +220,11 @@ def _check_into(
         builder = Builder(rows, old)
         result = check_set(source, task=task, hash_images=True, on_row=builder.add, known=builder.known)
         if result.total_problems and not skip_invalid:
+            problems = [*dict.fromkeys(result.problems)]  # those of a picture are its own, whatever is asked about it
+            total = result.total_problems - len(result.problems) + len(problems)
             raise InputError(
-                f"{source}: {count(result.total_problems, 'problem')}; nothing was started "
-                "(--skip-invalid goes on without them)",
-                result.problems,
+                f"{source}: {count(total, 'problem')}; nothing was started (--skip-invalid goes on without them)",
+                problems,
             )
     return without_repeats(path, builder) if result.duplicates else builder
 

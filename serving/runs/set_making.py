@@ -90,24 +90,27 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
         if images is not None:
             raise InputError("--images is for annotations; this table has its pictures in itself")
         with new_folder(out, marker=ROWS, force=force) as folder:
-            _write(folder / ROWS, _unpacked(table_rows(source), folder, task))
+            _write(folder / ROWS, _unpacked(source, folder, out, task), source)
         return print_report(check_set(out / ROWS))
     refuse_existing([out], force=force)
     make_parent(out)
-    _write(out, _annotated(source, out.parent, images, task))
+    _write(out, _annotated(source, out.parent, images, task), source)
     return print_report(check_set(out))
 
 
-def _write(path: Path, rows: Iterable[Row]) -> None:
+def _write(path: Path, rows: Iterable[Row], source: Path) -> None:
     with replacing(path) as file:
         for row in rows:
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=str))
+        if not file.tell():
+            raise InputError(f"{source}: there is no stimulus in it")
 
 
-def _unpacked(rows: Iterable[Row], folder: Path, task: str | None) -> Iterator[Row]:
-    """Rows of a table, with their pictures as files in ``folder``; what is no field of a stimulus is in ``meta``."""
+def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterator[Row]:
+    """Rows of a table, with the pictures that it holds as files in ``folder``, which becomes ``out``; others are named
+    as seen from there. What is no field of a stimulus is in ``meta``."""
     (folder / PICTURES).mkdir()
-    for row in rows:
+    for row in table_rows(source):
         fields = with_meta(with_free_fields(row))
         for name in IMAGES:
             if isinstance(image := fields.get(name), dict):
@@ -116,7 +119,8 @@ def _unpacked(rows: Iterable[Row], folder: Path, task: str | None) -> Iterator[R
                 (folder / fields[name]).write_bytes(data)
                 fields = {"id": digest, **fields}
             elif isinstance(image, str):
-                fields = {"id": Path(image).name, **fields}
+                path = source.parent / image
+                fields = {"id": path.name, **fields, name: os.path.relpath(path, out)}
         if "id" in fields:
             fields["id"] = str(fields["id"])
         yield fields if task is None else {"task": task, **fields}

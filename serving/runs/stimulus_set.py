@@ -31,7 +31,7 @@ MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one 
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
 KINDS = (
     f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
-    "datasets), a list of words (.txt), or a folder of images with --task"
+    "datasets), a list of words (.txt), or a folder of images"
 )
 ID_DIGITS = 16
 META = "meta."  # of the names of columns

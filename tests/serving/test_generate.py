@@ -146,6 +146,10 @@ def test_agents_of_different_tasks_answer_a_folder_as_in_runs_of_their_own(
 
     assert run(pictures, "null,mmcq,center", tmp_path / "none") == 2
     assert "say with task (--task) what is asked about the images: null answers" in capsys.readouterr().err
+    (pictures / "text.png").write_text("no picture")
+    assert run(pictures, "mmcq,center", tmp_path / "none") == 2
+    said = capsys.readouterr().err
+    assert (said.count("text.png"), "pictures: 1 problem;" in said) == (1, True)
     assert run(pictures, "null", together, "--task", "object") == 2
     assert "--agents: null: answers color_estimation and attention_prediction and object" in capsys.readouterr().err
     assert run(pictures, "eliza~eliza", tmp_path / "none") == 2

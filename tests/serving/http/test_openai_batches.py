@@ -102,6 +102,44 @@ def test_a_wrong_file_is_answered_in_no_part(lines: list[Any], wrong: list[int |
     here(work)
 
 
+def test_a_wrong_file_is_read_no_further_than_its_errors_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    from serving.http import openai_batches
+
+    monkeypatch.setattr(openai_batches, "MOST_REQUESTS", 2)
+
+    async def work(found: served_here.Here) -> None:
+        client = found.openai()
+        batch = await ended(client, await begun(client, [line("a"), line("b"), line("c"), "no JSON"]))
+        assert [(one.line, one.message) for one in batch.errors.data] == [(None, "a batch has 1 to 2 requests")]
+        batch = await ended(client, await begun(client, [{"custom_id": "a", "method": "PUT", "url": CHAT}]))
+        assert "method: " in batch.errors.data[0].message
+        assert "; body: " in batch.errors.data[0].message
+
+    here(work)
+
+
+def test_who_waits_for_a_batch_hears_of_a_fault(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from serving.http import openai_batches
+
+    async def broken(*asked: Any) -> None:
+        raise OSError("no space left")
+
+    async def work(found: served_here.Here) -> None:
+        client = found.openai()
+        with monkeypatch.context() as patch:
+            patch.setattr(openai_batches, "respond", broken)
+            batch = await ended(client, await begun(client, [line("a"), line("b")]))
+        assert (batch.status, [one.code for one in batch.errors.data]) == ("failed", ["internal_error"])
+        assert "no space left" not in batch.model_dump_json()
+        assert (await ended(client, await begun(client, [line("next")]))).status == "completed"
+
+    here(work)
+    [about] = [vars(one)["about"] for one in caplog.records if one.message == "fault"]
+    assert about["fault"].startswith("OSError (test_openai_batches.py:")
+
+
 def test_a_batch_is_cancelled_with_what_it_has() -> None:
     async def work(found: served_here.Here) -> None:
         client = found.openai()

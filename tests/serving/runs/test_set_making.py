@@ -127,10 +127,21 @@ def test_a_dataset_and_its_folders(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["check", str(tmp_path), "--task", "word"]) == 2
     assert "holds several sets; give the folder of one: train" in capsys.readouterr().err
     (tmp_path / "a.png").write_bytes(picture("red"))
-    named = pa.table({"image": [{"bytes": None, "path": str(tmp_path / "a.png")}]}, _IMAGE)
-    pq.write_table(named, tmp_path / "set.parquet")
-    assert main(["set", str(tmp_path / "set.parquet"), "--task", "color", "--out", str(tmp_path / "made")]) == 0
-    assert [one.stimulus for one in answer("mmcq", tmp_path / "made" / "set.jsonl")] == ["a.png"]
+    call = ["set", str(tmp_path / "set.parquet"), "--task", "color", "--out", str(tmp_path / "made")]
+    for path in (str(tmp_path / "a.png"), "a.png"):  # beside the table, as in a set
+        named = pa.table({"image": [{"bytes": None, "path": path}]}, _IMAGE)
+        pq.write_table(named, tmp_path / "set.parquet")
+        assert main([*call, "--force"]) == 0
+        assert [one.stimulus for one in answer("mmcq", tmp_path / "made" / "set.jsonl")] == ["a.png"]
+
+
+def test_of_nothing_no_set_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"cue": pa.array([], pa.string())}), tmp_path / "no.parquet")
+    (tmp_path / "no.json").write_text('{"images": []}')
+    for source, more in (("no.parquet", []), ("no.json", ["--images", str(tmp_path)])):
+        assert main(["set", str(tmp_path / source), *more, "--out", str(tmp_path / "made")]) == 2
+        assert f"{source}: there is no stimulus in it" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["no.json", "no.parquet"]
 
 
 CAPTIONS = {

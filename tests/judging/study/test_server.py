@@ -134,7 +134,9 @@ def test_nothing_on_the_wire_tells_whose_an_answer_is(server: Server, study: Pat
             sent = json.dumps(headers).encode() + body
             assert not any(word in sent for word in (b"alpha", b"human:1", b"picture ", b"t00"))
     found = detected(np.array(features, dtype=np.float64), np.array(truths), stimuli, 0)
-    assert found["low"] < 0.56, found  # chance alone goes beyond 0.5 in one run of twenty, and never this far
+    assert found["low"] < 0.53, (
+        found
+    )  # chance alone goes beyond 0.5 in one run of forty, and so far in one of a thousand
 
 
 def test_one_judge_cannot_have_or_answer_what_is_anothers(server: Server, study: Path) -> None:

@@ -22,7 +22,7 @@ from judging.study.asking import StimulusMaterial
 from judging.study.material import Material, TrialMaterial, material_of
 from judging.study.phrases import read_phrases
 from judging.study.settings import FILE, read_settings, source_of
-from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state
+from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
 from judging.study.study import Study, hashed
 from judging.trial_set import MARKER, key_path
 from serving.runs.atomic_files import lock, repair_tail, replacing, sync_folder
@@ -263,10 +263,10 @@ def forget(options: argparse.Namespace) -> int:
         for name in (EVENTS, PERSONAL):
             source = options.study / name
             repair_tail(source)
-            lines = source.read_bytes().splitlines(keepends=True) if source.is_file() else []
-            kept = [line for line in lines if orjson.loads(line).get("judge") != options.judge]
+            lines = source.read_bytes().splitlines() if source.is_file() else []
             with replacing(source) as file:
-                file.writelines(kept)
+                for event in without(options.judge, map(orjson.loads, lines)):
+                    file.write(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
     _say(f"nothing is known of {options.judge} any more; exports that were made before still have them")
     return 0
 

@@ -102,6 +102,11 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
             kept = judge.answers[answer["step"]]
             if "verdicts" in kept and kept["verdicts"] != answer["answer"].get("verdicts"):
                 raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: is there already, and differs")
+        for answer, step in zip(one["answers"], judge.steps, strict=False):
+            try:
+                study.checked(judge, step, answer["answer"])
+            except BadAnswer as error:
+                raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: {error}") from None
     told: dict[str, int] = {}
     for path, one in found:
         judge = study.state.judges[one["judge"]]
@@ -127,7 +132,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
         for one in found["judges"]:
             one["kit"] = found["kit"]
             for number, answer in enumerate(one["answers"]):
-                datetime.fromisoformat(answer["at"])
+                if datetime.fromisoformat(answer["at"]).tzinfo is None:
+                    raise ValueError(f"step {number}: its time has no zone")
                 if answer["step"] != number or not isinstance(answer["answer"], dict):
                     raise ValueError(f"step {number} lacks")
         return list(found["judges"])

@@ -57,6 +57,8 @@ class Lobby:
     async def say(self, judge: Judge, turn: int, text: Any) -> str | None:
         """Keep what a participant says as the message ``turn``; returns why it cannot be, as a phrase's name."""
         talk = self.state.talk_of(judge.code)
+        if self.state.closed:
+            return "closed"
         if talk is None or talk.void:
             return "partner_left"
         if turn < len(talk.messages):
@@ -69,7 +71,7 @@ class Lobby:
             or turn > len(talk.messages)
         ):
             return "not_your_turn"
-        await self._said(talk, judge.code, " ".join(text.split()))
+        await self._said(talk, judge.code, text)
         return None
 
     def result(self, judge: Judge) -> str | None:
@@ -112,14 +114,23 @@ class Lobby:
 
     async def _pair(self, judge: Judge) -> None:
         """Give the participant who waits an agent, or another who waits."""
-        chance = random.Random(f"{judge.code} {judge.session}")  # the same however often it is looked
+        chance = random.Random(f"{judge.session} {judge.step}")  # the same however often it is looked
         if self.settings.agent and chance.random() < self.settings.machines:
             await self._begin([judge.code, self.settings.agent], chance)
             return
         now = time.monotonic()
-        there = [code for code in self.waiting if code != judge.code and now - self.seen.get(code, 0) < HELD + 5]
+        there = [
+            code
+            for code in self.waiting
+            if code != judge.code and now - self.seen.get(code, 0) < HELD + 5 and self._can_talk(code)
+        ]
         if there:
             await self._begin([min(there, key=lambda code: self.waiting[code]), judge.code], chance)
+
+    def _can_talk(self, code: str) -> bool:
+        """Whether who waits has not gone on without a conversation."""
+        step = self.state.judges[code].current
+        return step is not None and step["kind"] == "talk"
 
     async def _begin(self, speakers: list[str], chance: random.Random) -> None:
         chance.shuffle(speakers)
@@ -147,6 +158,7 @@ class Lobby:
 
     async def _said(self, talk: Talk, code: str, text: str) -> None:
         speaker = SIDES[talk.speakers.index(code)]
+        text = " ".join(text.split()).encode("utf-8", "replace").decode()  # of people and agents alike
         await self.note(
             {"event": "said", "talk": talk.id, "turn": len(talk.messages), "speaker": speaker, "text": text}
         )

@@ -140,7 +140,6 @@ class TrialMaterial:
         one = self.pool.trials[trials[0]]
         found: dict[str, Any] = {
             "asked": one.asked,
-            "questions": [self.pool.trials[name].question for name in trials],
             "speakers": [self.pool.trials[name].speaker for name in trials],
             "answer": one.answer.model_dump(mode="json", exclude_none=True),
         }

@@ -11,7 +11,7 @@ closing questions. Each step is answered once, in order; how many are answered s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,6 +165,23 @@ class State:
         elif judge.step == len(judge.steps):
             judge.ended = "finished"
             self.finished += 1
+
+
+def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The events, or what is personal, without a person, who is nobody in their conversations, which are void."""
+    sides: dict[str, str] = {}
+    for event in events:
+        kind, talk = event.get("event"), str(event.get("talk"))
+        if event.get("judge") == code:
+            continue
+        if kind == "paired" and code in event["speakers"]:
+            sides[talk] = "AB"[event["speakers"].index(code)]
+            yield event | {"speakers": ["nobody" if one == code else one for one in event["speakers"]]}
+            yield {"event": "void", "talk": talk, "why": "forgotten", "at": event["at"]}
+        elif kind == "said" and event["speaker"] == sides.get(talk):
+            yield event | {"text": ""}
+        elif kind != "void" or talk not in sides:  # which may say who has left
+            yield event
 
 
 def read_state(folder: Path) -> State:

@@ -44,9 +44,10 @@ def status_of(
             by_rule[rule] += 1
             judges_out[rule].add(row["judge"])
         by_day[row["at"][:10]]["excluded" if row["rules"] else "counted"] += 1
-    good = [row for row in counted if not row["rules"] and not row["catch"] and not row["again"]]
+    kept = [row for row in counted if not row["rules"]]
+    good = [row for row in kept if not row["catch"] and not row["again"]]
     return found | {
-        "verdicts": {"all": len(counted), "counted": len(good)},
+        "verdicts": {"all": len(counted), "counted": len(kept)},
         "excluded": {
             rule: {"verdicts": number, "judges": len(judges_out[rule])} for rule, number in sorted(by_rule.items())
         },

@@ -185,7 +185,9 @@ class Study:
             raise Refused("closed")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
-            self._note(event | self._said(judge, current, said))
+            kept, personal = self.checked(judge, current, said)
+            self._personal(judge.code, personal)
+            self._note(event | kept)
         except ToldError as error:
             self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
             await self._written()
@@ -193,31 +195,30 @@ class Study:
         await self._written()
         return True
 
-    def _said(self, judge: Judge, step: Step, said: Any) -> dict[str, Any]:
+    def checked(self, judge: Judge, step: Step, said: Any) -> tuple[dict[str, Any], dict[str, str]]:
+        """What is kept of an answer to a step, and apart from it what is personal. Raises as :meth:`answer` does."""
         if not isinstance(said, dict):
             raise BadAnswer("an answer is an object")
         match step["kind"]:
             case "consent":
                 if not isinstance(said.get("agree"), bool):
                     raise BadAnswer("agree: must be true or false")
-                return {"agree": said["agree"]}
+                return {"agree": said["agree"]}, {}
             case "questions" | "after":
                 questions = self.settings.questions
                 try:
-                    found = checked(questions.before if step["kind"] == "questions" else questions.after, said)
+                    return {}, checked(questions.before if step["kind"] == "questions" else questions.after, said)
                 except ValueError as error:
                     raise BadAnswer(str(error)) from None
-                self._personal(judge.code, found)
-                return {}
             case "instructions":
-                return {}
+                return {}, {}
             case "talk":
                 talk = self.lobby.result(judge) if self.lobby is not None else None
                 if talk is None and said.get("nobody") is not True:
                     raise Refused("not_yet")
                 said = {name: value for name, value in said.items() if name != "nobody"}
-                return {"talk": talk, **self.material.read(judge, step, said)}
-        return self.material.read(judge, step, said)
+                return {"talk": talk, **self.material.read(judge, step, said)}, {}
+        return self.material.read(judge, step, said), {}
 
     def worker(self, code: str) -> str:
         """The id that a panel has given the judge; "" without one."""
@@ -226,11 +227,12 @@ class Study:
     # what is written
 
     def _note(self, event: dict[str, Any]) -> None:
+        line = orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)  # what cannot be written never happened
         self.state.apply(event)
         judge = self.state.judges.get(event.get("judge", ""))
         if event["event"] in ("joined", "restarted") and judge is not None:
             self._seen.update(judge.pages())
-        self.store.put(self.folder / EVENTS, orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE))
+        self.store.put(self.folder / EVENTS, line)
 
     async def _talked(self, event: dict[str, Any]) -> None:
         self._note({**event, "at": now()})

@@ -35,8 +35,12 @@ class _File:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def append(self, data: bytes) -> None:
-        """Write and sync; all of it or nothing."""
+        """Write and sync; all of it or nothing. Nothing where the name leads to no file or another one."""
         try:
+            if not os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
+                raise StorageError(
+                    f"{self.path} was replaced by another file; everything counted as done is in the former"
+                )
             view = memoryview(data)
             while view:
                 view = view[os.write(self.descriptor, view) :]

@@ -39,13 +39,13 @@
         await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
         continue;
       }
-      if (reply.status >= 502 || (reply.status === 503 && address !== "join")) {
+      const found = await reply.json().catch(() => null); // a proxy says in its own words that we are away
+      if (found === null || (reply.status >= 502 && found.error.code !== "full")) {
         notice(phrase("offline"));
         await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
         continue;
       }
       notice(null);
-      const found = await reply.json();
       if (!reply.ok) throw Object.assign(new Error(found.error.message), { code: found.error.code });
       return found;
     }
@@ -153,6 +153,7 @@
     return el("div", { class: "field" }, el("label", { for: id }, phrase(name)), input);
   }
 
+  const asked = (trial) => trial.speakers.map((speaker) => phrase(`asked_${trial.asked}`, { speaker }));
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
   async function instructions(view) {
@@ -167,7 +168,7 @@
         el(
           "div",
           { class: "sample" },
-          el("p", { class: "small" }, sample.questions.length > 1 ? phrase("four") : sample.questions[0]),
+          ...(view.four ? [phrase("four")] : asked(sample)).map((one) => el("p", { class: "small" }, one)),
           ...parts,
           el("p", { class: "truth" }, phrase("sample_was", { truth: truth.join(", ") })),
         ),
@@ -196,6 +197,14 @@
     );
   }
 
+  /** Whether a trial was on this browser's screen before, so that nobody knows how long it took. */
+  function wasShown(view) {
+    const which = `${view.list} ${view.step}`;
+    const before = localStorage.getItem("shown") === which;
+    localStorage.setItem("shown", which);
+    return before;
+  }
+
   async function trial(view) {
     const heading = view.practice ? phrase("practice") : phrase("trial", view);
     put(heading, el("p", null, phrase("loading")));
@@ -209,8 +218,7 @@
       return show(await post("now", { link }));
     }
     notice(null);
-    const before = sessionStorage.getItem("shown") === String(view.step);
-    sessionStorage.setItem("shown", String(view.step));
+    const before = wasShown(view);
     const form = verdictForm(view);
     const told = el("p", { class: "bad", role: "alert" });
     const submit = el("button", { type: "submit" }, phrase("next"));
@@ -246,7 +254,7 @@
   }
 
   function talk(view) {
-    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show });
+    return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */
@@ -259,11 +267,10 @@
     } catch {
       notice(phrase("offline"));
       await wait(2000);
-      return show(await post("now", {}));
+      return show(await post("now", { link }));
     }
     notice(null);
-    const before = sessionStorage.getItem("shown") === String(view.step);
-    sessionStorage.setItem("shown", String(view.step));
+    const before = wasShown(view);
     const told = el("p", { class: "bad", role: "alert" });
     const submit = el("button", { type: "submit" }, phrase("next"));
     const fields = el("fieldset", { class: "all", disabled: true }, ...askFields(view, phrase));
@@ -335,8 +342,8 @@
       const four = ["human human", "human machine", "machine human", "machine machine"];
       group("four", phrase("four"), four.map((one, at) => [one, phrase(one.replace(" ", "_")), String(at + 1)])); // prettier-ignore
     } else {
-      view.questions.forEach((asked, at) => {
-        group(`v${at}`, asked, view.options.map(([value, key]) => [value, phrase(value), key])); // prettier-ignore
+      asked(view).forEach((question, at) => {
+        group(`v${at}`, question, view.options.map(([value, key]) => [value, phrase(value), key])); // prettier-ignore
       });
     }
     const judged = groups.length;

@@ -79,7 +79,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
         {"say": always_human, "before": {"native_language": "yes"}},
         {"say": hurried, "before": {"native_language": "yes"}},
         {"say": right, "before": {"native_language": "no"}},
-        {"say": right, "before": {"native_language": "yes"}, "steps": 5},
+        {"say": right, "before": {"native_language": "yes"}, "steps": 4},  # too few to be one-sided
     ]
     changes = {"number": 8, "catch": 0.25, "practice": 1, "before": ["native_language"]}
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40, catch=8), **changes)
@@ -156,11 +156,16 @@ def test_what_is_personal_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judges = [{"say": right}, {"say": always_human}] * 5
-    study = judged(tmp_path, judges, "word_association", study_folders.word_trials(15, ("a",)), number=10)
+    trials = study_folders.word_trials(15, ("a",))
+    study = judged(tmp_path, judges, "word_association", trials, number=10, repeats=0.2)
     assert main(["study", "status", str(study), "--json", "--half-width", "0.2"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["judges"] == {"wanted": 50, "joined": 10, "finished": 10}
-    assert found["verdicts"] == {"all": 100, "counted": 100}
+    assert found["verdicts"] == {
+        "all": 120,
+        "counted": 120,
+    }  # as `score` counts
+    assert sum(day["counted"] for day in found["days"].values()) == 120
     agents = found["agents"]
     assert agents["people"] == {"verdicts": 50, "judges": 10, "said_human": 1.0}
     assert agents["a"]["said_human"] == 0.5

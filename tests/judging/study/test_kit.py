@@ -114,6 +114,30 @@ def test_what_is_damaged_is_taken_in_by_nothing(
     assert (study / "events.jsonl").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("at", "trial"),
+    [
+        ("2026-01-01T00:00:00Z", {"verdicts": ["cat"]}),
+        ("2026-01-01T00:00:00", {"verdicts": ["human"]}),
+        ("2026-01-01T00:00:00Z", {"verdicts": ["human"], "rt": 10**400}),
+    ],
+)
+def test_a_file_is_taken_in_whole_or_not_at_all(
+    saved: tuple[Path, Path, list[str]], tmp_path: Path, at: str, trial: dict[str, Any]
+) -> None:
+    study, answers, _ = saved
+    body = json.loads(json.loads(answers.read_text())["body"])
+    state = read_state(study)
+    new = next(judge for judge in state.judges.values() if not judge.answers)
+    given = [{"age": ">50"}, {}, {"verdicts": ["human"]}, trial]
+    told = [{"step": step, "answer": one, "at": at} for step, one in enumerate(given)]
+    text = json.dumps({"kit": body["kit"], "judges": [{"judge": new.code, "answers": told}]})
+    whole = {"schema": "turinglike.kit/1", "body": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    (tmp_path / "answers.json").write_text(json.dumps(whole))
+    assert turinglike(["study", "import", str(study), str(tmp_path / "answers.json")]) == 2
+    assert read_state(study) == state
+
+
 def test_the_kit_tells_truth_of_practice_alone(saved: tuple[Path, Path, list[str]]) -> None:
     study, _, _ = saved
     text = (study.parent / "kit.html").read_text()

@@ -148,11 +148,81 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
         assert await lobby.say(people[2], 0, "I am another") == "partner_left"
         for text in (None, 3, " ", "x" * 2001):
             assert await lobby.say(first, 0, text) == "incomplete"
+        served.state.closed = "2026-01-01T00:00:00Z"
+        assert await lobby.say(first, 0, "hello") == "closed"
+        served.state.closed = None
         assert await lobby.say(first, 0, "hello") is None
         assert [one["text"] for one in (await lobby.at(second, 0))["messages"]] == ["hello"]
         third.cancel()
 
     run(made(tmp_path), work)
+
+
+def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Line breaks and spaces tell nobody who it is, and half a surrogate pair stops no conversation."""
+    monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: " Well,\n\n  I see.\n")
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        after = -1
+        while (found := await lobby.at(judge, after))["state"] == "open":
+            after = len(found["messages"])
+            if found["my_turn"]:
+                assert await lobby.say(judge, after, " Well,\t\nI  see\ud800. ") is None
+        said = {one["text"] for one in found["messages"]}
+        assert said == {"Well, I see.", "Well, I see?."}
+        before.append(served.state)
+
+    before: list[Any] = []
+    run(study := made(tmp_path, agent="eliza", machines=1.0), work)
+    assert read_state(study) == before[0]
+
+
+def test_chance_decides_anew_for_each_conversation(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        with_agent = []
+        while judge.current is not None:
+            for _ in range(3):  # however often it is looked
+                await lobby._pair(judge)
+            with_agent.append(served.state.talk_of(judge.code) is not None)
+            await served.answer(judge, judge.step, {"nobody": True})
+        assert 5 < sum(with_agent) < 25
+
+    run(made(tmp_path, agent="eliza", machines=0.5, number=30), work)
+
+
+def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        gone, comes = [await arrived(served) for _ in range(2)]
+        assert served.lobby is not None
+        assert (await served.lobby.at(gone, -1))["state"] == "nobody"
+        await served.answer(gone, gone.step, {"nobody": True})
+        assert (await served.lobby.at(comes, -1))["state"] == "nobody"
+
+    run(made(tmp_path, seconds_in_lobby=0.0), work)
+
+
+def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path) -> None:
+    study = made(tmp_path)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
+        for judge in people:
+            await served.answer(judge, judge.step, {"guess": "human"})
+
+    run(study, work)
+    first, second = read_state(study).judges
+    assert main(["study", "forget", str(study), first]) == 0
+    events = (study / "events.jsonl").read_text()
+    assert first not in events
+    assert {name: f"{name} says" in events for name in "xy"} == {"x": False, "y": True}
+    state = read_state(study)
+    assert list(state.judges) == [second]
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 2  # half of it is no conversation
 
 
 def test_nobody_comes(tmp_path: Path) -> None:

@@ -142,6 +142,11 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     second.goto("about:blank")
     second.go_back()
     second.get_by_role("heading", name="Trial 2 of 6").wait_for()
+    second.close()
+    third = opened(context, server)
+    answer(third)
+    third.get_by_role("heading", name="Trial 3 of 6").wait_for()
+    assert judge_of(context, study).answers[-1]["rt"] is None  # as it was in the tab that was closed
     assert page.faults == second.faults == []  # type: ignore[attr-defined]
 
 

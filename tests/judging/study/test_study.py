@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import study_folders
 
-from agents.errors import InputError
+from agents.errors import InputError, StorageError
 from judging.study.material import material_of
+from judging.study.phrases import read_phrases
 from judging.study.settings import StudySettings, read_settings, source_of
 from judging.study.state import Judge, read_personal, read_state
 from judging.study.study import Refused, Study, hashed
 from judging.study.verdict import BadAnswer
 from judging.study.views import view
+from judging.trial_set import QUESTIONS
 from serving.cli import main
 
 
@@ -244,6 +246,21 @@ def test_what_an_address_brings_stays_a_part_of_the_address(tmp_path: Path) -> N
     run(made(tmp_path, redirect="https://panel.example/done?cc={code}&id={worker}"), work)
 
 
+def test_the_pages_speak_one_language(tmp_path: Path) -> None:
+    """A file of phrases has all of their words, the trials' question too."""
+    folder = made(tmp_path)
+    settings = read_settings(folder)
+    english = read_phrases(folder, settings)
+    assert {task: english[f"asked_{task}"] for task in QUESTIONS} == QUESTIONS
+    path = folder / "study.toml"
+    path.write_text(path.read_text().replace('phrases = ""', 'phrases = "de.toml"'))
+    german = english | {"asked_word_association": "Mensch oder Maschine?"}
+    for changed, told in ((german, 0), ({**german, "more": "x"}, 2), ({**german, "begin": 3}, 2), ({"begin": "x"}, 2)):
+        text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in changed.items())
+        (folder / "de.toml").write_text(text)
+        assert main(["study", "check", str(folder)]) == told
+
+
 def test_another_task_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path)
 
@@ -311,6 +328,20 @@ def test_who_declines_is_asked_nothing_more(tmp_path: Path) -> None:
         assert (judge.ended, judge.current) == ("declined", None)
 
     run(made(tmp_path, consent="Yes?"), work)
+
+
+def test_nothing_is_told_to_be_kept_in_a_file_that_is_gone(tmp_path: Path) -> None:
+    """As when an editor saves another file in its place."""
+    folder = made(tmp_path)
+
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, None)
+        (folder / "events.jsonl").rename(folder / "moved")
+        (folder / "events.jsonl").write_bytes((folder / "moved").read_bytes())
+        await study.answer(judge, 0, {})
+
+    with pytest.raises(StorageError):
+        run(folder, work)
 
 
 def test_damage_is_told_and_a_torn_end_is_none(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ demo: $(DEMO)
 
 test: lint
 	$(BIN)/python scripts/make_reference.py --check
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(TEST)
 	$(BIN)/ruff check .

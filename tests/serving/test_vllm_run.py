@@ -21,7 +21,7 @@ from agents.language.engines import vllm_processes
 ROOT = Path(__file__).parents[2]
 COUNT, EXCHANGES = 8, 10
 
-pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def turns(folder: Path) -> list[dict[str, object]]:
 
 def kill_worker_at(run: subprocess.Popen[str], folder: Path, count: int) -> str:
     """Kill the engine's worker once so many turns are journalled, and wait for the next engine. Returns the old one."""
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 420
     while len(turns(folder)) < count or len(engines(run)) != 1:
         assert run.poll() is None, run.communicate()[0]
         assert time.monotonic() < deadline, f"{len(turns(folder))} turns, {engines(run)}"
@@ -93,7 +93,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(command: subprocess.Popen[s
     engine = kill_worker_at(command, folder, 2 * COUNT)
     assert not vllm_processes.lives(engine)  # It was gone before the next one came.
     before = turns(folder)
-    output, _ = command.communicate(timeout=240)
+    output, _ = command.communicate(timeout=420)
     assert command.returncode == 0, output
     [path] = (folder / "records").glob("*.jsonl")
     records = {record["stimulus"]: record for record in map(json.loads, path.read_text().splitlines())}

@@ -124,6 +124,7 @@ def test_reload_back_and_a_second_tab(context: BrowserContext, server: Server, s
     page.get_by_text("It was:").wait_for()
     page.reload()  # after practice: on to the first trial
     page.get_by_role("heading", name="Trial 1 of 6").wait_for()
+    page.locator("fieldset.all:enabled").wait_for()
     page.reload()
     page.get_by_role("heading", name="Trial 1 of 6").wait_for()
     second = opened(context, server)

@@ -1,1 +1,1 @@
-"""Studies: people judge trials in a browser."""
+"""Studies: people judge trials, or answer stimuli, in a browser."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,15 +20,7 @@ from typing import Any
 import orjson
 
 from agents import __version__
-from agents.answers import (
-    CaptionAnswer,
-    ColorAnswer,
-    ConversationAnswer,
-    Message,
-    ObjectAnswer,
-    WordAnswer,
-    plain,
-)  # fmt: skip
+from agents.answers import CaptionAnswer, ColorAnswer, ConversationAnswer, Message, ObjectAnswer, WordAnswer, plain
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.asking import StimulusMaterial
@@ -162,13 +155,14 @@ def _answers(judge: Judge, task: Asked) -> Iterator[dict[str, Any]]:
 
 def _conversations(state: State) -> Iterator[dict[str, Any]]:
     """What was said to its end; conversations that are void, or went on when this was asked, are no answers."""
-    done = {one["talk"] for judge in state.judges.values() for one in judge.answers if one["kind"] == "talk"}
     guesses = {
         (one["talk"], judge.code): one["guess"]
         for judge in state.judges.values()
         for one in judge.answers
         if one["kind"] == "talk"
     }
+    done = {talk for talk, _ in guesses}
+    before: Counter[tuple[str, str]] = Counter()  # the same two may meet again about the same
     for talk in state.talks.values():
         if talk.void is not None or talk.id not in done:
             continue
@@ -182,10 +176,14 @@ def _conversations(state: State) -> Iterator[dict[str, Any]]:
             for one in talk.messages
         ]  # fmt: skip
         told = {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses}
+        pair = "~".join(whose)
+        sample = before[pair, talk.stimulus]
+        before[pair, talk.stimulus] += 1
         yield {
             "task": "conversation",
             "stimulus": talk.stimulus,
-            "agent": "~".join(whose),
+            "agent": pair,
+            "sample": sample,
             "answer": plain(ConversationAnswer(messages=messages)),
             "raw": {"talk": talk.id, "guesses": told},
             "created": talk.at,

@@ -19,7 +19,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 LONGEST = {"country": 60, "comments": 4000}
 
 
-def checked(fields: Sequence[str], said: Any) -> dict[str, str]:
+def read_questions(fields: Sequence[str], said: Any) -> dict[str, str]:
     """What was said of ``fields``, without what was left out. Raises ValueError for anything else."""
     if not isinstance(said, dict) or not said.keys() <= set(fields):
         raise ValueError("answers to other questions")

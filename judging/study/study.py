@@ -23,8 +23,8 @@ from agents.stimuli import ConversationStimulus
 from judging.study.asking import StimulusMaterial
 from judging.study.lobby import Lobby
 from judging.study.material import Material, ToldError
-from judging.study.questionnaire import checked
-from judging.study.settings import AnswersSettings, JudgesSettings, told
+from judging.study.questionnaire import read_questions
+from judging.study.settings import JudgesSettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
 from judging.study.verdict import BadAnswer
@@ -69,7 +69,7 @@ class Study:
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby: Lobby | None = None
-        if isinstance(material, StimulusMaterial) and isinstance(material.settings, AnswersSettings):
+        if isinstance(material, StimulusMaterial):
             talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
             if talks:
                 self.lobby = Lobby(material.settings.talk, talks, self.state, self._talked)
@@ -207,7 +207,9 @@ class Study:
             case "questions" | "after":
                 questions = self.settings.questions
                 try:
-                    return {}, checked(questions.before if step["kind"] == "questions" else questions.after, said)
+                    return {}, read_questions(
+                        questions.before if step["kind"] == "questions" else questions.after, said
+                    )
                 except ValueError as error:
                     raise BadAnswer(str(error)) from None
             case "instructions":

@@ -75,10 +75,8 @@ class _CountingScheduler(Scheduler):
 
 
 class Service:
-    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``.
-
-    An agent that lacks something on this machine has failed from the beginning; the others are served. Raises
-    UnavailableError if all do.
+    """Use as ``await start()``, :meth:`answer` and :meth:`record` while it runs, ``await close()``. An agent that lacks
+    something on this machine has failed from the beginning; the others are served. Raises UnavailableError if all do.
     """
 
     def __init__(

@@ -108,6 +108,23 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
         assert sum(",human," in line for line in file) == 2
 
 
+def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
+    study = made(tmp_path, exchanges=2, number=5)  # of two orders of two people some come again
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        while any(one.current for one in people):
+            await asyncio.gather(*(speak(served, one, "x") for one in people))
+            for one in people:
+                await served.answer(one, one.step, {})
+
+    run(study, work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    lines = (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines()
+    keys = {(row["agent"], row["stimulus"], row["sample"]) for row in map(json.loads, lines)}
+    assert len(keys) == len(lines) == 5
+
+
 def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = made(tmp_path, seconds_away=1.0)
 

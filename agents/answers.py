@@ -111,9 +111,35 @@ class Message(_Answer):
     delay_s: float | None = None
 
 
+class Withdrawn(_Answer):
+    """A message of a burst that was not sent: the other speaker's came first (``interrupted``), or the conversation
+    ended. ``turn`` messages had been sent then, ``at`` seconds from the start."""
+
+    turn: int
+    speaker: Text
+    agent: Text
+    text: Text
+    at: float
+    why: Literal["interrupted", "ended"]
+
+
+class PseudoMessage(_Answer):
+    """A message that nobody sent: ``agent`` wrote it as ``speaker``'s in a pseudo-dialogue about ``topic``."""
+
+    agent: Text
+    topic: Text
+    speaker: Text
+    text: Text
+
+
 class ConversationAnswer(_Answer):
+    """``messages`` are those that were sent. ``pseudo`` is what the agents wrote themselves beforehand, as if it had
+    been said."""
+
     messages: list[Message]
     ended_early: bool = False
+    withdrawn: list[Withdrawn] = Field(default_factory=list)
+    pseudo: list[PseudoMessage] = Field(default_factory=list)
 
 
 class VerdictAnswer(_Answer):
@@ -126,7 +152,8 @@ class VerdictAnswer(_Answer):
 
 
 class TurnAnswer(_Answer):
-    """What an agent replies when it is asked for one turn of a conversation."""
+    """What an agent replies when it is asked for one turn of a conversation. In a burst each line of ``text`` is a
+    message."""
 
     text: Annotated[Text, Field(max_length=100_000)]
     raw: Text | None = None

@@ -194,8 +194,17 @@ class Utterance(_Part):
     at: Annotated[float, Field(ge=0)] | None = None
 
 
+class PseudoDialogue(_Part):
+    """How much each agent writes itself before a conversation: ``turns`` about each of so many ``topics``, which it
+    chooses. A turn is what one speaker says before the other does: a message, in a burst one or several."""
+
+    topics: Annotated[int, Field(ge=1, le=100), WHOLE]
+    turns: Annotated[int, Field(ge=1, le=100), WHOLE]
+
+
 class ConversationStimulus(_Stimulus):
-    """Conversation: two speakers, a topic, and how they exchange messages.
+    """Conversation: two speakers, a topic, and how they exchange messages: by turns (``ping-pong``), or whenever they
+    like and several in a row (``burst``).
 
     ``exchanges`` counts messages (the papers' 24 exchanges are 12 from each speaker). ``who_starts`` is drawn from the
     seed where it is not given. The speakers in ``history`` are the ``names``, or "A" and "B".
@@ -211,6 +220,7 @@ class ConversationStimulus(_Stimulus):
     who_starts: Literal["A", "B"] | None = None
     exchanges: Annotated[int, Field(ge=1, le=1_000), WHOLE] = 24
     history: Annotated[list[Utterance], Field(max_length=10_000, default_factory=list)]
+    pseudo: PseudoDialogue | None = None
 
     @model_validator(mode="after")
     def _speakers_are_two(self) -> ConversationStimulus:
@@ -266,6 +276,9 @@ class JudgementStimulus(_Stimulus):
     ``asked`` is the task that was answered, ``question`` what the judge is asked. Trials with the same ``shown`` show
     the same stimulus: ``image``, or ``cue`` with its ``examples``. ``clip`` is the GIF of a scanpath. Nothing in a
     trial says whose the answer is, its id least of all.
+
+    Where another conversation stands ``beside`` the answer, the judge says in which of the two a machine speaks: the
+    verdict ``machine`` is that it speaks in the answer, ``human`` that it speaks in the one beside.
     """
 
     task: Literal["judgement"]
@@ -279,6 +292,7 @@ class JudgementStimulus(_Stimulus):
     cue: Word | None = None
     examples: Annotated[list[tuple[str, str]], Field(max_length=20, default_factory=list)]
     speaker: Literal["A", "B"] | None = None
+    beside: ShownAnswer | None = None
 
     @model_validator(mode="after")
     def _is_whole(self) -> JudgementStimulus:
@@ -293,6 +307,10 @@ class JudgementStimulus(_Stimulus):
         needed = {"conversation": "speaker", "word_association": "cue"}.get(self.asked)
         if needed is not None and getattr(self, needed) is None:
             raise PydanticCustomError("part", "{needed}: lacks", {"needed": needed})
+        if self.beside is not None and {name for name, value in self.beside if value is not None} != {"messages"}:
+            raise PydanticCustomError("beside", "beside: must be a conversation, as the answer is")
+        if self.beside is not None and self.asked != "conversation":
+            raise PydanticCustomError("beside", "beside: only conversations are shown in pairs")
         return self
 
 

@@ -132,12 +132,12 @@ class Agent(ABC, Generic[S]):
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
     batches by itself overrides ``respond_one`` instead of ``respond`` and says how many calls it takes at once
     (``max_in_flight``). One that ``has_vectors`` answers a cue with its :class:`agents.answers.VectorAnswer` where the
-    draw's options hold ``vector``. One that ``writes_dialogues`` writes both speakers' parts of a conversation, or names
-    topics for one, where the options hold ``pseudo`` (:mod:`agents.language.pseudo_dialogue`). ``modes`` are those of attention prediction that it answers; a judge ``judges`` the
-    answers to these tasks. ``packages`` are the modules that it imports beyond the base install; the ``extra`` of
-    Turinglike installs them. By its ``family`` the papers chose a policy for conversations. ``filters`` judge each
-    reply; ``attempts`` is how often one is asked for while they reject it. ``max_samples`` is how many answers to one
-    stimulus the agent has, if there is a limit.
+    draw's options hold ``vector``. One that ``writes_dialogues`` writes both speakers' parts of a conversation, or
+    names topics for one, where the options hold ``pseudo`` (:mod:`agents.language.pseudo_dialogue`). ``modes`` are
+    those of attention prediction that it answers; a judge ``judges`` the answers to these tasks. ``packages`` are the
+    modules that it imports beyond the base install; the ``extra`` of Turinglike installs them. By its ``family`` the
+    papers chose a policy for conversations. ``filters`` judge each reply; ``attempts`` is how often one is asked for
+    while they reject it. ``max_samples`` is how many answers to one stimulus the agent has, if there is a limit.
     """
 
     tasks: ClassVar[tuple[Task, ...]]

@@ -14,7 +14,7 @@ from agents.contract import GIB, Condition, Draw, Reply, Verdict
 from agents.language import chat_prompts, prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
-from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
@@ -108,6 +108,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         # Llama's program cuts from message 3 on.
         whole = chosen.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if whole else chosen.truncation
+        text = spoken(stimulus, text, *chat_prompts.called(stimulus, draw, chosen.program))
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:

@@ -20,6 +20,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 from agents.answers import TurnAnswer
@@ -81,6 +83,7 @@ _CLAUDE: Parts = (
     "Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and very informal. "
     "DO NOT always end with questions. No skipped turns.",
 )
+BURST = "You may send several short messages in a row. Each line is a message."
 _MIA = (
     "Mia is a 31-year-old award-winning chef known for her culinary creativity and commitment to sustainable "
     "gastronomy. Mia's culinary journey began with a degree from the Culinary Institute of America, where she "
@@ -137,17 +140,25 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
 def instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
     """(the system message, how the user's text begins): ``parts``, or the program's, filled in.
 
-    A stimulus without a topic has "something" in its place; of a speaker without a persona none is said.
+    A stimulus without a topic has "something" in its place; of a speaker without a persona none is said. In a burst,
+    which the papers' programs do not know, :data:`BURST` is added to the system message.
     """
     texts = parts or PARTS[program]
     if program in ("llama-3.3", "gpt-3.5"):
         side = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
-        return _filled(texts[side], stimulus, draw, side, SIDES), ""
-    starter, names = _starter(stimulus, draw), _names(stimulus, draw, program)
-    return (
-        _filled(texts[1], stimulus, draw, starter, names),
-        _filled(texts[0], stimulus, draw, 1 - starter, names),
-    )
+        system, begins = _filled(texts[side], stimulus, draw, side, SIDES), ""
+    else:
+        starter, names = _starter(stimulus, draw), _names(stimulus, draw, program)
+        system = _filled(texts[1], stimulus, draw, starter, names)
+        begins = _filled(texts[0], stimulus, draw, 1 - starter, names)
+    return (f"{system}\n{BURST}" if stimulus.mode == "burst" else system), begins
+
+
+def called(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+    """What the program calls the one who is asked, and the other."""
+    names = SIDES if program == "llama-3.3" else _names(stimulus, draw, program)
+    own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
+    return names[own], names[1 - own]
 
 
 def character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
@@ -174,17 +185,23 @@ def request(
     """The request for the next message after ``history``, the newest part of the stimulus's, as ``program`` asks."""
     system, begins = instructions(stimulus, draw, program, parts)
     names = SIDES if program == "llama-3.3" else _names(stimulus, draw, program)
+    own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
     said = [(_side(one.speaker, stimulus), one.text) for one in history]
     if program == "llama-3.3":
         whole = len(history) == len(stimulus.history)
         texts = [text if whole and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(said)]
         messages = [ChatMessage("user", text) for text in texts]
     elif program == "gpt-3.5":
-        own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
-        messages = [ChatMessage("assistant" if side == own else "user", text) for side, text in said]
+        messages = [
+            ChatMessage("assistant" if side == own else "user", "\n".join(text for _, text in in_a_row))
+            for side, in_a_row in groupby(said, key=itemgetter(0))
+        ]
     else:
-        messages = [ChatMessage("user", begins + "".join(f"{text}\n{names[1 - side]}:" for side, text in said))]
-    stops = () if program in ("claude", "gpt-3.5") else tuple(f"{name}:" for name in names)
+        nexts = [*(side for side, _ in said[1:]), own]
+        texts = [f"{text}\n{names[side]}:" for (_, text), side in zip(said, nexts, strict=False)]
+        messages = [ChatMessage("user", begins + "".join(texts))]
+    stopping = names[1 - own : 2 - own] if stimulus.mode == "burst" else names
+    stops = () if program in ("claude", "gpt-3.5") else tuple(f"{name}:" for name in stopping)
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=replace(sampling, stops=stops))
 
 

@@ -22,7 +22,7 @@ from agents.language.engines.openai_settings import ChatSettings, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.server import ServerEngine, ServerText
 from agents.language.engines.server_settings import ClientSettings
-from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
@@ -164,7 +164,8 @@ class TalkingAgent(ServerAgent[T]):
             return Reply(answer, {**text.record(), "attempt": draw.attempt, "pseudo": True})
         text = await self._complete(self._turn(prepared, draw), draw)
         chosen = self.settings
-        message = sent_message(prepared, text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
+        said = spoken(prepared, text.text, *self._called(prepared, draw))
+        message = sent_message(prepared, said, draw, chosen.truncation, self._lengths, chosen.lower_case)
         answer = TurnAnswer(text=message, raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 
@@ -179,6 +180,10 @@ class TalkingAgent(ServerAgent[T]):
     @abstractmethod
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         """The request for a word."""
+
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
+        """What the request calls the one who is asked, and the other."""
+        return prompts.speakers(stimulus, draw.options)
 
     def _word_sampling(self) -> Sampling:
         return Sampling(self.settings.word_temperature, max_tokens=self.settings.word_tokens)
@@ -203,6 +208,9 @@ class ChatServerAgent(TalkingAgent[C]):
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
         parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
+
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
+        return chat_prompts.called(stimulus, draw, self.settings.program)
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         is_turn = pseudo_dialogue.asked(draw) is None

@@ -83,7 +83,8 @@ def completion_request(
     template: Template = "2022",
 ) -> TextRequest:
     """The next message after ``history``, of a model that continues a text: the papers' prompt, what was said, and the
-    name of the one whose turn it is. A message ends where a speaker's name begins.
+    name of the one whose turn it is. A message ends where a speaker's name begins; in a burst one's own
+    name begins another of one's messages.
 
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:". The one who
     greets is not the one who says the first message.
@@ -94,7 +95,8 @@ def completion_request(
     opening = completion_opening(stimulus, draw, template)
     # In the program a space stands before the line's end after the opening and the greeting, and not after messages.
     text = f" {separator.strip(' ')}".join([opening, f"{greeter}: {GREETING}", separator.join([*said, f"{name}:"])])
-    return TextRequest(text, sampling=replace(sampling, stops=(f"{name}:", f"{other}:")))
+    stops = (f"{other}:",) if stimulus.mode == "burst" else (f"{name}:", f"{other}:")
+    return TextRequest(text, sampling=replace(sampling, stops=stops))
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:

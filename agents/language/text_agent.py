@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
 from agents.contract import Condition, Draw, Reply, Verdict
-from agents.language import pseudo_dialogue
+from agents.language import prompts, pseudo_dialogue
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.request import GeneratedText, Sampling, TextRequest
-from agents.language.truncation import says_too_little
+from agents.language.truncation import says_too_little, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
@@ -118,7 +118,7 @@ class TextAgent(EngineAgent[T]):
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
-        return " ".join(text.split())
+        return spoken(stimulus, text, *prompts.speakers(stimulus, draw.options))
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:
         """Whether the message that is sent may be less than what the model said."""

@@ -9,8 +9,10 @@ GPT-4o, Claude.py, LLama.ipynb). They ask in two forms:
 - Llama 3.3: one's own part is the system message, and every message is the user's, with its speaker's letter but for
   the very first: a greeting that no model says, one of :data:`GREETINGS`.
 
-Of the online test ("gpt-3.5") the paper prints examples of prompts, and no program is public: here the prompt is the
-system message, what the other said is the user's, and one's own messages are the assistant's.
+Of the online test the paper prints examples of prompts, of an AI that plays a person ("gpt-3.5") and of one that is to
+be known for an AI ("gpt-3.5-ai"), and no program is public: here the prompt is the system message, what the other said
+is the user's, and one's own messages are the assistant's. In the same form "judge" asks the questions of that test; its
+prompt is this project's own.
 
 In Claude's program the names are called but nowhere given: here they are A, who says the first message, and B.
 """
@@ -32,7 +34,8 @@ from agents.language.prompts import SIDES
 from agents.language.truncation import GREETED
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance
 
-Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5"]
+Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge"]
+AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge")
 Parts = tuple[str, str]
 
 AGES = (18, 25, 32, 40, 50, 60, 70)
@@ -97,6 +100,18 @@ _MIA = (
     "in a way that is simple, direct, and oral. Each answer should be less than 15 words. You can provide fake answers "
     "if you don't know. The key is to answer like a human and never let people know that you are not human."
 )
+_AI = (
+    "You are talking to a human. However, the judge knows that there is one human and one AI agent. Your role is to "
+    "provide answers to the judges\u2019 questions in a way that you can persuade the judge that you are the true AI. "
+    "Keep your answers simple, direct, and oral. The answer for each question should be less than 15 words."
+)
+_JUDGE = (
+    "You are the judge of a Turing test. Two take part, 1 and 2: one is a human, the other a machine, and you do not "
+    "know which. Each of your questions goes to both. They answer without seeing each other\u2019s answers, which you "
+    'are shown as "1: \u2026" and "2: \u2026". Find out which of them is the machine. Write your next question only: '
+    "one short sentence, as in a chat."
+)
+_BEGIN = "Ask your first question."
 _ASTERISKS = (
     "Do NOT use asterisks (`*`) to indicate actions or commentary. Keep answers under 20 tokens. Use abbreviations and "
     "punctuations as is representative of your age."
@@ -125,9 +140,11 @@ PARTS: dict[Program, Parts] = {
         _llama("{name} is opinionated and occasionally disagrees, but in a friendly way.", _RESTART, _ASTERISKS),
     ),
     "gpt-3.5": (_MIA, _MIA),
+    "gpt-3.5-ai": (_AI, _AI),
+    "judge": (_JUDGE, _JUDGE),
 }
-"""Of each program the part of the friend who greets and of the one who says the first message; of Llama's and GPT-3.5's
-A's and B's."""
+"""Of each program the part of the friend who greets and of the one who says the first message; of the others A's and
+B's."""
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
@@ -144,7 +161,7 @@ def instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, p
     which the papers' programs do not know, :data:`BURST` is added to the system message.
     """
     texts = parts or PARTS[program]
-    if program in ("llama-3.3", "gpt-3.5"):
+    if program == "llama-3.3" or program in AS_CHATS:
         side = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
         system, begins = _filled(texts[side], stimulus, draw, side, SIDES), ""
     else:
@@ -163,7 +180,7 @@ def called(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Part
 
 def character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
     """Who the speaker is, where the program tells the model that in its system message: a life story, say."""
-    return instructions(stimulus, draw, program, parts)[0] if program in ("llama-3.3", "gpt-3.5") else ""
+    return instructions(stimulus, draw, program, parts)[0] if program == "llama-3.3" or program in AS_CHATS else ""
 
 
 def greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
@@ -191,8 +208,10 @@ def request(
         whole = len(history) == len(stimulus.history)
         texts = [text if whole and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(said)]
         messages = [ChatMessage("user", text) for text in texts]
-    elif program == "gpt-3.5":
-        messages = [
+    elif program in AS_CHATS:
+        asks_first = program == "judge" and (not said or said[0][0] == own)
+        messages = [ChatMessage("user", _BEGIN)] if asks_first else []
+        messages += [
             ChatMessage("assistant" if side == own else "user", "\n".join(text for _, text in in_a_row))
             for side, in_a_row in groupby(said, key=itemgetter(0))
         ]
@@ -201,7 +220,7 @@ def request(
         texts = [f"{text}\n{names[side]}:" for (_, text), side in zip(said, nexts, strict=False)]
         messages = [ChatMessage("user", begins + "".join(texts))]
     stopping = names[1 - own : 2 - own] if stimulus.mode == "burst" else names
-    stops = () if program in ("claude", "gpt-3.5") else tuple(f"{name}:" for name in stopping)
+    stops = () if program in ("claude", *AS_CHATS) else tuple(f"{name}:" for name in stopping)
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=replace(sampling, stops=stops))
 
 

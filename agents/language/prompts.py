@@ -37,6 +37,22 @@ WORD_EXAMPLES = "Please complete the prompt below:"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
+class Remembered(Utterance):
+    """A message from before the conversation; ``time`` says when, if that is known."""
+
+    time: str | None = None
+
+
+def log(said: Sequence[Utterance]) -> str:
+    """What was said, a message a line, "Name: message"; what is remembered of before stands apart, with its times."""
+    lines = []
+    for one in said:
+        time = f"[{one.time}] " if isinstance(one, Remembered) and one.time else ""
+        lines.append(f"{time}{one.speaker}: {' '.join(one.text.split())}")
+    before = sum(isinstance(one, Remembered) for one in said)
+    return "\n\n".join(filter(None, ("\n".join(lines[:before]), "\n".join(lines[before:]))))
+
+
 def filled(template: str, **values: object) -> str:
     """``template`` with each ``{name}`` replaced; a line that names a value which is None or "" is left out."""
     absent = {name for name, value in values.items() if value is None or value == ""}

@@ -106,11 +106,15 @@ class TextAgent(EngineAgent[T]):
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        """The request for the next message after ``history``, the newest part of the stimulus's."""
+        """The request for the next message after ``history``, the newest part of :meth:`_said`."""
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         """The request for a word."""
         raise TypeError(f"{type(self).__name__} answers no cue words")
+
+    def _said(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
+        """What was said before the next message, oldest first."""
+        return stimulus.history
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         """The request for a part of a pseudo-dialogue."""
@@ -131,7 +135,7 @@ class TextAgent(EngineAgent[T]):
         if isinstance(stimulus, WordStimulus):
             return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
-        history, say = stimulus.history, self._listener(stimulus, draw)
+        history, say = self._said(stimulus, draw), self._listener(stimulus, draw)
         is_dialogue = pseudo_dialogue.asked(draw) is not None
 
         def request(left_out: int) -> TextRequest:

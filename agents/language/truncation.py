@@ -115,9 +115,12 @@ def _peoples_lengths(line: str) -> list[int]:
 def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
     """What ``name`` says of what a model wrote: all of it on one line, or in a burst the messages, one a line, up to
     where it goes on as ``other``."""
-    if stimulus.mode != "burst":
-        return " ".join(text.split())
-    own = takewhile(lambda one: one.speaker == name, read_messages(text, (name, other), name, "burst"))
+    return own_part(stimulus, text, name, other) if stimulus.mode == "burst" else " ".join(text.split())
+
+
+def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
+    """What ``name`` says where a model wrote lines of "Name: message", up to where it goes on as ``other``."""
+    own = takewhile(lambda one: one.speaker == name, read_messages(text, (name, other), name, stimulus.mode))
     return "\n".join(one.text for one in own)
 
 

@@ -103,6 +103,19 @@ def test_in_a_burst_one_may_say_several_messages_in_a_row(program: chat_prompts.
     assert "several" not in request.messages[0].text
 
 
+def test_a_judge_is_shown_both_answers_and_asks_first() -> None:
+    said = [("John", "how are you"), ("Frank", "1: fine, thank you\n2: I'm doing well"), ("John", "what is ai")]
+    for count in (0, 2):
+        about = stimulus(said[:count], who_starts="A")
+        request = chat_prompts.request(about, Draw(1, options={"speaker": "A"}), about.history, Sampling(), "judge")
+        assert [(one.role, one.text) for one in request.messages[1:]] == [
+            ("user", "Ask your first question."),
+            *[("assistant", said[0][1]), ("user", said[1][1])][:count],
+        ]
+        assert "one is a human, the other a machine" in request.messages[0].text
+        assert request.sampling.stops == ()
+
+
 def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
     about = stimulus([("John", "ciao :)"), ("Frank", "hey"), ("John", "so food")], who_starts="A")
     request = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), "llama-3.3")

@@ -7,6 +7,13 @@ files have one time, a picture is the same for all answers to it.
 
 ``TRIALS.key.csv`` has one row per trial (:data:`COLUMNS`; ``sha256`` is of the trial's canonical JSON, so that a key is
 never taken for another set's). ``TRIALS.trials.json`` has the seed, what was asked for, and what was found.
+
+Of two conversations beside each other ``truth`` is ``machine`` if a machine speaks in the answer, ``beside_truth`` if
+one speaks in the conversation beside it. Where the two are alike there is nothing to find out: a control pair.
+``agent`` and ``beside_agent`` are the machine that speaks in each, or else its people; ``speaker`` and
+``beside_speaker`` the machine's letter, empty where no machine or only machines speak. ``turns`` are those of the
+machine's conversation, with those that it wrote itself beforehand. ``delays`` is a JSON object: for ``answer`` and
+``beside`` the seconds before each message that is shown, null where they are not known.
 """
 
 from __future__ import annotations
@@ -50,7 +57,13 @@ COLUMNS = (
     "length",
     "said",
     "columns",
+    "beside_agent",
+    "beside_truth",
+    "beside_speaker",
+    "turns",
+    "delays",
 )
+COLUMNS_OF_ANSWERS = COLUMNS[: COLUMNS.index("beside_agent")]  # keys that are older have no others
 COLUMNS_OF_STIMULI = ("topic", "domain", "word_class", "version", "mode")  # by which scores may be told, beside meta's
 QUESTIONS: Mapping[Asked, str] = {
     "color_estimation": "Was the color description made by a human or a machine?",

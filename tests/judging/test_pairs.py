@@ -72,10 +72,10 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         assert key["meta.mode"] == "ping-pong"
         assert len(sides["human"]) == len(sides["machine"]) == key["turns"] == key["length"]
         assert [one["text"] for one in sides["human"]] == [f"talk-{topic} says {at}" for at in range(key["turns"])]
-        assert all("speaker" not in one for one in (trial, trial["answer"], trial["beside"]))
         assert trial["question"] == "In which of the two conversations does a machine speak?"
-    plain = (out / "trials.jsonl").read_text()
-    assert not any(word in plain for word in ("eliza", "human", '"talk-'))
+        assert set(trial) == {"id", "task", "asked", "shown", "question", "answer", "beside"}
+        assert all(set(one) == {"speaker", "text"} for one in (*sides["human"], *sides["machine"]))
+        assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
 
 
 def conversation(stimulus: str, agents: tuple[str, str], talk: Talk, **more: Any) -> dict[str, Any]:

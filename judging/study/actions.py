@@ -43,7 +43,13 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new(options: argparse.Namespace) -> int:
+    if options.preset == "online":
+        if options.source is not None or options.task is not None:
+            raise InputError("--preset online: is of no trials, no stimuli and no --task")
+        return _write_study(options.out, presets.written_for_online_tests())
     source = options.source
+    if source is None:
+        raise InputError("study new: name a trial set or a stimulus set, or give --preset online")
     of_trials = (source / MARKER).is_file()
     if of_trials and not key_path(source).is_file():
         raise InputError(f"{source}: its key {key_path(source)} is not there")
@@ -60,22 +66,26 @@ def new(options: argparse.Namespace) -> int:
     chosen = options.task or there[0]
     if chosen not in there:
         raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
-    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-        raise InputError(f"{options.out} is there already; give a new folder")
     relative = os.path.relpath(source, options.out)
     if of_trials:
         text = presets.written(relative, chosen, options.preset)
     else:
         text = presets.written_for_participants(relative, chosen)
+    return _write_study(options.out, text)
+
+
+def _write_study(out: Path, text: str) -> int:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already; give a new folder")
     try:
-        options.out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StorageError(f"cannot write {options.out}: {error.strerror}") from None
+        raise StorageError(f"cannot write {out}: {error.strerror}") from None
     for name, content in (("README.md", README), (FILE, text)):
-        with replacing(options.out / name) as file:
+        with replacing(out / name) as file:
             file.write(content.encode())
-    _say(f"{options.out / FILE}: write your consent text there, then")
-    _say(f"  turinglike study check {options.out}")
+    _say(f"{out / FILE}: write your consent text there, then")
+    _say(f"  turinglike study check {out}")
     return 0
 
 

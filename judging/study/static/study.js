@@ -95,7 +95,7 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, end, declined: over,
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end, declined: over,
     blocked: over, closed: over }; // prettier-ignore
 
   function show(view) {
@@ -255,6 +255,10 @@
 
   function talk(view) {
     return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
+  }
+
+  function test(view) {
+    return Turinglike.test(view, { actions, again: test, button, failed, off, paragraphs, phrase, post, put, send }).catch(failed);
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */

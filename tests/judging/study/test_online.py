@@ -1,0 +1,291 @@
+"""Online tests: a judge and two agents who do not see each other, held over the lobby, without people, and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging.study.material import material_of
+from judging.study.online.quotas import PARTS, Cell, next_cell
+from judging.study.online.state import OnlineTest
+from judging.study.online.tests import shortened
+from judging.study.settings import Tests as Drawn
+from judging.study.settings import read_settings, source_of
+from judging.study.state import Judge, read_state
+from judging.study.study import Refused, Study
+from serving.cli import main
+
+NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
+AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
+
+
+def made(folder: Path, **given: Any) -> Path:
+    """A study of online tests with some lines of ``study.toml`` changed; none may lack."""
+    assert main(["study", "new", "--preset", "online", "-o", str(folder / "study")]) == 0
+    path = folder / "study" / "study.toml"
+    lines, left = path.read_text().split("\n"), {"before": [], "after": [], **AGENTS, **NO_DELAY, **given}
+    table = ""
+    for at, line in enumerate(lines):
+        table = line.split("]")[0][1:] if line.startswith("[") else table
+        name = line.partition(" = ")[0]
+        dotted = f"{table}_{name}" if table in ("batch", "roles") else name
+        if dotted in left and "=" in line:
+            lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
+    assert not left
+    path.write_text("\n".join(lines))
+    return folder / "study"
+
+
+def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
+    settings = read_settings(folder)
+
+    async def inside() -> None:
+        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
+        study.start()
+        await work(study)
+        await study.close()
+
+    asyncio.run(inside())
+
+
+async def arrived(study: Study) -> Judge:
+    judge, _ = await study.join(None, None)
+    while judge.current is not None and judge.current["kind"] != "test":
+        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
+    return judge
+
+
+async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
+    """Do whatever is awaited until the test ends; returns all that was seen."""
+    lobby, seen, version = study.online, list[dict[str, Any]](), ""
+    assert lobby is not None
+    while True:
+        found = await lobby.at(judge, version)
+        version = found["version"]
+        seen.append(found)
+        if found["state"] in ("over", "void", "nobody"):
+            return seen
+        if found["state"] == "open" and found["act"]:
+            said = {"test": found["test"], "act": found["act"], "turn": found["turn"]}
+            said |= {"text": f"{name} {found['turn']}", "human": human, "reason": "because"}
+            assert await lobby.move(judge, said) is None
+            assert await lobby.move(judge, said) is None  # what is sent twice is done once
+
+
+def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]], Any] | None = None) -> list[Any]:
+    """Machines that answer here; returns the requests."""
+    asked = []
+
+    def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
+        asked.append((address, body))
+        agent, row = body["agent"], body["stimulus"]
+        text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
+        return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
+
+    monkeypatch.setattr("judging.study.online.tests._post", post)
+    return asked
+
+
+@pytest.mark.parametrize(("verdicts", "deceives"), [("end", 0.0), ("each", 1.0)])
+def test_a_judge_a_person_and_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdicts: str, deceives: float
+) -> None:
+    study = made(tmp_path, exchanges=[2], verdicts=verdicts, person_deceives=deceives)
+    asked = replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        both = await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
+        views = {seen[-1]["role"]: seen for seen in both}
+        assert set(views) == {"judge", "person_deceives" if deceives else "person_argues"}
+        for seen in views["judge"]:  # both answers of an exchange, or none
+            assert all(len(one["answers"]) in (0, 2) for one in seen.get("exchanges", ()))
+        [agent] = views.keys() - {"judge"}
+        machine = "argues" if deceives else "deceives"
+        assert machine not in json.dumps(views[agent])  # who sees own answers alone
+        assert not views[agent][-1]["verdicts"]
+        for one in people:
+            assert await served.answer(one, one.step, {})
+            assert one.ended == "finished"
+        before.append(served.state)
+
+    before: list[Any] = []
+    run(study, work)
+    state = read_state(study)
+    assert state == before[0]
+    [test] = state.tests.by_id.values()
+    person = test.agents[test.parts.index("person")]
+    assert (len(test.asked), [one.exchanges for one in test.judged]) == (2, [1, 2] if verdicts == "each" else [2])
+    assert {test.judged[-1].verdict, test.judged[-1].reason} == {"human", "because"}
+    for address, body in asked:
+        assert address == "http://127.0.0.1:8001/answers"
+        texts = [one["text"] for one in body["stimulus"]["history"] if one["speaker"] == "B"]
+        assert all(text.startswith(body["agent"]) for text in texts)
+        assert person not in json.dumps(body)
+
+
+def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = made(tmp_path, exchanges=[1], two_machines=1.0, base=1.0)
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        judge = await arrived(served)
+        assert served.online is not None
+        begun = asyncio.create_task(take_part(served, judge, "q"))
+        while (
+            not (tests := served.state.tests.by_id)
+            or len((test := tests["test-00001"]).answers[-1:] and test.answers[-1]) < 2
+        ):
+            await asyncio.sleep(0.01)
+        held = served.online.held
+        assert served.online._view(test, judge.code)["exchanges"][0]["answers"] == []
+        assert held.due(test) == []
+        monkeypatch.setattr("judging.study.online.tests.time.time", lambda: test.began() + 1.5)
+        seen = await begun
+        assert len(seen[-1]["exchanges"][0]["answers"]) == 2
+        assert all(said.delay_s >= 1.0 for said in test.answers[0].values())
+
+    run(study, work)
+
+
+def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = made(tmp_path, seconds_away=0.8)
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        stays, leaves = [await arrived(served) for _ in range(2)]
+        lobby = served.online
+        assert lobby is not None
+        waits = asyncio.create_task(take_part(served, stays, "x"))
+        while (await lobby.at(leaves, ""))["state"] != "open":
+            await asyncio.sleep(0.01)
+        with pytest.raises(Refused, match="not_yet"):
+            await served.answer(stays, stays.step, {"nobody": True})
+        [*_, found] = await waits
+        assert found["state"] == "void"
+        assert await lobby.move(stays, {"test": found["test"], "act": "ask", "turn": 9, "text": "?"}) == "test_void"
+        assert await lobby.move(stays, {"test": found["test"], "act": "back"}) is None
+        assert (await lobby.at(stays, ""))["state"] == "waiting"
+        comes = await arrived(served)
+        assert (await lobby.at(comes, ""))["state"] == "open"
+        assert (await lobby.at(stays, ""))["state"] == "open"
+
+    run(study, work)
+    first, second = read_state(study).tests.by_id.values()
+    assert str(first.void).endswith(" left")
+    assert second.void is None
+
+
+def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        assert served.online is not None
+        await asyncio.gather(*(served.online.at(one, "") for one in people))
+        [test] = served.state.tests.by_id.values()
+        while test.void is None:
+            await asyncio.gather(*(served.online.at(one, "") for one in people))
+            await asyncio.sleep(0.05)
+        assert test.void.endswith("did nothing")
+
+    run(made(tmp_path, seconds_to_act=0.3), work)
+
+
+def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(3)]
+        lobby = served.online
+        assert lobby is not None
+        await asyncio.gather(*(lobby.at(one, "") for one in people[:2]))
+        [test] = served.state.tests.by_id.values()
+        judge, agent = sorted(people[:2], key=lambda one: one.code != test.judge)
+        say = {"test": test.id, "turn": 1, "text": "hello"}
+        assert await lobby.move(judge, say | {"act": "ask"}) == "not_your_turn"  # before the part is read
+        for one in (judge, agent):
+            assert await lobby.move(one, {"test": test.id, "act": "ready", "turn": 0}) is None
+        assert await lobby.move(people[2], say | {"act": "ask"}) == "test_void"
+        assert await lobby.move(agent, say | {"act": "ask"}) == "not_your_turn"
+        assert await lobby.move(agent, say | {"act": "answer"}) == "not_your_turn"
+        assert await lobby.move(judge, say | {"act": "judge", "human": 1}) == "not_your_turn"
+        assert await lobby.move(judge, say | {"act": "back"}) == "not_your_turn"
+        for text in (None, 3, " ", "x" * 2001):
+            assert await lobby.move(judge, say | {"act": "ask", "text": text}) == "incomplete"
+        assert await lobby.move(judge, say | {"act": "ask"}) is None
+        assert await lobby.move(judge, say | {"act": "ask", "turn": 2}) == "not_your_turn"
+        assert await lobby.move(agent, say | {"act": "answer", "text": "a " * 15}) == "too_many_words"
+        assert await lobby.move(agent, say | {"act": "answer", "text": "\ud800 a " * 7}) is None
+        assert len(test.answers[0]) >= 1
+
+    run(made(tmp_path, exchanges=[5]), work)
+
+
+def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
+
+    def away(address: str, body: Any) -> Any:
+        raise ConnectionRefusedError("nobody is there")
+
+    monkeypatch.setattr("judging.study.online.tests._post", away)
+
+    async def work(served: Study) -> None:
+        seen = await take_part(served, await arrived(served), "q")
+        assert seen[-1]["state"] == "void"
+
+    run(made(tmp_path, two_machines=1.0), work)
+
+
+def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        judge = await arrived(served)
+        assert served.online is not None
+        assert (await served.online.at(judge, ""))["state"] == "nobody"
+        assert await served.answer(judge, judge.step, {"nobody": True})
+        assert (judge.ended, judge.answers[-1]["test"]) == ("finished", None)
+
+    run(made(tmp_path, seconds_in_lobby=0.0), work)
+
+
+def test_every_value_has_its_share() -> None:
+    """Whatever is drawn before, no number of exchanges, condition or kind is more than one test off its share."""
+    settings = Drawn(wanted=100, two_machines=0.2, two_people=0.1, person_deceives=0.3)
+    held: list[OnlineTest] = []
+    for at in range(200):
+        cell = next_cell(settings, held, random.Random(at))
+        assert cell is not None
+        held.append(_held(cell))
+        counts = Counter(test.exchanges for test in held)
+        assert all(abs(counts[number] - (at + 1) / 4) < 1.5 for number in settings.exchanges)
+        for found, share in (
+            (sum(test.condition == "person_deceives" for test in held), 0.3),
+            (sum(test.pair == "two machines" for test in held), 0.2),
+            (sum(test.pair == "two people" for test in held), 0.1),
+        ):
+            assert abs(found - share * (at + 1)) < 1.5
+    cells = Counter((test.exchanges, test.condition, test.pair) for test in held)
+    assert len(cells) == 24
+    alone = next_cell(settings, held, random.Random(0), people=1)
+    assert alone is not None
+    assert alone.pair == "two machines"
+    assert next_cell(Drawn(wanted=1), [], random.Random(0), people=1) is None
+
+
+def _held(cell: Cell) -> OnlineTest:
+    return OnlineTest("t", "", "j", ["a", "b"], list(PARTS[cell.pair]), cell.condition, cell.exchanges, "end")
+
+
+def test_what_a_machine_says_too_much_is_cut() -> None:
+    assert shortened("One two. Three four. Five six.", 4) == "One two. Three four."
+    assert shortened("one two three four five", 3) == "one two three"
+    assert shortened("Fine, thank you", 14) == "Fine, thank you"

@@ -74,6 +74,7 @@ QUESTIONS: Mapping[Asked, str] = {
     "conversation": "Is {speaker} a human or a machine?",
 }
 """Those of colours and scanpaths are the papers' (their pages); the others follow them."""
+QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,10 @@ class _Set:
             "question": QUESTIONS[asked].format(speaker=candidate.speaker),
             "answer": candidate.answer.model_dump(mode="json", exclude_none=True),
         }
-        if candidate.speaker is not None:
+        if candidate.beside is not None:
+            trial["question"] = QUESTION_OF_PAIRS
+            trial["beside"] = candidate.beside.answer.model_dump(mode="json", exclude_none=True)
+        elif candidate.speaker is not None:
             trial["speaker"] = candidate.speaker
         if asked == "attention_prediction" and "image" in trial:
             trial["clip"] = self._save(f"{name}.gif", self._clip(candidate, trial))
@@ -237,6 +241,9 @@ class _Set:
 def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
     shown, (run, record, sample) = candidate.shown, candidate.record
     columns = {name: shown.row[name] for name in COLUMNS_OF_STIMULI if name in shown.row}
+    beside = candidate.beside
+    delays = {"answer": candidate.delays, "beside": beside.delays if beside is not None else ()}
+    known = {name: some for name, some in delays.items() if any(one is not None for one in some)}
     return {
         "asked": shown.asked,
         "truth": candidate.truth,
@@ -251,7 +258,12 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "speaker": candidate.speaker,
         "length": candidate.length,
         "said": hashlib.sha256(candidate.said()).hexdigest()[:16],
-        "columns": orjson.dumps({**(shown.row.get("meta") or {}), **columns}).decode(),
+        "columns": orjson.dumps({**candidate.columns, **(shown.row.get("meta") or {}), **columns}).decode(),
+        "beside_agent": beside and beside.agent,
+        "beside_truth": beside and beside.truth,
+        "beside_speaker": beside and beside.speaker,
+        "turns": candidate.turns,
+        "delays": orjson.dumps(known).decode(),
     }
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Condition, Draw, Reply, Verdict
-from agents.language import chat_prompts, prompts
+from agents.language import chat_prompts, prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
@@ -61,6 +61,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
+    writes_dialogues = True
     memory = 36 * GIB  # 8 thousand million weights in fp32
     device_memory = 24 * GIB
     working_memory = 6 * GIB  # long prompts' caches
@@ -78,7 +79,8 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         return "\n".join(filter(None, parts))
 
     def _unasked(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
-        return chat_prompts.greeting(stimulus, draw) if self.settings.program == "llama-3.3" else None
+        is_turn = pseudo_dialogue.asked(draw) is None
+        return chat_prompts.greeting(stimulus, draw) if is_turn and self.settings.program == "llama-3.3" else None
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         chosen = self.settings
@@ -89,6 +91,12 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         rise = (chosen.hottest - chosen.temperature) * min(max(share, 0.0), 1.0)
         sampling = chosen.sampling(chosen.temperature + rise, chosen.max_tokens)
         return chat_prompts.request(stimulus, draw, history, sampling, chosen.program, chosen.parts)
+
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        chosen = self.settings
+        about = chat_prompts.character(stimulus, draw, chosen.program, chosen.parts)
+        sampling = chosen.sampling(chosen.temperature, chosen.max_tokens)
+        return pseudo_dialogue.chat_request(stimulus, draw, history, sampling, about)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.chat_word(

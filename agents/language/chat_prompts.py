@@ -150,6 +150,11 @@ def instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, p
     )
 
 
+def character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
+    """Who the speaker is, where the program tells the model that in its system message: a life story, say."""
+    return instructions(stimulus, draw, program, parts)[0] if program in ("llama-3.3", "gpt-3.5") else ""
+
+
 def greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
     """The first message of a conversation by Llama's program, which no model is asked for; None for all others."""
     if not isinstance(stimulus, ConversationStimulus) or stimulus.history:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Condition, Draw
-from agents.language import prompts
+from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
@@ -49,6 +49,7 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"
     chats = False
+    writes_dialogues = True
     memory = 6 * GIB
     device_memory = 6 * GIB
     model_types = (
@@ -65,6 +66,10 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
         chosen = self.settings
         sampling = self._sampling(draw, chosen.max_tokens)
         return prompts.completion_request(stimulus, draw, history, sampling, chosen.separator, chosen.template)
+
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        sampling = self._sampling(draw, self.settings.max_tokens)
+        return pseudo_dialogue.completion_request(stimulus, draw, history, sampling)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.completion_word(stimulus, self._sampling(draw, self.settings.word_tokens))

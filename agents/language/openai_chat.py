@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 from agents.answers import TurnAnswer
 from agents.contract import MIB, Agent, Condition, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.language import chat_prompts, prompts
+from agents.language import chat_prompts, prompts, pseudo_dialogue
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ChatSettings, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
@@ -142,6 +142,7 @@ class TalkingAgent(ServerAgent[T]):
 
     tasks: ClassVar[tuple[Task, ...]] = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"
+    writes_dialogues = True
 
     def __init__(self, settings: T, name: str) -> None:
         super().__init__(settings, name)
@@ -156,6 +157,11 @@ class TalkingAgent(ServerAgent[T]):
             text = await self._complete(self._word(prepared, draw), draw)
             return Reply(word_answer(prepared, text.text, self.settings.word_rules), text.record())
         assert isinstance(prepared, ConversationStimulus)
+        if pseudo_dialogue.asked(draw) is not None:
+            request = self._dialogue(prepared, draw)
+            text = await self._complete(request, draw)
+            answer = TurnAnswer(text=pseudo_dialogue.written(request, text.text), raw=text.raw, finish=text.finish)
+            return Reply(answer, {**text.record(), "attempt": draw.attempt, "pseudo": True})
         text = await self._complete(self._turn(prepared, draw), draw)
         chosen = self.settings
         message = sent_message(prepared, text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
@@ -165,6 +171,10 @@ class TalkingAgent(ServerAgent[T]):
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         """The request for the next message."""
+
+    @abstractmethod
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
+        """The request for a part of a pseudo-dialogue."""
 
     @abstractmethod
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
@@ -195,13 +205,20 @@ class ChatServerAgent(TalkingAgent[C]):
         return "\n".join(filter(None, parts))
 
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
-        if self.settings.program == "llama-3.3" and (said := chat_prompts.greeting(prepared, draw)) is not None:
+        is_turn = pseudo_dialogue.asked(draw) is None
+        greets = is_turn and self.settings.program == "llama-3.3"
+        if greets and (said := chat_prompts.greeting(prepared, draw)) is not None:
             return said
         return await super().respond_one(prepared, draw)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
         return chat_prompts.request(stimulus, draw, stimulus.history, sampling, chosen.program, chosen.parts)
+
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
+        chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
+        about = chat_prompts.character(stimulus, draw, chosen.program, chosen.parts)
+        return pseudo_dialogue.chat_request(stimulus, draw, stimulus.history, sampling, about)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.chat_word(stimulus, self._word_sampling())
@@ -251,6 +268,10 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
         return prompts.completion_request(stimulus, draw, stimulus.history, sampling, chosen.separator, chosen.template)
+
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
+        sampling = self.settings.turn_sampling(draw.attempt)
+        return pseudo_dialogue.completion_request(stimulus, draw, stimulus.history, sampling)
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         return prompts.completion_word(stimulus, self._word_sampling())

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
 from agents.contract import Condition, Draw, Reply, Verdict
+from agents.language import pseudo_dialogue
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.request import GeneratedText, Sampling, TextRequest
 from agents.language.truncation import says_too_little
@@ -111,6 +112,10 @@ class TextAgent(EngineAgent[T]):
         """The request for a word."""
         raise TypeError(f"{type(self).__name__} answers no cue words")
 
+    def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        """The request for a part of a pseudo-dialogue."""
+        raise TypeError(f"{type(self).__name__} writes no dialogues")
+
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
         return " ".join(text.split())
@@ -127,9 +132,14 @@ class TextAgent(EngineAgent[T]):
             return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
         history, say = stimulus.history, self._listener(stimulus, draw)
+        is_dialogue = pseudo_dialogue.asked(draw) is not None
 
         def request(left_out: int) -> TextRequest:
-            return replace(self._fixed_length(self._turn(stimulus, draw, history[left_out:])), say=say)
+            asked = (self._dialogue if is_dialogue else self._turn)(stimulus, draw, history[left_out:])
+            if is_dialogue:
+                most = min(asked.sampling.max_tokens, self._engine.half())
+                asked = replace(asked, sampling=replace(asked.sampling, max_tokens=most))
+            return replace(self._fixed_length(asked), say=say)
 
         def fits(left_out: int) -> bool:
             return self._engine.excess(request(left_out)) == 0
@@ -143,7 +153,7 @@ class TextAgent(EngineAgent[T]):
         """What hears the message while it is generated: of those to a person, which no filter rejects, that no cut
         shortens."""
         say = draw.say
-        if say is None or stimulus.type == "MM" or self._is_cut(stimulus):
+        if say is None or pseudo_dialogue.asked(draw) is not None or stimulus.type == "MM" or self._is_cut(stimulus):
             return None
         # What a capital sigma is in small letters depends on what follows it.
         return lambda text: say(self._message(stimulus, text.rstrip("\u03a3"), draw))
@@ -154,8 +164,13 @@ class TextAgent(EngineAgent[T]):
             return Reply(word_answer(stimulus, text.text, self.settings.word_rules), text.text)
         assert isinstance(stimulus, ConversationStimulus)
         is_cut = bool(fitted.left_out or fitted.cut)
+        is_dialogue = pseudo_dialogue.asked(draw) is not None
         answer = TurnAnswer(
-            text=self._message(stimulus, text.text, draw),
+            text=(
+                pseudo_dialogue.written(fitted.request, text.text)
+                if is_dialogue
+                else self._message(stimulus, text.text, draw)
+            ),
             raw=text.raw,
             finish=f"{text.finish}; prompt cut" if is_cut else text.finish,
         )
@@ -168,6 +183,8 @@ class TextAgent(EngineAgent[T]):
             "messages_left_out": fitted.left_out,
             "tokens_cut": fitted.cut,
         }
+        if is_dialogue:
+            about["pseudo"] = True
         return Reply(answer, about)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:

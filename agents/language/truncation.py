@@ -133,12 +133,13 @@ def says_too_little(
 ) -> Verdict | None:
     """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
     or ``before_cut``. The last of the ``attempts`` at a message is kept if it has any word; every message to a person
-    is ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods)."""
+    is ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and every part of a
+    pseudo-dialogue."""
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
     if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED:
         return None
-    if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
+    if reply.raw.get("pseudo") or (isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM"):
         return None
     text = reply.raw["text"] if before_cut else reply.answer.text
     count = sum(any(map(str.isalnum, word)) for word in text.split())

@@ -100,7 +100,8 @@ class TrialMaterial:
             "practice": asked.practice,
             "feedback": asked.feedback,
             "keys": judge.keys,
-            "four": asked.choices == "four",
+            "four": asked.choices == "four" and not self.pool.of_pairs,
+            "pairs": self.pool.of_pairs,
             "prior_told": asked.prior_told,
             "samples": [self._sample(page) for page in self.pool.sample],
         }
@@ -143,6 +144,8 @@ class TrialMaterial:
             "speakers": [self.pool.trials[name].speaker for name in trials],
             "answer": one.answer.model_dump(mode="json", exclude_none=True),
         }
+        if one.beside is not None:
+            found["beside"] = one.beside.model_dump(mode="json", exclude_none=True)
         if one.cue is not None:
             found |= {"cue": one.cue, "examples": [list(pair) for pair in one.examples]}
         if one.asked == "attention_prediction":

@@ -22,7 +22,7 @@ from agents.errors import InputError
 from agents.stimuli import ConversationStimulus
 from judging.study.asking import StimulusMaterial
 from judging.study.lobby import Lobby
-from judging.study.material import Material, ToldError
+from judging.study.material import Material, ToldError, TrialMaterial
 from judging.study.online.lobby import OnlineLobby
 from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
@@ -151,10 +151,12 @@ class Study:
         number = len(self.state.judges) + 1
         code = "".join(secrets.choice(ALPHABET) for _ in range(8))
         keys = list(self.settings.trials.keys) if isinstance(self.settings, JudgesSettings) else []
+        of_pairs = isinstance(self.material, TrialMaterial) and self.material.pool.of_pairs
         event = {
             "event": "joined", "judge": code, "at": now(), "session": session, "number": number,
             "link": link, "kit": kit,
-            "keys": keys if number % 2 else keys[::-1],  # counterbalanced: the first is for "human"
+            # Counterbalanced: the first is for "human". Of pairs the left key is the first conversation's, "machine".
+            "keys": keys if number % 2 and not of_pairs else keys[::-1],
             "steps": self._steps(random.Random(secrets.token_bytes(16))),
             "end_code": self.settings.end.code or secrets.token_hex(5).upper(),
         }  # fmt: skip

@@ -66,6 +66,10 @@ class LocalEngine(ABC):
     def close(self) -> None:
         """Release the model."""
 
+    def half(self) -> int:
+        """The most tokens of a reply that leaves as many for its prompt."""
+        return (self._positions or 1 << 31) // 2
+
     def excess(self, request: TextRequest) -> int:
         """How many tokens the prompt has that the model has no position for (0: it fits), beside ``max_tokens``."""
         return max(0, len(self.tokens(request)) - self._room(request.sampling))

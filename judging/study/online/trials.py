@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from judging.study.online.state import SIDES, OnlineTest
-
-QUESTION = (
-    "A asks B of two conversations the same. Does a machine answer in the first (machine) or in the second (human)?"
-)
+from judging.trial_set import QUESTION_OF_PAIRS
 
 
 def trial_of(test: OnlineTest, exchanges: int) -> dict[str, Any]:
     """The trial after so many exchanges, without its id: the conversation with agent 1 is the answer, that with agent 2
     stands beside it; the judge is A in both."""
     first, second = ({"messages": _said(test, side, exchanges)} for side in SIDES)
-    return {"asked": "conversation", "question": QUESTION, "answer": first, "speaker": "B", "beside": second}
+    return {"asked": "conversation", "question": QUESTION_OF_PAIRS, "answer": first, "speaker": "B", "beside": second}
 
 
 def _said(test: OnlineTest, side: int, exchanges: int) -> list[dict[str, str]]:

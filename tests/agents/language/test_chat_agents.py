@@ -381,6 +381,26 @@ def test_short_messages_are_asked_for_again(
     assert (None if verdict is None else verdict.rejected) == expected
 
 
+@pytest.mark.parametrize("name", PROMPT_AGENTS)
+def test_a_part_of_a_pseudo_dialogue_is_no_message(folders: dict[str, Path], name: str) -> None:
+    """It is neither cut nor filtered; it has room for many turns, and leaves as much for the prompt."""
+    agent = _loaded(name, folders[name], min_words=1000, max_tokens=5)
+    about = _conversation(40)
+    pseudo = [{"topics": 3, "known": []}, {"topic": "tea", "left": 20}]
+    draws = [Draw(1, options={"speaker": "A", "turn": 0, "pseudo": one}) for one in pseudo]
+    fitted = [agent.fitted_request(about, draw) for draw in draws]
+    positions = AGENTS[name][2]["positions"]
+    assert [one.request.sampling.max_tokens for one in fitted] == [72, positions // 2]
+    text = fitted[1].request.prompt or fitted[1].request.messages[-1].text
+    kept = [f"({turn})" in text for turn in range(40)]
+    assert kept == [turn >= fitted[1].left_out for turn in range(40)]
+    assert 0 < fitted[1].left_out < 40
+    for reply, request in zip(_replies(agent, [about, about], draws), fitted, strict=True):
+        begins = {"completion": request.request.prompt or ""}.get(name, "").rsplit("\n", 1)[-1]
+        assert reply.answer.text.removeprefix(begins).strip(" ") == reply.raw["text"].strip(" ")  # type: ignore[attr-defined]
+        assert [test(about, reply) for test in agent.filters] == [None]
+
+
 # word association
 
 

@@ -219,6 +219,23 @@ def test_gpt_3_5s_extra_sentences_are_cut_to_people_too(
         assert found == []
 
 
+@pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo", "openai-completion"])
+def test_a_part_of_a_pseudo_dialogue_is_no_message(server: bad.Misbehaving, name: str) -> None:
+    said = " Yes. I DO\nAnn: " + "So it is. " * 100
+    server.otherwise = lambda request: replies(said) if name == "claude" else bad.answer(said)
+    draw = Draw(1, options={"speaker": "A", "turn": 0, "pseudo": {"topic": "tea", "left": 9}})
+    reply, found = answered(server, name, talk(3), draw, min_words=1000)
+    assert reply.answer.text == ("A:" if name == "openai-completion" else "") + said  # type: ignore[attr-defined]
+    assert found == []
+    sent = server.requests[-1].body
+    assert sent["max_tokens"] == 9 * 64
+    assert not {"frequency_penalty", "presence_penalty", "stop"} & set(sent)
+    written = sent.get("prompt") or sent["messages"][-1]["content"]
+    assert "A: why not Rice\nB: no way" in written
+    assert "A begins" in written
+    assert (MIA in str(sent).replace("\\'", "'")) == (name == "gpt-3.5-turbo")
+
+
 @pytest.mark.parametrize("name", ["claude", "gpt-3.5-turbo"])
 def test_they_are_chat_models_on_servers(name: str) -> None:
     agent = catalogue.get(name).make({"concurrency": 3})

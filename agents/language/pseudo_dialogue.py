@@ -1,0 +1,159 @@
+"""Dialogues that a language model writes alone, both speakers' parts: what it is asked, and how its text is read.
+
+X-Turing (ACL 2025, arXiv 2408.09853) has the model name topics and continue the dialogue about each of them. Its
+prompts are not published: these are this project's own.
+
+An agent that ``writes_dialogues`` is asked with the draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known":
+[...]}}`` for n topics, none of the known, one a line; with ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for
+the next m turns about t after the stimulus's history, in lines of "Name: message". The turn after that of who spoke
+last is the other's; the speaker's own where nobody has spoken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from agents.contract import Draw
+from agents.language import prompts
+from agents.language.engines.request import ChatMessage, Sampling, TextRequest
+from agents.stimuli import ConversationStimulus, Utterance
+
+TOKENS_PER_TOPIC = 24
+TOKENS_PER_TURN = 64  # more than anybody's message; in a burst a turn has several, that are shorter
+MOST_TOKENS = 4096  # of one reply, as some servers allow no more; what lacks then is asked for again
+LONGEST_TOPIC = 200  # characters
+_MARK = re.compile(r"^[\s>#*_]*(?:[-*+\u2022\u2013]+|\(?\d{1,3}[.):])\s+")
+_AROUND = " \t*_`\"'\u201c\u201d"
+
+
+def asked(draw: Draw) -> Mapping[str, Any] | None:
+    """What of a pseudo-dialogue the agent is asked for, if it is."""
+    return draw.options.get("pseudo")
+
+
+def chat_request(
+    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling, about: str = ""
+) -> TextRequest:
+    """The request to a chat model, with ``history``, the newest part of the stimulus's. ``about`` is what the model is
+    told of itself elsewhere; where that is nothing, the personas are told."""
+    name, other = prompts.speakers(stimulus, draw.options)
+    told = about or "\n".join(_personas(stimulus))
+    parts = [f"{name} and {other} write messages to each other.", *_log(history), _wanted(stimulus, draw, history)]
+    system = (ChatMessage("system", told),) if told else ()
+    return TextRequest(messages=(*system, ChatMessage("user", "\n\n".join(parts))), sampling=_sampling(draw, sampling))
+
+
+def completion_request(
+    stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
+) -> TextRequest:
+    """The request to a model that continues a text: the first topic's number, or the next one's name, stands there."""
+    parts = [*_personas(stimulus), *_log(history), _wanted(stimulus, draw, history)]
+    begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw, history)}:"
+    return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
+
+
+def written(request: TextRequest, text: str) -> str:
+    """The whole of what a model wrote: of one that continues a text, with what stood there."""
+    if request.prompt is None:
+        return text
+    stood = request.prompt.rsplit("\n\n", 1)[-1]
+    return f"{stood} {text.lstrip(' ')}"
+
+
+def next_speaker(stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> str:
+    """Whose turn the pseudo-dialogue begins with after ``history``."""
+    first, second = stimulus.names or prompts.SIDES
+    if not history:
+        return prompts.speakers(stimulus, draw.options)[0]
+    return second if history[-1].speaker in (first, prompts.SIDES[0]) else first
+
+
+def read_topics(text: str) -> list[str]:
+    """The topics that a model named, one a line, without numbers and bullets, each once. An announcement ("Here are
+    some topics:") and a line without a letter are none."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        topic = " ".join(_MARK.sub("", line).split()).strip(_AROUND)[:LONGEST_TOPIC].rstrip()
+        if any(map(str.isalnum, topic)) and not topic.endswith(":") and not topic.strip("().:").isdigit():
+            found.setdefault(topic.casefold(), topic)
+    return list(found.values())
+
+
+def read_messages(
+    text: str, names: tuple[str, str], speaker: str, mode: Literal["ping-pong", "burst"] = "ping-pong"
+) -> list[Utterance]:
+    """The messages in a dialogue that a model wrote in lines of "Name: message", however it sets the names off.
+
+    ``speaker``, one of the ``names``, says what stands before the first name. A line without a name is the speaker's
+    before it: a further message in a burst; part of the same one in ping-pong, where all that one says in a row is one.
+    """
+    known = {name.casefold(): name for name in names}
+    choices = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    line_form = re.compile(
+        rf"(?:[-*+>#\u2022]+\s+)?[*_]*(?:\[[^\]]*\]\s*)?[*_]*({choices})[*_]*\s*:[*_]*", re.IGNORECASE
+    )
+    found: list[Utterance] = []
+    for line in text.splitlines():
+        line = line.strip()
+        if (named := line_form.match(line)) is not None:
+            speaker, line = known.get(named[1].casefold(), speaker), line[named.end() :]
+        said = " ".join(line.split())
+        if not said:
+            continue
+        if mode == "ping-pong" and found and found[-1].speaker == speaker:
+            said = f"{found.pop().text} {said}"
+        found.append(Utterance(speaker=speaker, text=said))
+    return found
+
+
+def _pseudo(draw: Draw) -> Mapping[str, Any]:
+    pseudo = asked(draw)
+    assert pseudo is not None
+    return pseudo
+
+
+def _personas(stimulus: ConversationStimulus) -> list[str]:
+    names = stimulus.names or prompts.SIDES
+    return [f"{name} is {persona}." for name, persona in zip(names, stimulus.personas or (), strict=False) if persona]
+
+
+def _log(history: Sequence[Utterance]) -> list[str]:
+    """What was written, if anything was."""
+    lines = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
+    return ["This is what they wrote:\n" + "\n".join(lines)] if lines else []
+
+
+def _wanted(stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> str:
+    """What the model is to write."""
+    name, other = prompts.speakers(stimulus, draw.options)
+    pseudo = _pseudo(draw)
+    if "topics" in pseudo:
+        known = pseudo.get("known") or []
+        other_than = f", other than these: {'; '.join(known)}" if known else ""
+        return (
+            f"Name {pseudo['topics']} different topics that {name} and {other} may talk about next{other_than}. Write "
+            "each topic in a few words on a line of its own, and nothing else."
+        )
+    in_a_row = " It may be several short messages, each on a line of its own." if stimulus.mode == "burst" else ""
+    return (
+        f"Continue with the next {pseudo['left']} turns, in which they talk about {pseudo['topic']}. A turn is what "
+        f"one writes before the other does.{in_a_row} Begin the line of each message with who writes it, as in "
+        f'"{name}: …". {next_speaker(stimulus, draw, history)} begins. Write the messages and nothing else.'
+    )
+
+
+def _sampling(draw: Draw, sampling: Sampling) -> Sampling:
+    """Room for what is asked. Penalties would be on the names and the ends of lines, which a dialogue repeats."""
+    pseudo = _pseudo(draw)
+    tokens = TOKENS_PER_TOPIC * pseudo["topics"] if "topics" in pseudo else TOKENS_PER_TURN * pseudo["left"]
+    return replace(
+        sampling,
+        max_tokens=min(tokens, MOST_TOKENS),
+        frequency_penalty=0.0,
+        presence_penalty=0.0,
+        min_tokens=0,
+        stops=(),
+    )

@@ -7,7 +7,7 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from judging.study import presets
 from judging.study import status as progress
 from judging.study.asking import StimulusMaterial
 from judging.study.material import Material, TrialMaterial, material_of
+from judging.study.online.material import OnlineMaterial
 from judging.study.phrases import read_phrases
 from judging.study.settings import FILE, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
@@ -101,10 +102,7 @@ def check(options: argparse.Namespace) -> int:
         read_phrases(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
-    if problems:
-        for problem in problems:
-            print(printable(problem), file=sys.stderr)
-        raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
+    _refuse(options.study, problems)
     if isinstance(material, TrialMaterial):
         kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
         _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
@@ -113,8 +111,20 @@ def check(options: argparse.Namespace) -> int:
     elif isinstance(material, StimulusMaterial):
         _say(f"{material.settings.task}: {count(len(material.stimuli), 'stimulus', 'stimuli')}")
         _say(f"each participant: {count(material.settings.answers.number, 'stimulus', 'stimuli')}")
+    elif isinstance(material, OnlineMaterial):
+        tests = material.settings.tests
+        _say(f"{count(tests.wanted, 'online test')} of {', '.join(map(str, tests.exchanges))} exchanges")
+        _say(f"each participant: at most {count(tests.each, 'test')}")
     _say(f"no problems; now: turinglike study serve {options.study}")
     return 0
+
+
+def _refuse(study: Path, problems: Sequence[str]) -> None:
+    """Raise InputError if there are problems, after each is told."""
+    for problem in problems:
+        print(printable(problem), file=sys.stderr)
+    if problems:
+        raise InputError(f"{study}: {count(len(problems), 'problem')}")
 
 
 def links(options: argparse.Namespace) -> int:
@@ -204,12 +214,38 @@ def export(options: argparse.Namespace) -> int:
     from judging.study.export import export as write
 
     material = _opened(options.study)
+    if isinstance(material, OnlineMaterial):
+        from judging.study.online.export import export_tests
+
+        state = read_state(options.study)
+        number = export_tests(state, options.out, seed=material.settings.tests.seed, force=options.force)
+        _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out / 'verdicts'} -o scores")
+        return 0
     number = write(options.study, material, options.out, personal=options.personal, force=options.force)
     if isinstance(material, TrialMaterial):
         _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out} -o {options.out}-scores")
     else:
         _say(f"{count(number, 'answer')}: {options.out}; next: turinglike trials RUN {options.out} -o trials")
     return 0
+
+
+def batch(options: argparse.Namespace) -> int:
+    from judging.study.online.batch import hold_tests
+
+    material = _opened(options.study)
+    if not isinstance(material, OnlineMaterial):
+        raise InputError(f"{options.study} is no study of online tests")
+    _refuse(options.study, material.batch_problems())
+
+    async def hold(study: Study) -> tuple[int, int]:
+        assert study.online is not None
+        return await hold_tests(study.online.held, options.tests, options.at_once)
+
+    over, void = _in_study(options.study, material, hold)
+    _say(f"{count(over, 'test')} held; next: turinglike study export {options.study} -o tests")
+    if void:
+        _say(f"{count(void, 'test')} void: `turinglike study status` says why; the same command holds others")
+    return int(void > 0)
 
 
 def kit(options: argparse.Namespace) -> int:
@@ -293,6 +329,7 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "status": status,
     "plan": plan,
     "export": export,
+    "batch": batch,
     "kit": kit,
     "import": take,
     "close": close,

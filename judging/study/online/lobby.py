@@ -88,7 +88,7 @@ class OnlineLobby:
             reason = said.get("reason", "")
             if said.get("human") not in SIDES or not isinstance(reason, str) or len(reason) > LONGEST_REASON:
                 return "incomplete"
-            await self.held.judge(test, "human" if said["human"] == 1 else "machine", tidy(reason) or None)
+            await self.held.judge(test, judge.code, "human" if said["human"] == 1 else "machine", tidy(reason) or None)
         else:
             given = said.get("text")
             text = tidy(given) if isinstance(given, str) else ""

@@ -36,6 +36,7 @@ class Judged:
     """A verdict after so many ``exchanges``, as on the trial in which agent 1 stands for the answer and agent 2 beside
     it: ``human`` is that 1 is the human, ``machine`` that 2 is."""
 
+    who: str
     exchanges: int
     verdict: str
     reason: str | None
@@ -132,7 +133,7 @@ class Tests:
             case "test_answered":
                 test.answers[-1][event["side"]] = _said(event)
             case "test_judged":
-                test.judged.append(Judged(len(test.asked), event["verdict"], event["reason"], event["clock"]))
+                test.judged.append(_judged(event, len(test.asked)))
             case "test_void":
                 test.void = event["why"]
             case "test_left":
@@ -152,3 +153,7 @@ class Tests:
 
 def _said(event: dict[str, Any]) -> Said:
     return Said(event["text"], event["clock"], event["delay_s"], event["raw"])
+
+
+def _judged(event: dict[str, Any], exchanges: int) -> Judged:
+    return Judged(event["who"], exchanges, event["verdict"], event["reason"], event["clock"])

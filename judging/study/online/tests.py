@@ -106,11 +106,12 @@ class HeldTests:
             taken = modelled if self.is_simulated else max(taken, modelled)
         await self._say("test_answered", test, who, text, question.clock + taken, taken, raw, side=side)
 
-    async def judge(self, test: OnlineTest, verdict: str, reason: str | None) -> None:
+    async def judge(self, test: OnlineTest, who: str, verdict: str, reason: str | None) -> None:
+        """The verdict of ``who``, which is not who asks where there are no people."""
         shown = test.shown_at(len(test.asked) - 1)
         clock = shown if self.is_simulated else self.clock(test)
         said = {"verdict": verdict, "reason": reason, "clock": round(clock, 3)}
-        await self.note({"event": "test_judged", "test": test.id, "who": test.judge, **said})
+        await self.note({"event": "test_judged", "test": test.id, "who": who, **said})
 
     async def void(self, test: OnlineTest, why: str) -> None:
         if test.void is None and not test.is_over():
@@ -174,7 +175,7 @@ class HeldTests:
             answer = await self._answer(server, name, as_row(trial_of(test, number), f"{test.id}/{number}"))
             verdict, reason = str(answer["verdict"]), answer.get("reason")
             if (test.judge, 0, "judge") in self.due(test):
-                await self.judge(test, verdict, reason)
+                await self.judge(test, name, verdict, reason)
             return
         answer = await self._answer(server, name, row_of(test, side))
         raw = str(answer["messages"][0]["text"])

@@ -20,7 +20,9 @@ from judging.study.settings import Tests as Drawn
 from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge, read_state
 from judging.study.study import Refused, Study
+from judging.verdicts import read_verdicts
 from serving.cli import main
+from serving.runs.records import problems
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
@@ -255,6 +257,50 @@ def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
         assert (judge.ended, judge.answers[-1]["test"]) == ("finished", None)
 
     run(made(tmp_path, seconds_in_lobby=0.0), work)
+
+
+BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
+
+
+def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without people, in no time but the tests' own: what was said before the end and after is what an undisturbed
+    batch says; the export's verdicts, scored, are those of a judge whose ability is known."""
+
+    def said(agent: str, row: dict[str, Any]) -> Any:
+        if row["task"] == "judgement":  # the machine's answers name it: three in four are found
+            chance = random.Random(row["id"]).random() < 0.75
+            in_first = not row["answer"]["messages"][1]["text"].startswith("person")
+            return {"verdict": "machine" if in_first == chance else "human", "reason": None}
+        return f"{agent} says {len(row['history'])}. " + "word " * 20
+
+    replies(monkeypatch, said)
+    study = made(tmp_path, exchanges=[1, 3], two_machines=0.1, verdicts="each", base=1.0, type_mean=0.3, **BATCH)
+    command = ["study", "batch", str(study), "--tests", "60", "--at-once", "20"]
+    assert main(command) == 0
+    whole = read_state(study).tests.by_id
+    events = (study / "events.jsonl").read_bytes()
+    (study / "events.jsonl").write_bytes(events[: len(events) * 3 // 5])
+    assert main(command) == 0
+    resumed = read_state(study).tests.by_id
+    assert len(resumed) == 60
+    for name, test in whole.items():
+        other = resumed[name]
+        assert (test.agents, test.condition, test.exchanges) == (other.agents, other.condition, other.exchanges)
+        assert (test.asked, test.answers, test.judged) == (other.asked, other.answers, other.judged)
+        assert all(len(said.text.split()) < 15 for both in test.answers for said in both.values())
+        assert all(one.delay_s > 1 for one in test.asked)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
+    for folder in ("conversations", "verdicts"):
+        for path in (tmp_path / "out" / folder / "records").iterdir():
+            assert all(problems(json.loads(line)) == [] for line in path.read_text().splitlines())
+    table = read_verdicts([tmp_path / "out" / "verdicts"])
+    alike = table[table["truth"] == table["beside_truth"]]
+    assert alike["stimulus"].nunique() == 6
+    apart = table[table["truth"] != table["beside_truth"]]
+    assert abs((apart["verdict"] == apart["truth"]).mean() - 0.75) < 0.1
+    assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
 
 
 def test_every_value_has_its_share() -> None:

@@ -102,6 +102,8 @@ def check(options: argparse.Namespace) -> int:
         read_phrases(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
+    if isinstance(material, OnlineMaterial):
+        problems += material.served_problems()
     _refuse(options.study, problems)
     if isinstance(material, TrialMaterial):
         kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
@@ -235,7 +237,7 @@ def batch(options: argparse.Namespace) -> int:
     material = _opened(options.study)
     if not isinstance(material, OnlineMaterial):
         raise InputError(f"{options.study} is no study of online tests")
-    _refuse(options.study, material.batch_problems())
+    _refuse(options.study, material.problems() + material.batch_problems() or material.served_problems())
 
     async def hold(study: Study) -> tuple[int, int]:
         assert study.online is not None

@@ -151,7 +151,7 @@ class OnlineLobby:
             "text": getattr(self.settings.roles, role),
             "act": act,
             "turn": _turn(test, act),
-            "number": shown if side == 0 else sum(side in answers for answers in test.answers),
+            "left": test.exchanges - (shown if side == 0 else sum(side in answers for answers in test.answers)),
             "of": test.exchanges,
             "exchanges": exchanges,
             "verdicts": verdicts,

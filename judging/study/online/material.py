@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from judging.study.material import Seen
-from judging.study.settings import OnlineSettings
+from judging.study.online.tests import served_agents
+from judging.study.settings import Batch, MachineAgents, OnlineSettings
 from judging.study.state import Judge, Step
 from judging.study.verdict import BadAnswer
 
@@ -46,6 +47,20 @@ class OnlineMaterial:
             f"batch.{name}: name the agent" for name, is_asked in asked.items() if is_asked and not getattr(batch, name)
         ]
 
+    def served_problems(self) -> list[str]:
+        """Which of the agents that are named their servers do not have."""
+        found: list[str] = []
+        tables: dict[str, MachineAgents | Batch] = {"agents": self.settings.agents, "batch": self.settings.batch}
+        for table, names in tables.items():
+            wanted = {one: name for one, name in names if one != "server" and name}
+            there, why = served_agents(names.server) if wanted else (set[str](), "")
+            found += [
+                f"{table}.{one}: {why or f'{names.server} does not serve {name}'}"
+                for one, name in wanted.items()
+                if name not in there
+            ]
+        return found
+
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
         test: Step = {"kind": "test", "trials": [], "phase": "test", "again": False}
         return [dict(test) for _ in range(self.settings.tests.each)]
@@ -59,7 +74,7 @@ class OnlineMaterial:
         return {}
 
     def instructions(self, judge: Judge) -> dict[str, Any]:
-        return {"trials": judge.counted(), "practice": 0, "feedback": 0, "samples": [], "four": True}
+        return {"trials": judge.counted(), "tests": True, "practice": 0, "feedback": 0, "samples": [], "four": True}
 
     def show(self, judge: Judge, step: Step) -> dict[str, Any]:
         return {"words_below": self.settings.tests.words_below, "practice": False}

@@ -243,3 +243,12 @@ def _post(address: str, body: Row) -> Row:
     )
     with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
         return dict(json.loads(reply.read(1 << 22)))
+
+
+def served_agents(server: str) -> tuple[set[str], str]:
+    """The names of the agents that a server has, and why they are not known."""
+    try:
+        with urllib.request.urlopen(f"{server.rstrip('/')}/agents", timeout=10) as reply:
+            return {str(one["name"]) for one in json.loads(reply.read(1 << 22))["agents"]}, ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return set(), f"{server} does not answer; start `turinglike serve`"

@@ -107,11 +107,11 @@
         put(heading(found), part, top, list, told, place);
         page = "test";
       }
-      top.textContent = phrase("test_number", found);
+      top.textContent = phrase("test_left", found);
       list.replaceChildren(...found.exchanges.map((one, at) => exchange(one, at + 1, found)));
       const writes = found.act === "ask" || found.act === "answer";
-      const waits = found.role === "judge" ? "wait_answers" : found.number < found.exchanges.length ? "" : "wait_question";
-      told.textContent = found.act || found.state !== "open" ? "" : phrase(found.number === found.of && waits === "wait_question" ? "wait_judge" : waits); // prettier-ignore
+      const waits = found.role === "judge" ? "wait_answers" : found.left ? "wait_question" : "wait_judge";
+      told.textContent = found.act || found.state !== "open" ? "" : phrase(waits);
       const wanted = `${found.act} ${found.turn}`;
       if (wanted !== formOf) {
         formOf = wanted;

@@ -184,7 +184,7 @@
     let keys = view.four ? "" : phrase("instructions_keys", { human: h, machine: m });
     if (view.pairs) keys = phrase("keys_of_pairs", { first: m, second: h });
     const facts = [
-      phrase("instructions_number", view),
+      phrase(view.tests ? "instructions_tests" : "instructions_number", view),
       view.practice ? phrase("instructions_practice", view) : "",
       view.feedback ? phrase("instructions_feedback", view) : "",
       view.prior_told && !view.pairs ? phrase("instructions_prior") : "",

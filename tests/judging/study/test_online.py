@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import server_process
 
 from judging.study.material import material_of
 from judging.study.online.quotas import PARTS, Cell, next_cell
@@ -26,6 +27,7 @@ from serving.runs.records import problems
 
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
+BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
 
 
 def made(folder: Path, **given: Any) -> Path:
@@ -92,6 +94,8 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
     monkeypatch.setattr("judging.study.online.tests._post", post)
+    served = {*AGENTS.values(), *BATCH.values()}
+    monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
     return asked
 
 
@@ -259,11 +263,8 @@ def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
     run(made(tmp_path, seconds_in_lobby=0.0), work)
 
 
-BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
-
-
 def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without people, in no time but the tests' own: what was said before the end and after is what an undisturbed
     batch says; the export's verdicts, scored, are those of a judge whose ability is known."""
@@ -300,7 +301,52 @@ def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
     assert alike["stimulus"].nunique() == 6
     apart = table[table["truth"] != table["beside_truth"]]
     assert abs((apart["verdict"] == apart["truth"]).mean() - 0.75) < 0.1
+    assert main(["study", "status", str(study)]) == 0
+    told = capsys.readouterr().out
+    last = apart[apart["turns"] == apart["meta.exchanges"].astype(int) * 2]
+    for condition, some in last.groupby("meta.condition"):
+        right = (some["verdict"] == some["truth"]).sum()
+        assert any(
+            line.split()[:4] == ["condition", condition, str(len(some)), str(right)] for line in told.splitlines()
+        )
     assert main(["score", str(tmp_path / "out" / "verdicts"), "-o", str(tmp_path / "scores"), "--by", "condition"]) == 0
+
+
+def test_all_that_is_missing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = made(tmp_path, machine_argues="", machine_deceives="", two_machines=0.5)
+    assert main(["study", "check", str(study)]) == 2
+    said = capsys.readouterr().err
+    assert "agents.machine_argues: name" in said
+    assert "agents.machine_deceives: name" in said
+    assert main(["study", "batch", str(study), "--tests", "1"]) == 2
+    said = capsys.readouterr().err
+    assert all(f"batch.{name.removeprefix('batch_')}: name" in said for name in BATCH)
+    text = (study / "study.toml").read_text().replace('machine_argues = ""', 'machine_argues = "eliza"')
+    text = text.replace("http://127.0.0.1:8001/", f"http://127.0.0.1:{server_process.free_port()}/")
+    (study / "study.toml").write_text(text.replace("person_deceives = 0.5", "person_deceives = 1.0"))
+    assert main(["study", "check", str(study)]) == 2
+    assert "does not answer; start `turinglike serve`" in capsys.readouterr().err
+
+
+def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = made(tmp_path, exchanges=[1])
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served) for _ in range(2)]
+        await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
+        for one in people:
+            await served.answer(one, one.step, {})
+
+    run(study, work)
+    first, second = read_state(study).judges
+    assert main(["study", "forget", str(study), first]) == 0
+    assert first not in (study / "events.jsonl").read_text()
+    assert "p0 1" not in (study / "events.jsonl").read_text()
+    state = read_state(study)
+    assert (list(state.judges), state.judges[second].ended) == ([second], "finished")
+    assert [test.void for test in state.tests.by_id.values()] == ["forgotten"]
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 2
 
 
 def test_every_value_has_its_share() -> None:

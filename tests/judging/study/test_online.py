@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import sys
+import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import server_process
@@ -25,9 +29,18 @@ from judging.verdicts import read_verdicts
 from serving.cli import main
 from serving.runs.records import problems
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+BAD = "<img src=x onerror=document.title='broken'>"
 NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
 AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
 BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
+
+
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.study.online.lobby.LOOK", 0.01)
 
 
 def made(folder: Path, **given: Any) -> Path:
@@ -164,7 +177,7 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
 
 
 def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = made(tmp_path, seconds_away=0.8)
+    study = made(tmp_path, seconds_away=0.3)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
@@ -381,3 +394,79 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("One two. Three four. Five six.", 4) == "One two. Three four."
     assert shortened("one two three four five", 3) == "one two three"
     assert shortened("Fine, thank you", 14) == "Fine, thank you"
+
+
+class _Machine(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        said = json.dumps({"answer": {"messages": [{"text": f"I am not sure. {BAD}"}]}}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, format: str, *given: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def machine() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Machine) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, machine: str, tmp_path: Path) -> None:
+    study = made(tmp_path, exchanges=[1], each=2, server=machine, seconds_away=1.0)
+    command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+    (tmp_path / "log").mkdir()
+    with server_process.running(tmp_path / "log", command, os.environ) as server:
+        server.wait_for("/health")
+        pages, faults = [], list[str]()
+        for _ in range(2):
+            page = browser.new_context().new_page()
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.goto(server.url)
+            page.get_by_role("button", name="Begin").click()
+            page.get_by_role("button", name="I agree").click()
+            page.get_by_role("heading", name="What to do").wait_for()
+            page.get_by_role("button", name="Continue").click()
+            pages.append(page)
+        for page in pages:
+            page.get_by_role("button", name="I have read this").click()
+        [judge] = [page for page in pages if page.get_by_role("heading", name="You are the judge").is_visible()]
+        [agent] = [page for page in pages if page is not judge]
+        judge.get_by_label("Your question").fill(f"what? {BAD}")
+        judge.keyboard.press("Enter")
+        agent.get_by_label("Your answer").fill("word " * 15)
+        agent.get_by_role("button", name="Send").click()
+        agent.get_by_text("Please use fewer than 15 words.").wait_for()
+        agent.get_by_label("Your answer").fill(f"mine {BAD}")
+        agent.keyboard.press("Enter")
+        judge.get_by_text(f"mine {BAD}").wait_for()
+        assert judge.get_by_text(f"I am not sure. {BAD}").is_visible()
+        assert agent.get_by_text("I am not sure.").count() == 0
+        judge.reload()
+        judge = judge.context.new_page()  # a second tab
+        judge.goto(server.url)
+        judge.get_by_label("Agent 2").check()
+        judge.get_by_label("Why?").fill("so")
+        judge.get_by_role("button", name="Continue").click()
+        for page in (judge, agent):
+            page.get_by_text("The test is over").wait_for()
+            page.get_by_role("button", name="Continue").click()
+        for page in (judge, agent):
+            page.get_by_role("button", name="I have read this").click()
+        agent.context.close()
+        judge.get_by_text("Somebody has left").wait_for()
+        judge.get_by_role("button", name="Wait for another test").click()
+        judge.get_by_role("button", name="Go on without").click()
+        judge.locator(".code").wait_for()
+        assert judge.title() == "Which one is the human?"
+        judge.context.close()
+    assert faults == []
+    first, second = read_state(study).tests.by_id.values()
+    assert (len(first.asked), first.judged[0].reason, second.void is None) == (1, "so", False)

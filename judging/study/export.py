@@ -14,13 +14,23 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from agents import __version__
-from agents.answers import CaptionAnswer, ColorAnswer, ConversationAnswer, Message, ObjectAnswer, WordAnswer, plain
+from agents.answers import (
+    CaptionAnswer,
+    ColorAnswer,
+    ConversationAnswer,
+    Message,
+    ObjectAnswer,
+    Withdrawn,
+    WordAnswer,
+    plain,
+)
 from agents.errors import InputError
 from agents.stimuli import Asked
 from judging.study.asking import StimulusMaterial
@@ -167,13 +177,22 @@ def _conversations(state: State) -> Iterator[dict[str, Any]]:
         if talk.void is not None or talk.id not in done:
             continue
         whose = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
-        began = datetime.fromisoformat(talk.at)
+        seconds = partial(_seconds_since, datetime.fromisoformat(talk.at))
+        times = [seconds(one) for one in talk.messages]
         messages = [
             Message(
                 turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=one["text"],
-                at=round((datetime.fromisoformat(one["at"]) - began).total_seconds(), 3),
+                at=at, delay_s=round(at - before_it, 3),
             )
-            for one in talk.messages
+            for one, at, before_it in zip(talk.messages, times, [0.0, *times], strict=False)
+        ]  # fmt: skip
+        withdrawn = [
+            Withdrawn(
+                turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=text,
+                at=seconds(one), why="ended" if one["turn"] == len(messages) else "interrupted",
+            )
+            for one in talk.withdrawn
+            for text in one["texts"]
         ]  # fmt: skip
         told = {code: guesses[talk.id, code] for code in talk.speakers if (talk.id, code) in guesses}
         pair = "~".join(whose)
@@ -184,10 +203,14 @@ def _conversations(state: State) -> Iterator[dict[str, Any]]:
             "stimulus": talk.stimulus,
             "agent": pair,
             "sample": sample,
-            "answer": plain(ConversationAnswer(messages=messages)),
+            "answer": plain(ConversationAnswer(messages=messages, withdrawn=withdrawn)),
             "raw": {"talk": talk.id, "guesses": told},
             "created": talk.at,
         }
+
+
+def _seconds_since(began: datetime, event: Mapping[str, Any]) -> float:
+    return round((datetime.fromisoformat(event["at"]) - began).total_seconds(), 3)
 
 
 def _typed(task: Asked, said: Sequence[str]) -> dict[str, Any]:

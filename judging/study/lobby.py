@@ -1,8 +1,12 @@
-"""The lobby: participants who converse, two people or a person and an agent, by turns.
+"""The lobby: participants who converse, two people or a person and an agent, by turns or in a burst dialogue.
 
 Who comes to a conversation waits until somebody else does, or is given an agent that another server answers for
-(`turinglike serve`). Nobody is told which. What is said is on disk before the other one sees it. Who is not heard of
-for a while has left: the conversation is void then, and is no answer of anybody's.
+(`turinglike serve`). Nobody is told which: an agent takes as long over a message as the delay that is drawn for it.
+What is said is on disk before the other one sees it. Who is not heard of for a while has left: the conversation is
+void then, and is no answer of anybody's.
+
+In a burst dialogue an agent is asked once the person has been quiet for a while, and sends its messages one by one;
+what it has not sent when the person writes is withdrawn (:mod:`serving.conversations.burst` does it for two agents).
 """
 
 from __future__ import annotations
@@ -14,11 +18,16 @@ import secrets
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from agents.stimuli import ConversationStimulus, as_dict
+from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.state import Judge, State, Talk
+from serving.conversations.burst import messages_of
+from serving.conversations.delays import DelaySettings
+from serving.conversations.scenario import speaker_name
 
 SIDES = ("A", "B")
 LONGEST = 2000  # letters of a message
@@ -33,7 +42,7 @@ class Lobby:
     """Who waits, and when each participant was last heard of. ``note`` writes an event and returns once it is on
     disk."""
 
-    settings: TalkSettings
+    study: AnswersSettings
     stimuli: dict[str, ConversationStimulus]
     state: State
     note: Any
@@ -41,6 +50,14 @@ class Lobby:
     waiting: dict[str, float] = field(default_factory=dict)
     answering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     closing: bool = False
+
+    @property
+    def settings(self) -> TalkSettings:
+        return self.study.talk
+
+    @property
+    def delays(self) -> DelaySettings:
+        return self.study.delay
 
     async def at(self, judge: Judge, after: int) -> dict[str, Any]:
         """What is new for a participant since message ``after``; held open until something is, or for a while."""
@@ -55,21 +72,23 @@ class Lobby:
             await asyncio.sleep(LOOK)
 
     async def say(self, judge: Judge, turn: int, text: Any) -> str | None:
-        """Keep what a participant says as the message ``turn``; returns why it cannot be, as a phrase's name."""
+        """Keep what a participant says as the message ``turn``, in a burst dialogue of their own; returns why it cannot
+        be, as a phrase's name."""
         talk = self.state.talk_of(judge.code)
         if self.state.closed:
             return "closed"
         if talk is None or talk.void:
             return "partner_left"
-        if turn < len(talk.messages):
+        mine = SIDES[talk.speakers.index(judge.code)]
+        is_burst = self._is_burst(talk)
+        known = sum(one["speaker"] == mine for one in talk.messages) if is_burst else len(talk.messages)
+        if turn < known:
             return None  # it is there
         if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
             return "incomplete"
-        if (
-            self._is_over(talk)
-            or talk.speakers[SIDES.index(self._next(talk))] != judge.code
-            or turn > len(talk.messages)
-        ):
+        if self._is_over(talk):
+            return "talk_over"
+        if turn > known or (not is_burst and self._next(talk) != mine):
             return "not_your_turn"
         await self._said(talk, judge.code, text)
         return None
@@ -94,8 +113,10 @@ class Lobby:
             await self._pair(judge)
             talk = self.state.talk_of(judge.code)
         if talk is None:
-            late = time.monotonic() - self.waiting[judge.code] > self.settings.seconds_in_lobby
-            return {"state": "nobody" if late else "waiting", "messages": []}
+            if time.monotonic() - self.waiting[judge.code] <= self.settings.seconds_in_lobby:
+                return {"state": "waiting", "messages": []}
+            del self.waiting[judge.code]  # for the next conversation one waits anew
+            return {"state": "nobody", "messages": []}
         self.waiting.pop(judge.code, None)
         await self._who_left(talk)
         stimulus = self.stimuli[talk.stimulus]
@@ -107,7 +128,8 @@ class Lobby:
             "state": "void" if talk.void else "over" if is_over else "open",
             "topic": stimulus.topic,
             "mine": mine,
-            "my_turn": not talk.void and not is_over and self._next(talk) == mine,
+            "burst": self._is_burst(talk),
+            "my_turn": not talk.void and not is_over and (self._is_burst(talk) or self._next(talk) == mine),
             "left": max(0, stimulus.exchanges - len(talk.messages)),
             "messages": [{"speaker": one["speaker"], "text": one["text"]} for one in talk.messages],
         }
@@ -149,6 +171,9 @@ class Lobby:
                 await self.note({"event": "void", "talk": talk.id, "why": f"{code} left"})
                 return
 
+    def _is_burst(self, talk: Talk) -> bool:
+        return self.stimuli[talk.stimulus].mode == "burst"
+
     def _next(self, talk: Talk) -> str:
         first = self.stimuli[talk.stimulus].who_starts or "A"
         return first if len(talk.messages) % 2 == 0 else "BA"[SIDES.index(first)]
@@ -166,24 +191,69 @@ class Lobby:
     # agents
 
     def _ask_agent(self, talk: Talk) -> None:
-        code = talk.speakers[SIDES.index(self._next(talk))]
-        if code not in self.state.judges and (talk.id not in self.answering or self.answering[talk.id].done()):
-            self.answering[talk.id] = asyncio.create_task(self._agent_says(talk, code))
+        agent = next((code for code in talk.speakers if code not in self.state.judges), None)
+        if agent is None or not self._awaits(talk, agent):
+            return
+        if talk.id not in self.answering or self.answering[talk.id].done():
+            says = self._agent_says_a_burst if self._is_burst(talk) else self._agent_says
+            self.answering[talk.id] = asyncio.create_task(says(talk, agent))
+
+    def _awaits(self, talk: Talk, agent: str) -> bool:
+        """Whether the agent is to say something, now or after a while."""
+        side = SIDES[talk.speakers.index(agent)]
+        if talk.messages and self._is_burst(talk):
+            return bool(talk.messages[-1]["speaker"] != side)
+        return self._next(talk) == side
 
     async def _agent_says(self, talk: Talk, agent: str) -> None:
+        asked = time.monotonic()
+        text = await self._answer(talk, agent)
+        if text is not None:
+            await self._typed(talk, text, asked, sum(len(one["text"]) for one in talk.messages[-1:]))
+            await self._said(talk, agent, text)
+
+    async def _agent_says_a_burst(self, talk: Talk, agent: str) -> None:
+        """Wait until the person is quiet, then say what there is to say as long as nothing else is said."""
+        known = -1
+        while known < len(talk.messages):
+            known = len(talk.messages)
+            await asyncio.sleep(self.settings.quiet_s if known else 0)
+        asked = time.monotonic()
+        text = await self._answer(talk, agent)
+        side = SIDES[talk.speakers.index(agent)]
+        read = takewhile(lambda one: one["speaker"] != side, reversed(talk.messages[:known]))
+        letters = sum(len(one["text"]) for one in read)
+        left = messages_of(text or "")
+        while left and len(talk.messages) == known and not self._is_over(talk) and talk.void is None:
+            await self._typed(talk, left[0], asked, letters)
+            if len(talk.messages) == known:
+                await self._said(talk, agent, left.pop(0))
+                asked, letters, known = time.monotonic(), 0, known + 1
+        if left and talk.void is None:
+            about = {"turn": len(talk.messages), "speaker": side, "texts": left}
+            await self.note({"event": "withdrawn", "talk": talk.id, **about})
+
+    async def _typed(self, talk: Talk, text: str, asked: float, read: int) -> None:
+        """Wait until the agent, asked at ``asked``, has read so many letters and typed the message."""
+        numbers = random.Random(f"{talk.id} {len(talk.messages)}")
+        await asyncio.sleep(max(0.0, asked + self.delays.draw(len(text), read, numbers) - time.monotonic()))
+
+    async def _answer(self, talk: Talk, agent: str) -> str | None:
+        """What the agent says next; None where it could not be had, and the conversation is void."""
         row = as_dict(self.stimuli[talk.stimulus]) | {"id": f"{talk.stimulus}/{talk.id}"}
-        row["history"] = [{"speaker": one["speaker"], "text": one["text"]} for one in talk.messages]
+        names = self.stimuli[talk.stimulus].names
+        row["history"] = [
+            {"speaker": speaker_name(one["speaker"], names), "text": one["text"]} for one in talk.messages
+        ]
         for attempt in range(TRIES):
             try:
-                text = await asyncio.to_thread(_ask, self.settings, agent, row)
+                return await asyncio.to_thread(_ask, self.settings, agent, row)
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
                 if attempt == TRIES - 1:
                     await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {type(error).__name__}"})
-                    return
+                    return None
                 await asyncio.sleep(1)
-            else:
-                await self._said(talk, agent, text)
-                return
+        return None
 
 
 def _ask(settings: TalkSettings, agent: str, row: dict[str, Any]) -> str:

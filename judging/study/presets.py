@@ -197,7 +197,7 @@ Do not describe what a person in the image might say.""",
     "word_association": "Name a word that you associate with each word that you are shown.",
     "attention_prediction": "",
     "conversation": """\
-You will converse with somebody. Write one message at a time and wait for the answer.
+You will converse with somebody. The page says whether you write in turn or whenever you like.
 
 Chat as you would with a friend or with somebody whom you do not know. If the topic is sensitive to you, say so.""",
 }
@@ -236,8 +236,18 @@ TALK = """\
 agent = ""                # who converses with a share of the participants, see server
 server = "http://127.0.0.1:8001/"   # a `turinglike serve --agents AGENT --port 8001` on this machine
 machines = 0.0            # the share of conversations that are with the agent
+quiet_s = 5.0             # in a burst dialogue the agent is asked after so many seconds without a message
 seconds_in_lobby = 300.0  # after which one is told that nobody came
 seconds_away = 45.0       # after which one who is not heard of has left, and the conversation is void
 guess = true              # it is asked afterwards whether the other one was a machine
+
+[delay]                   # how long the agent takes over a message, in seconds; docs/language.md has the formula
+base = 1.0
+type_mean = 0.3           # for each letter that it writes, on average over messages
+type_sd = 0.03
+read_mean = 0.03          # for each letter that it reads
+read_sd = 0.003
+think_shape = 2.5         # of a gamma distribution
+think_scale = 0.25
 
 """

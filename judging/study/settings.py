@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from agents.errors import InputError, Problem
 from agents.stimuli import Asked
+from serving.conversations.burst import QUIET_S
 from serving.conversations.delays import DelaySettings
 from serving.runs.row_problems import as_problems
 
@@ -126,11 +127,13 @@ class Answers(_Table):
 
 class Talk(_Table):
     """Conversations: with whom, and when one has left. ``machines`` is the share of those that are with ``agent``, whom
-    the ``server`` of `turinglike serve` answers for; ``guess`` asks afterwards whether the other one was a machine."""
+    the ``server`` of `turinglike serve` answers for; in a burst dialogue it is asked after ``quiet_s`` seconds without
+    a message. ``guess`` asks afterwards whether the other one was a machine."""
 
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"
     machines: Share = 0.0
+    quiet_s: Seconds = QUIET_S
     seconds_in_lobby: Seconds = 300.0
     seconds_away: Seconds = 45.0
     guess: bool = True
@@ -182,6 +185,7 @@ class AnswersSettings(_Study):
     source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
     answers: Answers
     talk: Talk = Field(default_factory=Talk)
+    delay: DelaySettings = Field(default_factory=DelaySettings)
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:

@@ -86,6 +86,7 @@ class Talk:
     speakers: list[str]
     at: str
     messages: list[dict[str, Any]] = field(default_factory=list)
+    withdrawn: list[dict[str, Any]] = field(default_factory=list)
     void: str | None = None
 
 
@@ -120,6 +121,8 @@ class State:
             self.talking.update({code: talk.id for code in talk.speakers if code in self.judges})
         elif kind == "said":
             self.talks[event["talk"]].messages.append(event)
+        elif kind == "withdrawn":
+            self.talks[event["talk"]].withdrawn.append(event)
         elif kind == "void":
             self.talks[event["talk"]].void = event["why"]
         elif kind in OF_TESTS:

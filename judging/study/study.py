@@ -79,7 +79,7 @@ class Study:
         if isinstance(material, StimulusMaterial):
             talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
             if talks:
-                self.lobby = Lobby(material.settings.talk, talks, self.state, self._talked)
+                self.lobby = Lobby(material.settings, talks, self.state, self._talked)
         self._begin = {"event": "settings", "at": now(), "settings": told(self.settings), "sha256": material.sha256}
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")

@@ -1,4 +1,4 @@
-// A conversation by turns, and the lobby before it.
+// A conversation, by turns or whenever they like, and the lobby before it.
 "use strict";
 
 {
@@ -13,6 +13,8 @@
     const press = el("button", { type: "submit" }, phrase("send"));
     const form = el("form", { class: "write", autocomplete: "off" }, el("label", { for: "message" }, phrase("message")), area, el("div", { class: "line" }, press)); // prettier-ignore
     let shown = -1;
+    let isBurst = false;
+    let mine = 0; // messages of the participant's own that are known
     put(phrase("lobby_title"), el("p", null, phrase("lobby")));
 
     form.addEventListener("submit", async (event) => {
@@ -20,9 +22,12 @@
       const text = area.value.trim();
       if (!text || press.getAttribute("aria-disabled") === "true") return;
       off(press);
-      const { why } = await post("say", { step: view.step, turn: shown, text });
-      if (why) told.textContent = phrase(why);
-      else area.value = "";
+      area.value = "";
+      const { why } = await post("say", { step: view.step, turn: isBurst ? mine : shown, text });
+      if (!why) return;
+      told.textContent = phrase(why);
+      area.value = [text, area.value].filter(Boolean).join(" ");
+      off(press, !isBurst);
     });
     area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey) return;
@@ -41,13 +46,15 @@
           form,
         );
       for (const one of found.messages.slice(Math.max(shown, 0))) {
-        const mine = one.speaker === found.mine;
-        const who = el("span", { class: "who" }, phrase(mine ? "you" : "other"));
-        list.append(el("li", { class: mine ? "right" : "left" }, who, el("p", { class: "bubble", dir: "auto" }, said(one.text)))); // prettier-ignore
+        const isMine = one.speaker === found.mine;
+        const who = el("span", { class: "who" }, phrase(isMine ? "you" : "other"));
+        list.append(el("li", { class: isMine ? "right" : "left" }, who, el("p", { class: "bubble", dir: "auto" }, said(one.text)))); // prettier-ignore
       }
       shown = found.messages.length;
+      isBurst = found.burst;
+      mine = found.messages.filter((one) => one.speaker === found.mine).length;
       left.textContent = phrase("talk_left", found);
-      told.textContent = phrase(found.my_turn ? "your_turn" : "their_turn");
+      told.textContent = isBurst ? phrase("burst") : phrase(found.my_turn ? "your_turn" : "their_turn");
       off(press, !found.my_turn);
       if (found.my_turn) area.focus({ preventScroll: true });
       list.lastElementChild?.scrollIntoView({ block: "nearest" });

@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 BAD = "<img src=x onerror=document.title='broken'>"
 
 
-def made(folder: Path, exchanges: int = 4, **talk: Any) -> Path:
+AT_ONCE = {"base": 0, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
+
+
+def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any) -> Path:
+    """A study of conversations; ``talk`` are settings, by which an agent answers at once if they do not say else."""
     row = {"id": "talk", "task": "conversation", "exchanges": exchanges, "topic": "music", "who_starts": "A"}
+    row |= {"mode": mode}
+    talk = {**AT_ONCE, **talk}
     (folder / "set.jsonl").write_text(json.dumps(row) + "\n")
     assert main(["study", "new", str(folder / "set.jsonl"), "-o", str(folder / "study")]) == 0
     path = folder / "study" / "study.toml"
@@ -194,6 +200,74 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
     before: list[Any] = []
     run(study := made(tmp_path, agent="eliza", machines=1.0), work)
     assert read_state(study) == before[0]
+
+
+def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        lobby = served.lobby
+        assert lobby is not None
+        one, other = [await arrived(served) for _ in range(2)]
+        await asyncio.gather(lobby.at(one, -1), lobby.at(other, -1))
+        for turn in (0, 1, 1):  # what is sent twice is there once
+            assert await lobby.say(one, turn, f"one {turn}") is None
+        assert await lobby.say(other, 1, "too many") == "not_your_turn"
+        assert await asyncio.gather(lobby.say(other, 0, "other 0"), lobby.say(one, 2, "one 2")) == [None, None]
+        found = await lobby.at(one, 3)
+        assert [message["text"] for message in found["messages"]] == ["one 0", "one 1", "other 0", "one 2"]
+        assert (found["state"], found["burst"]) == ("over", True)
+        assert await lobby.say(other, 1, "late") == "talk_over"
+        for judge in (one, other):
+            assert await served.answer(judge, judge.step, {"guess": "human"})
+
+    study = made(tmp_path, mode="burst")
+    run(study, work)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
+    assert problems(record) == []
+    messages = record["answer"]["messages"]
+    assert [one["turn"] for one in messages] == [0, 1, 2, 3]
+    assert [one["at"] for one in messages] == pytest.approx(
+        [sum(m["delay_s"] for m in messages[: at + 1]) for at in range(4)]
+    )
+
+
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupts: bool
+) -> None:
+    heard: list[list[str]] = []
+
+    def ask(settings: Any, agent: str, row: dict[str, Any]) -> str:
+        heard.append([one["text"] for one in row["history"]])
+        return "first\n\nsecond"
+
+    monkeypatch.setattr("judging.study.lobby._ask", ask)
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        mine, after = 0, -1
+        while (found := await lobby.at(judge, after))["state"] == "open":
+            after = len(found["messages"])
+            newest = found["messages"][-1]["text"] if after else ""
+            if newest in ("", "second") or (newest, mine, interrupts) == ("first", 1, True):
+                assert await lobby.say(judge, mine, f"mine {mine}") is None
+                mine += 1
+        said.extend((one["speaker"] == found["mine"], one["text"]) for one in found["messages"])
+        assert await served.answer(judge, judge.step, {"guess": "machine"})
+
+    said: list[tuple[bool, str]] = []
+    study = made(tmp_path, 6, "burst", agent="eliza", machines=1.0, quiet_s=0.3, base=0.3)
+    run(study, work)
+    assert len(said) == 6
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
+    assert problems(record) == []
+    withdrawn = [(one["text"], one["agent"], one["why"]) for one in record["answer"]["withdrawn"]]
+    if interrupts:
+        assert withdrawn[:1] == [("second", "eliza", "interrupted")]
+    texts = [one["text"] for one in record["answer"]["messages"]]
+    assert [texts[: len(one)] for one in heard] == heard  # it is asked with what was said
 
 
 def test_chance_decides_anew_for_each_conversation(tmp_path: Path) -> None:

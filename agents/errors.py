@@ -13,6 +13,7 @@ from typing import Any
 OF_STIMULUS = frozenset({
     "bad_image", "bad_target", "image_too_large", "image_too_narrow", "invalid_stimulus", "missing_image",
     "no_absent_object", "no_other_image", "no_target_image", "too_few_beams", "unknown_cue", "unsupported_mode",
+    "unsupported_pseudo",
 })  # fmt: skip
 
 

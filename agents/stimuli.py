@@ -278,7 +278,8 @@ class JudgementStimulus(_Stimulus):
     trial says whose the answer is, its id least of all.
 
     Where another conversation stands ``beside`` the answer, the judge says in which of the two a machine speaks: the
-    verdict ``machine`` is that it speaks in the answer, ``human`` that it speaks in the one beside.
+    verdict ``machine`` is that it speaks in the answer, ``human`` that it speaks in the one beside. It needs no
+    ``speaker``.
     """
 
     task: Literal["judgement"]
@@ -305,7 +306,7 @@ class JudgementStimulus(_Stimulus):
                 {"asked": self.asked, "names": " and ".join(wanted)},
             )
         needed = {"conversation": "speaker", "word_association": "cue"}.get(self.asked)
-        if needed is not None and getattr(self, needed) is None:
+        if needed is not None and getattr(self, needed) is None and self.beside is None:
             raise PydanticCustomError("part", "{needed}: lacks", {"needed": needed})
         if self.beside is not None and {name for name, value in self.beside if value is not None} != {"messages"}:
             raise PydanticCustomError("beside", "beside: must be a conversation, as the answer is")

@@ -82,4 +82,9 @@ def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
         size = (folder / trial["clip"]).stat().st_size
         with PILImage.open(folder / trial["clip"]) as clip:
             frames = getattr(clip, "n_frames", 1)
-    return [*length(trial), *punctuation(trial), size, frames]
+    numbers = [*length(trial), *punctuation(trial)]
+    if "beside" in trial:
+        other = {"answer": trial["beside"]}
+        pairs = zip(numbers, [*length(other), *punctuation(other)], strict=True)
+        numbers = [one - another for one, another in pairs]
+    return [*numbers, size, frames]

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -27,13 +27,13 @@ from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import TASKS, Asked, ShownAnswer
 from agents.tasks import SHORT
-from serving.conversations.scenario import speaker_name
+from judging.dialogues import Letter, Line, heard, is_person
 from serving.export.selection import StimulusLookup
 from serving.runs.reader import RunFolder
 
 Truth = Literal["human", "machine"]
 LABELS = 3
-PERSON = "human"
+MORE_THAN_TWO = "more than two speakers"
 KINDS = {"human": "human", "machine": "machine", "published": "machine", "control": "machine"}
 
 Record = dict[str, Any]
@@ -65,7 +65,10 @@ class Candidate:
     """One answer, or one speaker of one excerpt of a conversation, that may become a trial.
 
     ``agent`` is who answered, for a speaker that speaker; ``record`` names the record: run, agent, sample. ``length``
-    is the number of messages of an excerpt. ``is_catch``: a catch trial, a machine's answer by design.
+    is the number of messages of an excerpt, ``delays`` the seconds before each. ``is_catch``: a catch trial, a
+    machine's answer by design. A pair has a conversation ``beside``; its ``length`` is in turns that are shown, and
+    ``turns`` are those of the machine's conversation with what it wrote itself. ``columns``, by which scores may be
+    told, are known beside those of the stimulus.
     """
 
     shown: Shown
@@ -74,15 +77,20 @@ class Candidate:
     is_catch: bool
     record: tuple[str, str, int]
     answer: ShownAnswer
-    speaker: Literal["A", "B"] | None = None
+    speaker: Letter | None = None
     length: int | None = None
+    delays: Sequence[float | None] = ()
+    beside: Candidate | None = None
+    turns: int | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     def said(self) -> bytes:
         """What was said, small differences in writing apart: equal for answers that a judge takes for the same."""
         plain = self.answer.model_dump(exclude_none=True)
         if "text" in plain:
             plain["text"] = " ".join(str(plain["text"]).casefold().split()).rstrip(".")
-        return orjson.dumps([self.shown.asked, self.shown.id, self.speaker, plain])
+        beside = None if self.beside is None else self.beside.answer.model_dump(exclude_none=True)
+        return orjson.dumps([self.shown.asked, self.shown.id, self.speaker, plain, *([beside] if beside else [])])
 
 
 @dataclass(slots=True)
@@ -96,7 +104,18 @@ class Candidates:
 def read_candidates(
     runs: Sequence[Path], people: Sequence[Path], tasks: Iterable[str], lengths: Sequence[int]
 ) -> Candidates:
-    """The candidates of all ``runs``, and people's of ``people``. Raises InputError for what is no run folder.
+    """The candidates among the answers of :func:`read_answered`, which says what it raises."""
+    candidates = Candidates()
+    for record, shown in read_answered(runs, people, tasks, candidates.passed_over):
+        candidates.found.extend(_candidates(record, shown, lengths, candidates.passed_over))
+    return candidates
+
+
+def read_answered(
+    runs: Sequence[Path], people: Sequence[Path], tasks: Iterable[str], passed_over: Counter[str]
+) -> Iterator[tuple[Record, Shown]]:
+    """The answers in all ``runs``, and people's in ``people``, with what each is about. Raises InputError for what is
+    no run folder.
 
     The last record of a key counts; failed and rejected answers are passed over. A stimulus is looked up in all
     folders, by its id, or for imported answers by its ``benchmark_id``, cue or picture's file name. Raises InputError
@@ -107,7 +126,6 @@ def read_candidates(
     folders = [RunFolder(path) for path in runs]
     whole = {path.resolve() for path in runs}  # people's answers are among them
     of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
-    candidates = Candidates()
     with ExitStack() as stack:
         sets = [(folder, stack.enter_context(StimulusLookup(folder))) for folder in [*folders, *of_people]]
         known: dict[tuple[str, str], Shown] = {}
@@ -120,11 +138,9 @@ def read_candidates(
                         raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
                     seen.add(digest)
                     if record["status"] != "ok":
-                        candidates.passed_over[str(record["status"])] += 1
+                        passed_over[str(record["status"])] += 1
                         continue
-                    shown = _shown(record, sets, known)
-                    candidates.found.extend(_candidates(record, shown, lengths, candidates.passed_over))
-    return candidates
+                    yield record, _shown(record, sets, known)
 
 
 def _identity(record: Record) -> bytes:
@@ -165,20 +181,27 @@ def _with_picture(asked: Asked, row: Row, folder: RunFolder) -> Shown:
 def _candidates(record: Record, shown: Shown, lengths: Sequence[int], passed_over: Counter[str]) -> Iterator[Candidate]:
     key = (record["run"], record["agent"], record["sample"])
     is_catch = record["kind"] == "control"
-    try:
+    with naming(record):
         answer: Any = BY_TASK[record["task"]].model_validate(record["answer"])
         if isinstance(answer, ConversationAnswer):
             yield from _speakers(answer, shown, key, is_catch, lengths, passed_over)
             return
         seen = _seen(shown, answer)
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"]
-        raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
     if seen is None:
         passed_over["empty"] += 1
         return
     truth: Truth = "human" if record["kind"] == "human" else "machine"
     yield Candidate(shown, record["agent"], truth, is_catch, key, seen)
+
+
+@contextmanager
+def naming(record: Record) -> Iterator[None]:
+    """Raise InputError that names the ``record`` for an answer that is none."""
+    try:
+        yield
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise InputError(f"{record['agent']}, stimulus {record['stimulus']!r}: answer: {reason}") from None
 
 
 def _seen(shown: Shown, answer: Any) -> ShownAnswer | None:
@@ -212,30 +235,29 @@ def _speakers(
 ) -> Iterator[Candidate]:
     """Both speakers of every excerpt. The messages that the stimulus gives, its history and its opener, are shown and
     nobody is judged by them: a speaker who says nothing else in an excerpt is no trial of it."""
-    names = shown.row.get("names")
-    said = [(speaker_name(one["speaker"], names), one["text"], "") for one in shown.row.get("history") or ()]
-    said += [(one.speaker, one.text, "" if one.finish == "opener" else one.agent) for one in answer.messages]
-    letters: dict[str, Literal["A", "B"]] = {}
-    for speaker, _, _ in said:
-        if speaker not in letters:
-            if len(letters) == 2:
-                passed_over["more than two speakers"] += 1
-                return
-            letters[speaker] = "B" if letters else "A"
-    messages = [{"speaker": letters[speaker], "text": text} for speaker, text, _ in said]
+    lines = heard(answer, shown.row)
+    if lines is None:
+        passed_over[MORE_THAN_TWO] += 1
+        return
     some = False
     for length in lengths:
-        if length > len(said):
+        if length > len(lines):
             break
-        excerpt = ShownAnswer.model_validate({"messages": messages[:length]})
-        for speaker, letter in letters.items():
-            agent = next((by for name, _, by in said[:length] if name == speaker and by), None)
+        excerpt = lines[:length]
+        for letter in dict.fromkeys(line.speaker for line in lines):
+            agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
             if agent is not None:
                 some = True
-                truth: Truth = "human" if agent.partition(":")[0] == PERSON else "machine"
-                yield Candidate(shown, agent, truth, is_catch, key, excerpt, letter, length)
+                truth: Truth = "human" if is_person(agent) else "machine"
+                delays = [line.delay for line in excerpt]
+                yield Candidate(shown, agent, truth, is_catch, key, as_shown(excerpt), letter, length, delays=delays)
     if not some:
         passed_over["shorter than the shortest excerpt"] += 1
+
+
+def as_shown(lines: Sequence[Line]) -> ShownAnswer:
+    """The messages as a judge sees them."""
+    return ShownAnswer.model_validate({"messages": [{"speaker": one.speaker, "text": one.text} for one in lines]})
 
 
 def tasks_given(given: str | None) -> tuple[Asked, ...]:

@@ -28,7 +28,18 @@ def register(commands: Commands) -> None:
     number = trials.add_mutually_exclusive_group()
     number.add_argument("--per-judge", type=positive, metavar="N", help="trials in each list (default: all)")
     number.add_argument("--preset", choices=("2022", "2025"), help="trials in each list as in a paper, by task")
-    add("--lengths", type=sizes, metavar="3,6", help="messages of excerpts of a conversation (3,6,9,12,15,18,21,24)")
+    add(
+        "--lengths",
+        type=sizes,
+        metavar="3,6",
+        help="messages of excerpts of a conversation (3,6,9,…,24), turns of pairs (3,10)",
+    )
+    add(
+        "--pairs",
+        action="store_true",
+        help="conversations with a machine, each beside one of people; lengths in turns (3,10)",
+    )
+    add("--show-pseudo", action="store_true", help="of pairs: also what a machine wrote itself beforehand")
     add("--common", action="store_true", help="only stimuli that people and every agent answered")
     add("--unique", action="store_true", help="one, drawn, of several answers that were said alike")
     add("--every", action="store_true", help="every answer becomes a trial, balanced or not")
@@ -86,11 +97,11 @@ def _people(text: str) -> Path:
 
 
 def _trials(options: argparse.Namespace) -> int:
-    from judging.trials import LENGTHS, TrialOptions, compose
+    from judging.trials import TrialOptions, compose
 
     if options.lists > 1 and options.per_judge is None and options.preset is None:
         raise InputError("--lists: say with --per-judge or --preset how long each is")
-    return compose(chosen(TrialOptions, options, lengths=options.lengths or LENGTHS), _print)
+    return compose(chosen(TrialOptions, options), _print)
 
 
 def _judge(options: argparse.Namespace) -> int:

@@ -69,7 +69,7 @@ def metadata(folder: Path, trial: Trial, place: int) -> list[float]:
         number % 2,
         int("".join(filter(str.isdigit, trial["shown"]))),
         image.stat().st_size if image else 0.0,
-        sum(len(str(value)) for name, value in trial.items() if name not in ("answer", "clip")),
+        sum(len(str(value)) for name, value in trial.items() if name not in ("answer", "beside", "clip")),
         len(trial),
         len(trial.get("clip", "")),
         max(times, default=0.0),

@@ -37,6 +37,8 @@ def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
     """Why no judge can be trained on trials with these rows of the key, if none can."""
     by_task: dict[str, set[tuple[str, str]]] = {}
     for row in rows:
+        if row["beside_truth"] is not None:
+            return "pairs of conversations are judged by people and language models"
         by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
     for asked, seen in by_task.items():
         truths, stimuli = ({one[part] for one in seen} for part in (0, 1))

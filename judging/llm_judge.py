@@ -130,6 +130,8 @@ class LanguageJudge(Agent[J]):
     def prepare(self, stimulus: Stimulus) -> Pictured:
         """The trial and its pictures. Raises AnswerError."""
         assert isinstance(stimulus, JudgementStimulus)
+        if stimulus.beside is not None and self.settings.prompt == "papers":
+            raise AnswerError("unsupported_mode", "the papers have no prompt for pairs of conversations")
         if self.settings.without_picture or stimulus.asked in WITHOUT_PICTURE:
             return Pictured(stimulus, None, None)
         if stimulus.image is None:
@@ -161,8 +163,9 @@ class LanguageJudge(Agent[J]):
         messages = [ChatMessage("user", text, prepared.image)]
         if prepared.target is not None:
             messages.insert(0, ChatMessage("user", prompts.TARGET, prepared.target))
+        schema = prompts.SCHEMA if trial.beside is None else prompts.SCHEMA_OF_PAIRS
         sampling = Sampling(chosen.temperature, max_tokens=chosen.max_tokens)
-        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=prompts.SCHEMA if is_own else None)
+        request = TextRequest(messages=tuple(messages), sampling=sampling, schema=schema if is_own else None)
         return Question((key, draw.sample, draw.attempt), trials, request, seed)
 
     def verdict(self, trial: JudgementStimulus, question: Question, text: str, finish: str, about: Any) -> Reply:
@@ -174,7 +177,8 @@ class LanguageJudge(Agent[J]):
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         if self.settings.prompt == "own":
-            return replies.own(text, cut=finish == "length")
+            read = replies.own if trial.beside is None else replies.pair
+            return read(text, cut=finish == "length")
         found: replies.Said | None
         any_case = self.settings.any_case
         if trial.asked == "conversation":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.stimuli import JudgementStimulus
+from agents.stimuli import JudgementStimulus, ShownAnswer
 from agents.tasks import Asked
 
 _LIST = (
@@ -86,14 +86,27 @@ VERDICT = (
     "\n\n{question} Give your reasons first and your verdict last, as one JSON object and nothing else:\n"
     '{{"reason": "your reasons", "verdict": "human" or "machine"}}'
 )
+PAIR = (
+    "Here are two conversations, or their beginnings. In one of them a machine speaks.\n\n"
+    "Conversation 1:\n{first}\n\nConversation 2:\n{second}\n\n"
+    "{question} Give your reasons first and your verdict last, as one JSON object and nothing else:\n"
+    '{{"reason": "your reasons", "verdict": 1 or 2}}'
+)
 TARGET = "This picture shows the target of a search."
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"reason": {"type": "string"}, "verdict": {"type": "string", "enum": ["human", "machine"]}},
-    "required": ["reason", "verdict"],
-    "additionalProperties": False,
-}
+
+
+def _schema(kind: str, verdicts: Sequence[Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "verdict": {"type": kind, "enum": verdicts}},
+        "required": ["reason", "verdict"],
+        "additionalProperties": False,
+    }
+
+
+SCHEMA = _schema("string", ["human", "machine"])
 """Of our answer; ``reason`` is first, as models write the fields in this order and are to reason before they decide."""
+SCHEMA_OF_PAIRS = _schema("integer", [1, 2])
 
 
 def papers(trials: Sequence[JudgementStimulus], example: str | None = None) -> str:
@@ -111,6 +124,8 @@ def papers(trials: Sequence[JudgementStimulus], example: str | None = None) -> s
 
 def own(trial: JudgementStimulus, *, without_picture: bool = False) -> str:
     """Our prompt for one trial."""
+    if trial.beside is not None:
+        return PAIR.format(first=said(trial), second=_messages(trial.beside), question=trial.question)
     pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
     width, height = trial.answer.frame or (0, 0)
     text = OWN[trial.asked].format(
@@ -129,9 +144,13 @@ def said(trial: JudgementStimulus) -> str:
     """The answer as text."""
     answer = trial.answer
     if answer.messages is not None:
-        return "\n".join(f"{one.speaker}: {one.text}" for one in answer.messages)
+        return _messages(answer)
     if answer.fixations is not None:
         return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
     if answer.labels is not None:
         return ", ".join(answer.labels)
     return answer.color or answer.text or answer.word or ""
+
+
+def _messages(answer: ShownAnswer) -> str:
+    return "\n".join(f"{one.speaker}: {one.text}" for one in answer.messages or ())

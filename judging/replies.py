@@ -23,11 +23,14 @@ _QUOTES = r"[\"'‘“*_`\s]*"
 _CHOICE = r"(?![-\w])(?![\"'’”*_`\s]*(?:(?i:or)\b|/|\|))"
 _WORD = rf"{_QUOTES}((?i:human|machine|AI-generated|AI)){_CHOICE}"
 _IS = r"(?i:\s+(?:most\s+)?(?:likely|probably))?(?:\s+an?\b)?"
-_VERDICT = re.compile(
+_BEFORE = (
     r"(?:\"(?i:verdict)\"|(?:^|[.!?]\s)[\W_]*(?i:(?:(?:my|the|final)\s+)*(?:verdict|answer|classification)\b))"
-    rf"{_QUOTES}(?:is\b|[:=–—-]){_IS}{_WORD}",
-    re.MULTILINE,
+    rf"{_QUOTES}(?:is\b|[:=–—-])"
 )
+_VERDICT = re.compile(rf"{_BEFORE}{_IS}{_WORD}", re.MULTILINE)
+_NUMBERED = rf"{_QUOTES}(?:(?i:the\s+)?(?i:conversation)\s+(?:#|(?i:number)\s+)?)?{_QUOTES}([12])(?![\d.]*\d){_CHOICE}"
+_PLACED = re.compile(rf"{_BEFORE}{_NUMBERED}", re.MULTILINE)
+_PLACE = re.compile(rf"[\W_]*{_NUMBERED}[\W_]*")
 _BARE = re.compile(rf"[\W_]*{_WORD}[\W_]*")
 _SPEAKERS = {
     speaker: re.compile(
@@ -45,19 +48,27 @@ _NUMBER = re.compile(r"(?<![\w.])(\d+)[.):\]]")
 def own(text: str, *, cut: bool = False) -> VerdictAnswer | None:
     """The verdict of the last JSON object that has one, alone, in prose or fenced; or else the last that is told as one
     ("Verdict: human"), unless the text is ``cut``; or the one word that the text is."""
-    text = text[-READ:]
+    return _own(text[-READ:], _VERDICT, _BARE, cut)
+
+
+def pair(text: str, *, cut: bool = False) -> VerdictAnswer | None:
+    """The same of a pair of conversations: 1 is that the machine speaks in the first, the verdict ``machine``."""
+    return _own(text[-READ:], _PLACED, _PLACE, cut)
+
+
+def _own(text: str, told: re.Pattern[str], bare: re.Pattern[str], cut: bool) -> VerdictAnswer | None:
     for start in reversed([match.start() for match in re.finditer(r"\{", text)]):
         try:
             found, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and "verdict" in (fields := {name.lower(): one for name, one in found.items()}):
-            return _of_fields(fields)
+            return _of_fields(fields, bare)
     if cut:
         return None
-    told = [match[1] for match in _VERDICT.finditer(text)]
-    bare = _BARE.fullmatch(text)
-    word = told[-1] if told else bare[1] if bare else None
+    words = [match[1] for match in told.finditer(text)]
+    alone = bare.fullmatch(text)
+    word = words[-1] if words else alone[1] if alone else None
     return None if word is None else VerdictAnswer(verdict=_said(word))
 
 
@@ -116,12 +127,12 @@ def none(text: str, finish: str) -> Literal["refused", "unparsed"]:
     return "refused" if refused else "unparsed"
 
 
-def _of_fields(fields: dict[str, Any]) -> VerdictAnswer | None:
-    word, reason = _BARE.fullmatch(str(fields["verdict"])), fields.get("reason")
+def _of_fields(fields: dict[str, Any], bare: re.Pattern[str]) -> VerdictAnswer | None:
+    word, reason = bare.fullmatch(str(fields["verdict"])), fields.get("reason")
     if word is None:
         return None
     return VerdictAnswer(verdict=_said(word[1]), reason=reason if isinstance(reason, str) and reason else None)
 
 
 def _said(word: str) -> Said:
-    return "human" if word.lower() == "human" else "machine"
+    return "human" if word.lower() in ("human", "2") else "machine"

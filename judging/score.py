@@ -111,7 +111,7 @@ def measure(
     found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
     found["samples"] = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
-    main = table[~table["catch"] & table["repeat_of"].isna()]
+    main = table[~table["catch"] & table["repeat_of"].isna() & table["beside_truth"].isna()]
     found["ledger"] = []
     for asked in TASKS:
         some = main[main["asked"] == asked]

@@ -7,6 +7,13 @@ files have one time, a picture is the same for all answers to it.
 
 ``TRIALS.key.csv`` has one row per trial (:data:`COLUMNS`; ``sha256`` is of the trial's canonical JSON, so that a key is
 never taken for another set's). ``TRIALS.trials.json`` has the seed, what was asked for, and what was found.
+
+Of two conversations beside each other ``truth`` is ``machine`` if a machine speaks in the answer, ``beside_truth`` if
+one speaks in the conversation beside it. Where the two are alike there is nothing to find out: a control pair.
+``agent`` and ``beside_agent`` are the machine that speaks in each, or else its people; ``speaker`` and
+``beside_speaker`` the machine's letter, empty where no machine or only machines speak. ``turns`` are those of the
+machine's conversation, with those that it wrote itself beforehand. ``delays`` is a JSON object: for ``answer`` and
+``beside`` the seconds before each message that is shown, null where they are not known.
 """
 
 from __future__ import annotations
@@ -50,7 +57,13 @@ COLUMNS = (
     "length",
     "said",
     "columns",
+    "beside_agent",
+    "beside_truth",
+    "beside_speaker",
+    "turns",
+    "delays",
 )
+COLUMNS_OF_ANSWERS = COLUMNS[: COLUMNS.index("beside_agent")]  # keys that are older have no others
 COLUMNS_OF_STIMULI = ("topic", "domain", "word_class", "version", "mode")  # by which scores may be told, beside meta's
 QUESTIONS: Mapping[Asked, str] = {
     "color_estimation": "Was the color description made by a human or a machine?",
@@ -61,6 +74,7 @@ QUESTIONS: Mapping[Asked, str] = {
     "conversation": "Is {speaker} a human or a machine?",
 }
 """Those of colours and scanpaths are the papers' (their pages); the others follow them."""
+QUESTION_OF_PAIRS = "In which of the two conversations does a machine speak?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +209,10 @@ class _Set:
             "question": QUESTIONS[asked].format(speaker=candidate.speaker),
             "answer": candidate.answer.model_dump(mode="json", exclude_none=True),
         }
-        if candidate.speaker is not None:
+        if candidate.beside is not None:
+            trial["question"] = QUESTION_OF_PAIRS
+            trial["beside"] = candidate.beside.answer.model_dump(mode="json", exclude_none=True)
+        elif candidate.speaker is not None:
             trial["speaker"] = candidate.speaker
         if asked == "attention_prediction" and "image" in trial:
             trial["clip"] = self._save(f"{name}.gif", self._clip(candidate, trial))
@@ -224,6 +241,9 @@ class _Set:
 def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
     shown, (run, record, sample) = candidate.shown, candidate.record
     columns = {name: shown.row[name] for name in COLUMNS_OF_STIMULI if name in shown.row}
+    beside = candidate.beside
+    delays = {"answer": candidate.delays, "beside": beside.delays if beside is not None else ()}
+    known = {name: some for name, some in delays.items() if any(one is not None for one in some)}
     return {
         "asked": shown.asked,
         "truth": candidate.truth,
@@ -238,7 +258,12 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "speaker": candidate.speaker,
         "length": candidate.length,
         "said": hashlib.sha256(candidate.said()).hexdigest()[:16],
-        "columns": orjson.dumps({**(shown.row.get("meta") or {}), **columns}).decode(),
+        "columns": orjson.dumps({**candidate.columns, **(shown.row.get("meta") or {}), **columns}).decode(),
+        "beside_agent": beside and beside.agent,
+        "beside_truth": beside and beside.truth,
+        "beside_speaker": beside and beside.speaker,
+        "turns": candidate.turns,
+        "delays": orjson.dumps(known).decode(),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from agents.language.filters.messages import self_disclosure
 from agents.stimuli import TASKS, Asked
 from judging.candidates import Candidate, Candidates, read_candidates, tasks_given
 from judging.drawing import Pool, arrange, draw_list, draw_pool, duplicates, in_common, least_used, unique
+from judging.pairs import LENGTHS as PAIR_LENGTHS
+from judging.pairs import draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_set import JudgesList, about_path, key_path, write_trial_set
 from serving.runs.display_text import count
 
@@ -42,7 +44,9 @@ class TrialOptions:
     lists: int = 0
     per_judge: int | None = None
     preset: str | None = None
-    lengths: Sequence[int] = LENGTHS
+    lengths: Sequence[int] | None = None
+    pairs: bool = False
+    show_pseudo: bool = False
     common: bool = False
     unique: bool = False
     every: bool = False
@@ -58,7 +62,11 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
         raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
     seed = secrets.randbelow(1 << 53) if options.seed is None else options.seed
-    found = read_candidates(options.runs, options.people, tasks_given(options.task), options.lengths)
+    if options.pairs:
+        return _compose_pairs(options, seed, say)
+    if options.show_pseudo:
+        raise InputError("--show-pseudo: belongs to --pairs")
+    found = read_candidates(options.runs, options.people, tasks_given(options.task), options.lengths or LENGTHS)
     chosen = _of_agents(found, options.agents)
     if not chosen:
         raise InputError("the runs hold no answers that could be trials")
@@ -85,6 +93,62 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
     return 0
 
 
+def _compose_pairs(options: TrialOptions, seed: int, say: Callable[[str], None]) -> int:
+    """The same for pairs of conversations."""
+    for name in ("preset", "common", "unique"):
+        if getattr(options, name):
+            raise InputError(f"--pairs goes without --{name}")
+    if options.repeats and options.per_judge is None:
+        raise InputError("--repeats: pairs come again in lists; say with --per-judge how long each is")
+    passed_over: Counter[str] = Counter()
+    found = read_dialogues(options.runs, options.people, passed_over)
+    chance = random.Random(f"pairs {seed}")
+    names = sorted({one.agent for one in found if one.has_machine})
+    agents = names if options.agents is None else _named(options.agents, names)
+    pairs = draw_pairs(
+        found,
+        options.lengths or PAIR_LENGTHS,
+        chance,
+        agents=agents,
+        per_agent=options.per_agent,
+        whole=options.every,
+        show_pseudo=options.show_pseudo,
+    )
+    passed_over += pairs.passed_over
+    every = pairs.trials()
+    if not every:
+        told = "; ".join(f"{number:,} {why}" for why, number in sorted(passed_over.items()))
+        raise InputError(f"no conversation with a machine can be paired with one of people: {told or 'there are none'}")
+    used: Counter[int] = Counter()
+    lists = [JudgesList("pairs-all", "conversation", arrange(every, (), 0, chance))]
+    if options.per_judge is not None:
+        digits = max(3, len(str(options.lists)))
+        lists = [
+            JudgesList(
+                f"pairs-{at:0{digits}}",
+                "conversation",
+                draw_pair_list(pairs, options.per_judge, used, chance, repeats=options.repeats),
+            )
+            for at in range(1, options.lists + 1)
+        ]
+    about = {
+        "pairs": len(every),
+        "conversations_of_people": pairs.people,
+        "cells": [
+            {"agent": agent, "length": turns, "pairs": len(some)} for (agent, turns), some in pairs.cells.items()
+        ],
+    }
+    notes = {"runs": [str(path) for path in options.runs], "options": _told(options), "tasks": {"conversation": about}}
+    notes |= {"unbalanced": pairs.unbalanced, "passed_over": dict(passed_over)}
+    _, blind = write_trial_set(options.out, lists, notes, seed, force=options.force)
+    for (agent, turns), some in pairs.cells.items():
+        first = sum(pair.truth == "machine" for pair in some)
+        say(f"{agent}, {turns} turns: {count(len(some), 'pair')}, in {first:,} the machine speaks in the first")
+    say(f"conversations of people in them: {pairs.people:,}")
+    _say_rest(options, pairs.unbalanced, passed_over, blind, say)
+    return 0
+
+
 def _refuse_pictures_of_some(asked: Asked, some: Sequence[Candidate]) -> None:
     """Raise InputError where a judge would see a picture with some answers alone, which tells whose they are."""
     without = [one for one in some if one.shown.image() is None]
@@ -100,14 +164,19 @@ def _of_agents(found: Candidates, agents: str | None) -> list[Candidate]:
     """Those of people, of the agents named, and catch trials."""
     if agents is None:
         return found.found
-    wanted = {name.strip() for name in agents.split(",") if name.strip()}
-    there = {one.agent for one in found.found if one.truth == "machine"}
-    if wanted - there:
+    wanted = _named(agents, {one.agent for one in found.found if one.truth == "machine"})
+    return [one for one in found.found if one.truth == "human" or one.is_catch or one.agent in wanted]
+
+
+def _named(given: str, there: Collection[str]) -> set[str]:
+    """The agents of ``--agents``. Raises InputError for those that are not ``there``."""
+    wanted = {name.strip() for name in given.split(",") if name.strip()}
+    if wanted - set(there):
         raise InputError(
-            f"--agents: {', '.join(sorted(wanted - there))}: the runs hold no answers of theirs, but of "
+            f"--agents: {', '.join(sorted(wanted - set(there)))}: the runs hold no answers of theirs, but of "
             f"{', '.join(sorted(there)) or 'no machine'}"
         )
-    return [one for one in found.found if one.truth == "human" or one.is_catch or one.agent in wanted]
+    return wanted
 
 
 def _pool(some: Sequence[Candidate], options: TrialOptions, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
@@ -160,8 +229,9 @@ def _lists(asked: Asked, pool: Pool, options: TrialOptions, chance: random.Rando
 
 
 def _told(options: TrialOptions) -> dict[str, Any]:
-    names = ("per_agent", "lists", "per_judge", "preset", "common", "unique", "every", "catch", "repeats")
-    return {**{name: getattr(options, name) for name in names}, "lengths": list(options.lengths)}
+    names = ("per_agent", "lists", "per_judge", "preset", "common", "unique", "every", "catch", "repeats", "pairs")
+    lengths = options.lengths or (PAIR_LENGTHS if options.pairs else LENGTHS)
+    return {**{name: getattr(options, name) for name in (*names, "show_pseudo")}, "lengths": list(lengths)}
 
 
 def _summarize(
@@ -188,9 +258,19 @@ def _summarize(
             )
         if told["self_disclosed"]:
             say(f"  {count(told['self_disclosed'], 'answer')} say of themselves that a machine gave them")
+    _say_rest(options, remarks, found.passed_over, blind, say)
+
+
+def _say_rest(
+    options: TrialOptions,
+    remarks: Sequence[str],
+    passed_over: Mapping[str, int],
+    blind: Sequence[Mapping[str, Any]],
+    say: Callable[[str], None],
+) -> None:
     for remark in remarks:
         say(f"not balanced: {remark}")
-    for why, number in sorted(found.passed_over.items()):
+    for why, number in sorted(passed_over.items()):
         say(f"passed over: {number:,} {why}")
     for one in blind:
         if one["hidden"] is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.errors import InputError, Problem
-from judging.trial_set import COLUMNS, key_path, read_about
+from judging.trial_set import COLUMNS, COLUMNS_OF_ANSWERS, key_path, read_about
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder
 
@@ -26,6 +26,7 @@ UNJUDGED = "unjudged"  # a trial that a judge of an unfinished run has still bef
 MOST_NAMED = 20
 PEOPLE = "people"  # whoever they are, together
 Answers = Sequence[Mapping[str, Any]]
+BESIDE = ("beside_agent", "beside_truth", "beside_speaker")
 TABLE = (
     "judge",
     "judge_kind",
@@ -37,6 +38,8 @@ TABLE = (
     "stimulus",
     "speaker",
     "length",
+    *BESIDE,
+    "turns",
     "catch",
     "repeat_of",
     "said",
@@ -129,7 +132,10 @@ def _key_of(folder: RunFolder, given: Path | None) -> Path:
 
 def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     path = _key_of(folder, given)
-    keys = _read_checked(folder, path)
+    keys = {
+        trial: {name: row[name] for name in row if name != "delays"}
+        for trial, row in _read_checked(folder, path).items()
+    }
     for name in [*folder.agents(), *folder.imports()]:
         left = _asked(folder, name, keys)
         for record in folder.latest(name):
@@ -180,13 +186,13 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
+            if tuple(reader.fieldnames or ()) not in (COLUMNS, COLUMNS_OF_ANSWERS):
                 raise InputError(f"{path} is no key of trials: its columns are others")
             rows = {row["trial"]: (number, _typed(row)) for number, row in enumerate(reader, start=2)}
             wrong = [
                 Problem(str(path), number, "truth", f"{row['truth']!r} is neither human nor machine")
                 for number, row in rows.values()
-                if row["truth"] not in SAID
+                if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID)
             ]
             if wrong:
                 raise InputError(f"{path} is no key of trials", wrong[:MOST_NAMED])
@@ -199,11 +205,12 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     columns = orjson.loads(row["columns"] or "{}")
-    names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said")
+    names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
     return {
-        **{name: row[name] or None for name in names},
+        **{name: row.get(name) or None for name in names},
         "catch": row["catch"] == "1",
-        "length": int(row["length"]) if row["length"] else None,
+        **{name: int(row[name]) if row.get(name) else None for name in ("length", "turns")},
+        "delays": orjson.loads(row.get("delays") or "{}"),
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 

@@ -286,8 +286,8 @@ class Agents:
         kind: ConversationType = orjson.loads(one.row).get("type", "MM")
         conversation = Conversation(
             name, (first, second), one.row, sample, seed, self._scheduler.next_order(),
-            chosen.policy_for(kind, members), chosen.thresholds, chosen.attempts,
-            (members[0].instructions, members[1].instructions),
+            chosen.policy_for(kind, members), chosen, (members[0].instructions, members[1].instructions),
+            (members[0].writes_dialogues, members[1].writes_dialogues),
         )  # fmt: skip
         return await conversation.run(self._scheduler)
 

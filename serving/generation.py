@@ -280,6 +280,7 @@ class Generation:
         first, second = assignment.members
         members = (self.agents[first], self.agents[second])
         instructions = (members[0].instructions, members[1].instructions)
+        writers = (members[0].writes_dialogues, members[1].writes_dialogues)
         chosen = policies.pair_settings(assignment.name, self.options.settings.get(assignment.name))
         policy = {kind: chosen.policy_for(kind, members) for kind in get_args(ConversationType)}
         state = assignment.resume.state
@@ -304,8 +305,8 @@ class Generation:
                         continue
                     conversation = Conversation(
                         assignment.name, (first, second), one.row, one.sample, seed, one.order,
-                        policy[orjson.loads(one.row).get("type", "MM")], chosen.thresholds, chosen.attempts,
-                        instructions, journalled.pop((one.stimulus, one.sample), {}),
+                        policy[orjson.loads(one.row).get("type", "MM")], chosen, instructions, writers,
+                        journalled.pop((one.stimulus, one.sample), {}),
                         lambda line: self.store.put(journal, line), one.failed_before,
                     )  # fmt: skip
                     await room.acquire()

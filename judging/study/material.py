@@ -1,5 +1,5 @@
-"""What people of a study are shown and asked, step by step: the trials of judges here, and stimuli of participants in
-:mod:`judging.study.asking`."""
+"""What people of a study are shown and asked, step by step: the trials of judges here, stimuli of participants in
+:mod:`judging.study.asking`, online tests in :mod:`judging.study.online`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from agents.errors import InputError
 from judging.study.controls import Control, read_controls
 from judging.study.pool import Page, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.study.state import Judge, Step
 from judging.study.verdict import read_verdict
 from judging.trial_set import key_path
@@ -100,7 +100,8 @@ class TrialMaterial:
             "practice": asked.practice,
             "feedback": asked.feedback,
             "keys": judge.keys,
-            "four": asked.choices == "four",
+            "four": asked.choices == "four" and not self.pool.of_pairs,
+            "pairs": self.pool.of_pairs,
             "prior_told": asked.prior_told,
             "samples": [self._sample(page) for page in self.pool.sample],
         }
@@ -143,6 +144,8 @@ class TrialMaterial:
             "speakers": [self.pool.trials[name].speaker for name in trials],
             "answer": one.answer.model_dump(mode="json", exclude_none=True),
         }
+        if one.beside is not None:
+            found["beside"] = one.beside.model_dump(mode="json", exclude_none=True)
         if one.cue is not None:
             found |= {"cue": one.cue, "examples": [list(pair) for pair in one.examples]}
         if one.asked == "attention_prediction":
@@ -163,6 +166,10 @@ def material_of(folder: Path, settings: StudySettings, source: Path) -> Material
         from judging.study.asking import StimulusMaterial
 
         return StimulusMaterial(source, settings)
+    if isinstance(settings, OnlineSettings):
+        from judging.study.online.material import OnlineMaterial
+
+        return OnlineMaterial(settings)
     return TrialMaterial(TrialPool(source, settings), folder)
 
 

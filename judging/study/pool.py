@@ -2,7 +2,8 @@
 seen, whoever comes, goes or stays away.
 
 A page shows one trial, or both speakers of an excerpt, which are two. For four pairs (person and person, person and
-machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form.
+machine, machine and person, two machines) the pages are equally of each pair, as in the 2025 paper's form. Of two
+conversations beside each other the pages are equally of each agent and place.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class TrialPool:
                     self.trials[trial.id] = trial
         check_trials(source, lines, rows, key)
         self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
+        self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
         if not self.trials:
             raise InputError(f"{source} has no trials of {settings.task}")
         self.pages = self._pages()
@@ -82,7 +84,7 @@ class TrialPool:
 
     def _pages(self) -> list[Page]:
         by_excerpt: dict[object, list[str]] = defaultdict(list)
-        together = self.settings.trials.choices != "one"
+        together = self.settings.trials.choices != "one" and not self.of_pairs
         for name, trial in self.trials.items():
             said = orjson.dumps([trial.shown, trial.answer.model_dump(mode="json")]) if together else name
             by_excerpt[said].append(name)
@@ -92,9 +94,12 @@ class TrialPool:
             if together and [self.trials[name].speaker for name in names] != ["A", "B"]:
                 continue  # one of the two said nothing that can be judged
             keys = [self.key[name] for name in names]
-            machines = tuple(one["agent"] for one in keys if one["truth"] == "machine")
+            machines = tuple(
+                one[f"{side}agent"] for one in keys for side in ("", "beside_") if one[f"{side}truth"] == "machine"
+            )
             one = machines[0] if machines else "human"
-            cell = " ".join(key["truth"] for key in keys) if together else one
+            cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
+            cell = cell if together or self.of_pairs else one
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], any(one["catch"] for one in keys)))
         if not pages:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
@@ -131,9 +136,11 @@ class TrialPool:
         kinds = {"human": 0, "machine": 0}
         for page in plain:
             kinds["machine" if page.agents else "human"] += 1
+        if self.of_pairs:
+            kinds = {}
         if wanted.choices == "one":
             found += [f"trials: there are none of {kind}s" for kind, number in kinds.items() if not number]
-        if wanted.choices == "four":
+        if wanted.choices == "four" and not self.of_pairs:
             there = {page.cell for page in plain}
             lacking = [f"{a} {b}" for a in kinds for b in kinds if f"{a} {b}" not in there]
             if lacking:
@@ -174,7 +181,7 @@ class TrialPool:
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
         """So many pages of each cell."""
         cells = [name for name in self.cells if name != "catch"]
-        if self.settings.trials.choices != "one":
+        if self.of_pairs or self.settings.trials.choices != "one":
             return shares(number, sorted(cells), chance)
         agents = [name for name in cells if name != "human"]
         if "human" not in cells or not agents:

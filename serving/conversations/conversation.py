@@ -13,7 +13,7 @@ replayed is rejected again where it was.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,11 +21,14 @@ import orjson
 
 from agents.answers import TurnAnswer
 from agents.language.filters.policies import Judgement
-from agents.language.filters.settings import FilterSettings, Policy
+from agents.language.filters.settings import Policy
 from agents.stimuli import ConversationStimulus, parse_row
+from serving.conversations.burst import BurstTranscript
 from serving.conversations.journal import Turn, Turns, add_costs, turn_line
+from serving.conversations.policies import PairSettings
+from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Instructions, Transcript, no_instructions, why_unusable
+from serving.conversations.transcript import Instructions, Transcript, no_instructions
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
@@ -36,10 +39,10 @@ STRIDE = 10_000
 class Conversation:
     """One conversation of the pair ``name`` = (``first``, ``second``) about one stimulus.
 
-    ``policy`` and ``thresholds`` say what is done about bad turns, ``attempts`` how often a turn and the whole are
-    tried. ``instructions`` are the two agents' :meth:`agents.contract.Agent.instructions`. ``journalled`` turns are
-    replayed, ``on_turn`` is called with each new one's journal line. ``failed_before`` is the code of the failure
-    that is tried again.
+    ``policy`` says what is done about bad turns, ``settings`` all else. ``instructions`` are the two agents'
+    :meth:`agents.contract.Agent.instructions`; ``writers`` says which of them write pseudo-dialogues. ``journalled``
+    turns are replayed, ``on_turn`` is called with each new one's journal line. ``failed_before`` is the code of the
+    failure that is tried again.
     """
 
     name: str
@@ -49,9 +52,9 @@ class Conversation:
     run_seed: int
     order: int
     policy: Policy = field(default_factory=Policy)
-    thresholds: FilterSettings = field(default_factory=FilterSettings)
-    attempts: int = 1
+    settings: PairSettings = field(default_factory=PairSettings)
     instructions: tuple[Instructions, Instructions] = (no_instructions, no_instructions)
+    writers: tuple[bool, bool] = (False, False)
     journalled: Turns = field(default_factory=dict)
     on_turn: Callable[[bytes], None] = lambda line: None
     failed_before: str = ""
@@ -65,17 +68,16 @@ class Conversation:
         assert isinstance(stimulus, ConversationStimulus)
         whole = AgentRequest(self.pair[0], self.row, stimulus.id, self.sample, self.run_seed, self.name)
         whole.sha256 = hashlib.sha256(self.row).hexdigest()
-        if stimulus.mode == "burst":  # to hold it in turns would be an answer to another stimulus
+        if stimulus.pseudo is not None and not any(self.writers):
             whole.draw_seed()
-            whole.fail("unsupported_mode", "only ping-pong conversations are held")
+            whole.fail("unsupported_pseudo", "neither agent writes pseudo-dialogues")
             return whole
-        for whole.attempt in range(self.attempts):
-            drawn = draw_scenario(stimulus, whole.draw_seed())
-            transcript = Transcript(drawn, self.pair, self.instructions, self.policy, self.thresholds, self.sample)
+        for whole.attempt in range(self.settings.attempts):
+            transcript = self._transcript(draw_scenario(stimulus, whole.draw_seed()), whole.seed)
             verdicts = await self._hold(scheduler, transcript, whole)
             whole.raw = transcript.raw_json()
             has_answer = transcript.messages or whole.status != "failed"
-            whole.answer = transcript.answer_json() if has_answer else None
+            whole.answer = transcript.answer().model_dump_json().encode() if has_answer else None
             if verdicts:
                 whole.attempts.append(whole.attempt_record(verdicts))
             if whole.status != "rejected":
@@ -83,10 +85,17 @@ class Conversation:
         add_costs(whole, self._turns)
         return whole
 
+    def _transcript(self, drawn: ConversationStimulus, seed: int) -> Transcript:
+        chosen = self.settings
+        about = (drawn, self.pair, self.instructions, self.policy, chosen.thresholds, self.sample, seed, chosen.delays)
+        return BurstTranscript(*about, quiet_s=chosen.quiet_s) if drawn.mode == "burst" else Transcript(*about)
+
     async def _hold(self, scheduler: Scheduler, transcript: Transcript, whole: AgentRequest) -> list[dict[str, Any]]:
         """One attempt at the conversation: puts its status into ``whole`` and returns what the filters found; where an
         agent's own end it, what these found in the turn's last attempt."""
         whole.status = "ok"
+        if transcript.stimulus.pseudo is not None and not await self._write_pseudo(scheduler, transcript, whole):
+            return []
         while not transcript.ended:
             turn, rejected = await self._turn(scheduler, transcript, whole)
             self._turns.append(turn)
@@ -108,22 +117,22 @@ class Conversation:
     ) -> tuple[Turn, list[Judgement]]:
         """One turn, and for which findings the conversation ends with it.
 
-        A turn that is to be sampled again is, as often as the rules allow; after that the conversation is. What failed
-        is not journalled: it may be asked again.
+        A turn that is to be sampled again is, as often as the rules allow; after that the conversation is.
         """
         if (opener := transcript.opener()) is not None:
             return {"status": "ok", "answer": opener.model_dump(), "attempts": [], "raw": None}, []
-        known = self.journalled.get((whole.attempt, len(transcript.messages))) if self._replays else None
+        known = self._known(whole.attempt, transcript.number)
         if known is not None:
             found = transcript.judge_next(known["answer"]["text"]) if known["status"] == "ok" else []
             return known, [one for one in found if one.rejected]
-        self._replays = False  # what comes after a turn that is asked anew is not what was said after the old one
         earlier: list[dict[str, Any]] = []
         number = STRIDE * whole.attempt
         found = []
-        for attempt in range(1, self.attempts + 1):
-            request = await self._ask(scheduler, transcript, number)
-            if request.status == "ok" and (why := why_unusable(request.answer)) is not None:
+        for attempt in range(1, self.settings.attempts + 1):
+            side, turn = transcript.side, transcript.number
+            options = {"speaker": SIDES[side], "turn": len(transcript.messages)}
+            request = await self._ask(scheduler, transcript.shown(), side, turn, options, number)
+            if request.status == "ok" and (why := transcript.why_unusable(request.answer)) is not None:
                 request.status, request.error = "failed", ("bad_turn", why)
             request.attempts = [*earlier, *request.attempts]
             if request.status != "ok":
@@ -131,24 +140,65 @@ class Conversation:
                 break
             found = transcript.judge_next(TurnAnswer.model_validate_json(request.answer or b"").text)
             bad = [one for one in found if one.action == "resample_turn"]
-            if not bad or attempt == self.attempts:
+            if not bad or attempt == self.settings.attempts:
                 break
             earlier = [*request.attempts, request.attempt_record([asdict(one.verdict()) for one in bad])]
             number = request.first_attempt + request.attempt + 1
-        line = turn_line(request, whole.attempt)
+        return self._journalled(request, whole.attempt), [one for one in found if one.rejected]
+
+    async def _write_pseudo(self, scheduler: Scheduler, transcript: Transcript, whole: AgentRequest) -> bool:
+        """Whether the pseudo-dialogue is there; where not, ``whole`` says why."""
+        side = self.writers.index(True)
+
+        async def ask(number: int, options: Mapping[str, Any]) -> Turn:
+            turn = self._known(whole.attempt, number)
+            if turn is None:
+                first_attempt = STRIDE * whole.attempt
+                request = await self._ask(scheduler, transcript.shown(), side, number, options, first_attempt)
+                turn = self._journalled(request, whole.attempt)
+            self._turns.append(turn)
+            whole.attempts += turn["attempts"]
+            return turn
+
+        try:
+            failed = await write_pseudo_dialogue(transcript, side, ask, self.settings.attempts)
+        except NothingWritten:
+            whole.fail("no_pseudo_dialogue", f"{self.pair[side]} wrote nothing that could be read, however often asked")
+            return False
+        if failed is not None:
+            whole.status, whole.error = failed["status"], failed["error"] and tuple(failed["error"])
+        return failed is None
+
+    def _journalled(self, request: AgentRequest, attempt: int) -> Turn:
+        """A turn as it stands in the journal. What failed is not journalled: it may be asked again."""
+        line = turn_line(request, attempt)
         if request.status in ("ok", "rejected"):
             self.on_turn(line)
-        return orjson.loads(line), [one for one in found if one.rejected]
+        found: Turn = orjson.loads(line)
+        return found
 
-    async def _ask(self, scheduler: Scheduler, transcript: Transcript, first_attempt: int) -> AgentRequest:
-        side, turn = transcript.side, len(transcript.messages)
+    def _known(self, attempt: int, turn: int) -> Turn | None:
+        """A turn that is replayed; none once one was asked anew, as what comes after it was said after another."""
+        known = self.journalled.get((attempt, turn)) if self._replays else None
+        self._replays = known is not None
+        return known
+
+    async def _ask(
+        self,
+        scheduler: Scheduler,
+        shown: ConversationStimulus,
+        side: int,
+        turn: int,
+        options: Mapping[str, Any],
+        first_attempt: int,
+    ) -> AgentRequest:
         return await scheduler.answer(
             self.pair[side],
-            transcript.shown(),
+            shown,
             self.sample,
             seed=self.run_seed,
             turn=turn,
-            options={"speaker": SIDES[side], "turn": turn},
+            options=options,
             name=self.name,
             order=self.order,
             first_attempt=first_attempt,

@@ -10,6 +10,7 @@
 Each answer is a request to the scheduler, as a turn of any conversation. Seeds are derived for the pair
 (``human~eliza``, or ``eliza~human`` where the person is B), and the agent's own filters may ask it again. The filters
 of conversations judge both speakers and nothing follows from what they find, as in the papers: it is told as flags.
+The agent's delay is drawn and not waited for; the person's is the time that really passed since the last message.
 
 Whatever goes wrong, the dialogue is as it was before the call, and the same or another message may be sent. Time-outs,
 limits on how many dialogues there are, and who may speak in one are the caller's.
@@ -20,7 +21,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -35,13 +37,16 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.language.filters.policies import THRESHOLDS
 from agents.language.filters.settings import MEASURE, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
+from serving.conversations.delays import DelaySettings
 from serving.conversations.journal import Turn, add_costs, turn_line
+from serving.conversations.pseudo import NothingWritten, write_pseudo_dialogue
 from serving.conversations.scenario import SIDES, draw_scenario
-from serving.conversations.transcript import Transcript, no_instructions, why_unusable
+from serving.conversations.transcript import Transcript, no_instructions
 from serving.runs.record_lines import RecordHeader
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
 
+PSEUDO_TRIES = 5
 PERSON = re.compile(r"human(?::[^\s~]{1,100})?")
 Code = Literal["busy", "ended", "not_open", "bad_message"]
 
@@ -82,6 +87,8 @@ class Dialogue:
         person: Literal["A", "B"] = "A",
         who: str = "human",
         thresholds: FilterSettings = THRESHOLDS,
+        delays: DelaySettings | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         dispatcher = scheduler.dispatchers.get(agent)
         if dispatcher is None:
@@ -96,15 +103,21 @@ class Dialogue:
         self._row, self._id, self._sample = stimuli.canonical(stimulus), stimulus.id, sample
         self._seed = scheduler.run_seed if seed is None else seed
         self._order = scheduler.next_order()
+        if stimulus.pseudo is not None and not dispatcher.agent.writes_dialogues:
+            raise InputError(f"agent {agent} writes no pseudo-dialogues")
         told = dispatcher.agent.instructions
-        self._transcript = Transcript(
-            draw_scenario(stimulus, self._whole().draw_seed()),
-            self.speakers,
-            (no_instructions, told) if self.person == 0 else (told, no_instructions),
-            MEASURE,
-            thresholds,
-            sample,
+        whole_seed = self._whole().draw_seed()
+        self._transcript = self._new_transcript(
+            stimulus=draw_scenario(stimulus, whole_seed),
+            speakers=self.speakers,
+            instructions=(no_instructions, told) if self.person == 0 else (told, no_instructions),
+            policy=MEASURE,
+            thresholds=thresholds,
+            sample=sample,
+            seed=whole_seed,
+            delays=delays or DelaySettings(),
         )
+        self._clock, self._since = clock, clock()
         self._flagged: list[FlaggedMessage] = []
         self._turns: list[Turn] = []  # the agent's, as a journal has them
         self._next_attempt = 0  # the number of the next attempt at the present turn
@@ -131,8 +144,10 @@ class Dialogue:
 
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
         """What is said before the person speaks: the stimulus's opener, whoever says it, and the agent's message if it
-        is the agent's turn. Nothing where the person is to begin, or where it has been said. Raises as :meth:`say`."""
+        is the agent's turn. Nothing where the person is to begin, or where it has been said. A pseudo-dialogue is
+        written first. Raises as :meth:`say`."""
         with self._at_work():
+            await self._write_pseudo(deadline)
             return await self._exchange(self._transcript.opener(), deadline)
 
     async def say(self, text: str, deadline: float | None = None) -> FlaggedMessage | None:
@@ -146,10 +161,15 @@ class Dialogue:
                 raise DialogueError(
                     "ended", f"the conversation is over: all {self.stimulus.exchanges} messages have been said"
                 )
-            if self._transcript.opener() is not None or self._transcript.side != self.person:
+            unopened = self._transcript.opener() is not None or self._lacks_pseudo()
+            if unopened or self._transcript.side != self.person:
                 raise DialogueError("not_open", f"{self._agent} is to speak first: open the conversation")
-            fresh = await self._exchange(TurnAnswer(text=_checked(text)), deadline)
+            delay = round(self._clock() - self._since, 3)
+            fresh = await self._exchange(TurnAnswer(text=checked(text), delay_s=delay), deadline)
         return fresh[1] if len(fresh) > 1 else None
+
+    def close(self) -> None:
+        """Nothing is said any more: ends what goes on by itself, if anything does."""
 
     async def record(self, header: RecordHeader) -> bytes:
         """The record of what has been said so far: one line of JSON with its newline. ``header`` is the agent's.
@@ -164,12 +184,39 @@ class Dialogue:
         whole.draw_seed()
         whole.status, whole.sha256 = "ok", hashlib.sha256(self._row).hexdigest()
         whole.raw = transcript.raw_json(person=SIDES[self.person])
-        whole.answer = transcript.answer_json()
+        whole.answer = transcript.answer().model_dump_json().encode()
         whole.attempts = [attempt for turn in turns for attempt in turn["attempts"]]
         add_costs(whole, turns)
         if found:
             whole.attempts.append(whole.attempt_record([asdict(one.verdict()) for one in found]))
         return header.line(whole, "conversation")
+
+    def _new_transcript(self, **about: Any) -> Transcript:
+        return Transcript(**about)
+
+    def _lacks_pseudo(self) -> bool:
+        return self.stimulus.pseudo is not None and not self._transcript.pseudo
+
+    async def _write_pseudo(self, deadline: float | None) -> None:
+        """Have the agent write the pseudo-dialogue: all of it, or nothing. Each request has the deadline."""
+        if not self._lacks_pseudo():
+            return
+        draft = self._transcript.copy()
+        turns: list[Turn] = []
+
+        async def ask(number: int, options: Mapping[str, Any]) -> Turn:
+            request = await self._request(draft, deadline, number, options)
+            self._usable(request)
+            turns.append(orjson.loads(turn_line(request, 0)))
+            return turns[-1]
+
+        try:
+            await write_pseudo_dialogue(draft, 1 - self.person, ask, PSEUDO_TRIES)
+        except NothingWritten:
+            raise AnswerError("no_pseudo_dialogue", f"{self._agent} wrote nothing that could be read") from None
+        self._transcript = draft
+        self._turns += turns
+        self._next_attempt = 0
 
     def _whole(self) -> AgentRequest:
         """The whole conversation as a request: what its seed and its record are of."""
@@ -189,6 +236,7 @@ class Dialogue:
             self._next_attempt = 0
         self._transcript = draft
         self._flagged += fresh
+        self._since = self._clock()
         return fresh
 
     @contextmanager
@@ -203,14 +251,19 @@ class Dialogue:
             self._busy = False
 
     async def _ask(self, draft: Transcript, deadline: float | None) -> AgentRequest:
-        turn = len(draft.messages)
+        options = {"speaker": SIDES[1 - self.person], "turn": len(draft.messages)}
+        return await self._request(draft, deadline, draft.number, options)
+
+    async def _request(
+        self, draft: Transcript, deadline: float | None, turn: int, options: Mapping[str, Any]
+    ) -> AgentRequest:
         return await self._scheduler.answer(
             self._agent,
             draft.shown(),
             self._sample,
             seed=self._seed,
             turn=turn,
-            options={"speaker": SIDES[1 - self.person], "turn": turn},
+            options=options,
             name=self.name,
             order=self._order,
             first_attempt=self._next_attempt,
@@ -219,7 +272,7 @@ class Dialogue:
 
     def _usable(self, request: AgentRequest) -> TurnAnswer:
         """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
-        why = why_unusable(request.answer) if request.status == "ok" else None
+        why = self._transcript.why_unusable(request.answer) if request.status == "ok" else None
         in_vain = request.status == "rejected" or why is not None
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":
@@ -237,10 +290,11 @@ def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
     """Judge and add the next message."""
     found = draft.judge_next(answer.text)
     draft.raws.append(raw)
-    return FlaggedMessage(draft.add(answer), tuple(one.verdict() for one in found))
+    draft.add(answer)
+    return FlaggedMessage(draft.messages[-1], tuple(one.verdict() for one in found))
 
 
-def _checked(text: str) -> str:
+def checked(text: str) -> str:
     """A person's message, if it can be said. Raises DialogueError."""
     try:
         return Utterance(speaker="A", text=text).text

@@ -1,4 +1,4 @@
-"""The settings of a pair that converses: what is done about bad turns and bad conversations."""
+"""The settings of a pair that converses: what is done about bad turns and conversations, and how long all takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from agents.contract import Agent, Settings
 from agents.errors import InputError, bad_settings
 from agents.language.filters.settings import FilterSettings, Policy, papers_policy
 from agents.tasks import ConversationType
+from serving.conversations.burst import QUIET_S
+from serving.conversations.delays import DelaySettings
 
 
 class PairSettings(Settings):
@@ -24,6 +26,10 @@ class PairSettings(Settings):
     """The filters' thresholds."""
     attempts: int = Field(5, ge=1, le=100)
     """How often a turn, and a whole conversation, is tried while the policy wants it sampled again."""
+    delays: DelaySettings = DelaySettings()
+    """How long both speakers take over a message, on the conversation's own clock."""
+    quiet_s: float = Field(QUIET_S, ge=0, le=3600)
+    """In a burst dialogue, for how many seconds the other one must have been quiet before an agent is asked."""
 
     def policy_for(self, kind: ConversationType, pair: Sequence[Agent[Any]]) -> Policy:
         """The policy that holds for a conversation of the type ``kind`` between the two of ``pair``."""

@@ -5,6 +5,7 @@ The same for two agents and for a person with an agent. Sides are 0 for A and 1 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from agents.answers import ConversationAnswer, Message, TurnAnswer
+from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer
 from agents.contract import Draw
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
 from agents.language.filters.settings import FilterSettings, Policy
 from agents.stimuli import ConversationStimulus, Utterance
+from serving.conversations.delays import DelaySettings
 from serving.conversations.scenario import SIDES
 
 Instructions = Callable[[ConversationStimulus, Draw], str | None]  # see agents.contract.Agent.instructions
@@ -28,10 +30,11 @@ def no_instructions(stimulus: ConversationStimulus, draw: Draw) -> None:
 
 @dataclass(slots=True)
 class Transcript:
-    """The messages about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
+    """The messages, by turns, about ``stimulus``, which has names and who starts (see ``scenario.draw_scenario``).
 
-    ``speakers`` are who is A and who is B, ``instructions`` what each of the two is told. ``raws`` holds what the
-    agents told of each turn beside its text, null where nothing.
+    ``speakers`` are who is A and who is B, ``instructions`` what each of the two is told. ``seed`` is the
+    conversation's, from which ``delays`` are drawn. ``raws`` holds what the agents told of each reply beside its text,
+    null where nothing. ``pseudo`` is what was written beforehand, as if it had been said.
     """
 
     stimulus: ConversationStimulus
@@ -40,18 +43,31 @@ class Transcript:
     policy: Policy
     thresholds: FilterSettings
     sample: int = 0
+    seed: int = 0
+    delays: DelaySettings = field(default_factory=DelaySettings)
     messages: list[Message] = field(default_factory=list)
     raws: list[Any] = field(default_factory=list)
+    pseudo: list[PseudoMessage] = field(default_factory=list)
 
     def copy(self) -> Transcript:
         """The same, to go on with while it is not sure that what comes next counts."""
-        return replace(self, messages=[*self.messages], raws=[*self.raws])
+        return replace(self, messages=[*self.messages], raws=[*self.raws], pseudo=[*self.pseudo])
+
+    @property
+    def starts(self) -> int:
+        """Who speaks first."""
+        assert self.stimulus.who_starts is not None
+        return SIDES.index(self.stimulus.who_starts)
 
     @property
     def side(self) -> int:
         """Whose turn it is."""
-        assert self.stimulus.who_starts is not None
-        return (SIDES.index(self.stimulus.who_starts) + len(self.messages)) % 2
+        return (self.starts + len(self.messages)) % 2
+
+    @property
+    def number(self) -> int:
+        """The turn's, in seeds and journals."""
+        return len(self.messages)
 
     @property
     def ended(self) -> bool:
@@ -61,7 +77,8 @@ class Transcript:
     def shown(self) -> ConversationStimulus:
         """The stimulus as the next speaker sees it: the messages are part of its history."""
         said = [Utterance(speaker=one.speaker, text=one.text, at=one.at) for one in self.messages]
-        return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *said]})
+        before = [Utterance(speaker=one.speaker, text=one.text) for one in self.pseudo]
+        return self.stimulus.model_copy(update={"history": [*self.stimulus.history, *before, *said]})
 
     def opener(self) -> TurnAnswer | None:
         """What the stimulus puts into the first speaker's mouth, if nothing has been said yet."""
@@ -69,27 +86,48 @@ class Transcript:
             return None
         return TurnAnswer(text=self.stimulus.opener, finish="opener")
 
-    def add(self, answer: TurnAnswer) -> Message:
-        """The next speaker says this. The message's time is null once a message had no modelled delay."""
+    def add(self, answer: TurnAnswer) -> None:
+        """The next speaker says this, after the delay that it brings with it or that is drawn."""
+        last = self.messages[-1] if self.messages else None
+        if answer.delay_s is None:
+            delay = self.delays.draw(len(answer.text), len(last.text) if last else 0, self.numbers())
+            answer = answer.model_copy(update={"delay_s": round(delay, 3)})
+        before = (last.at if last else None) or 0.0
+        self.append(self.side, answer, round(before + (answer.delay_s or 0.0), 3))
+
+    def append(self, side: int, answer: TurnAnswer, at: float) -> Message:
+        """The speaker on ``side`` says this, ``at`` seconds from the start."""
         assert self.stimulus.names is not None
-        before = self.messages[-1].at if self.messages else 0.0
-        at = None if before is None or answer.delay_s is None else before + answer.delay_s
-        name, turn = self.stimulus.names[self.side], len(self.messages)
-        message = Message(turn=turn, speaker=name, agent=self.speakers[self.side], at=at, **answer.model_dump())
+        name, turn = self.stimulus.names[side], len(self.messages)
+        message = Message(turn=turn, speaker=name, agent=self.speakers[side], at=at, **answer.model_dump())
         self.messages.append(message)
         return message
 
-    def judge_next(self, text: str) -> list[Judgement]:
-        """What the filters find in ``text`` as the next speaker's message."""
+    def numbers(self) -> random.Random:
+        """What the delays of the present reply are drawn from."""
+        return random.Random(f"delay {self.seed} {self.number}")
+
+    def why_unusable(self, answer: bytes | None) -> str | None:
+        """What keeps a reply from being said to the other speaker, or None."""
+        try:
+            said = TurnAnswer.model_validate_json(answer or b"")
+            Utterance(speaker="A", text=said.text)
+        except ValidationError as error:
+            return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
+        return None
+
+    def judge_next(self, text: str, side: int | None = None) -> list[Judgement]:
+        """What the filters find in ``text`` as the message of ``side``, or of whose turn it is."""
         assert self.stimulus.names is not None
+        side = self.side if side is None else side
         return judge_turn(
             self._spoken(),
-            self.stimulus.names[self.side],
+            self.stimulus.names[side],
             text,
             self.policy,
             self.thresholds,
             names=self.stimulus.names,
-            prompt=self._prompt(self.side),
+            prompt=self._prompt(side),
             total=self._total(),
         )
 
@@ -106,10 +144,9 @@ class Transcript:
             total=self._total(),
         )
 
-    def answer_json(self) -> bytes:
+    def answer(self) -> ConversationAnswer:
         """The record's answer."""
-        answer = ConversationAnswer(messages=self.messages, ended_early=not self.ended)
-        return answer.model_dump_json().encode()
+        return ConversationAnswer(messages=self.messages, ended_early=not self.ended, pseudo=self.pseudo)
 
     def raw_json(self, **more: Any) -> bytes:
         """The record's ``raw``: all that a stimulus may leave to be drawn, ``more``, and what was told of the turns."""
@@ -127,13 +164,3 @@ class Transcript:
 
     def _total(self) -> int:
         return len(self.stimulus.history) + self.stimulus.exchanges
-
-
-def why_unusable(answer: bytes | None) -> str | None:
-    """What keeps a turn's answer from being said to the other speaker, or None."""
-    try:
-        said = TurnAnswer.model_validate_json(answer or b"")
-        Utterance(speaker="A", text=said.text)
-    except ValidationError as error:
-        return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
-    return None

@@ -13,7 +13,7 @@ from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
 from judging.study.presets import written
-from judging.trial_set import COLUMNS, QUESTIONS, key_path
+from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, key_path
 
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
 Row = dict[str, Any]
@@ -47,6 +47,25 @@ def conversation_trials(number: int) -> list[tuple[Row, Row]]:
     return _numbered("conversation", rows, chance)
 
 
+def pair_trials(number: int, agents: Sequence[str] = ("alpha", "beta")) -> list[tuple[Row, Row]]:
+    """A conversation of each agent with a person beside one of two people, of three turns, about each of ``number``
+    topics; the machine speaks in the first in every other one."""
+    chance, rows = random.Random(3), []
+    for at in range(number):
+        for agent in agents:
+            sides = [
+                {"messages": [{"speaker": letter, "text": f"{at} {chance.choice(WORDS)}"} for letter in "ABA"]}
+                for _ in range(2)
+            ]
+            who = [("machine", agent, "B"), ("human", "human:1~human:2", "")]
+            (truth, whose, speaker), (other, others, others_speaker) = who if at % 2 else who[::-1]
+            trial = {"answer": sides[0], "beside": sides[1], "shown": f"s{at:04}"}
+            key = {"agent": whose, "truth": truth, "stimulus": f"talk {at}", "catch": False, "speaker": speaker}
+            key |= {"beside_agent": others, "beside_truth": other, "beside_speaker": others_speaker}
+            rows.append((trial, key | {"turns": 3, "length": 3, "columns": json.dumps({"mode": "ping-pong"})}))
+    return _numbered("conversation", rows, chance)
+
+
 def picture_trials(folder: Path, number: int) -> list[tuple[Row, Row]]:
     """Captions of a person and an agent of each of ``number`` pictures."""
     chance, rows = random.Random(2), []
@@ -66,7 +85,7 @@ def _numbered(asked: Any, rows: list[tuple[Row, Row]], chance: random.Random) ->
     chance.shuffle(rows)
     made = []
     for at, (trial, key) in enumerate(rows):
-        question = QUESTIONS[asked].format(speaker=trial.get("speaker"))
+        question = QUESTION_OF_PAIRS if "beside" in trial else QUESTIONS[asked].format(speaker=trial.get("speaker"))
         about = {"id": f"t{at:04}", "task": "judgement", "asked": asked, "question": question}
         made.append((about | trial, {"trial": f"t{at:04}", "asked": asked} | key))
     return made

@@ -25,6 +25,7 @@ from in_process import without_ray
 from PIL import Image as PILImage
 
 from agents import catalogue
+from agents.answers import VerdictAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
@@ -122,6 +123,30 @@ def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
 def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     assert replies.own(f"{HUMAN} and so", cut=True)
     assert replies.own("My answer: human. But then, if one looks", cut=True) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ('{"reason": "The second repeats itself.", "verdict": 2}', "human"),
+        ('{"reason": "conversation 2 has typos", "verdict": "1"}', "machine"),
+        ('First {"verdict": 2}, but no: ```{"verdict": "Conversation 1"}```', "machine"),
+        ("The first is smooth.\n**Verdict:** Conversation 1.", "machine"),
+        ("My answer is the conversation #2", "human"),
+        ("2", "human"),
+        ("Verdict: 1 or 2", None),
+        ('{"verdict": 3}', None),
+        ('{"verdict": 12}', None),
+        ('{"verdict": 1.5}', None),
+        ('{"verdict": true}', None),
+        ('{"verdict": "machine"}', None),
+        ("Verdict: 10", None),
+        ("In 1 there are 2 typos.", None),
+    ],
+)
+def test_where_the_machine_is_said_to_speak(text: str, verdict: str | None) -> None:
+    found = replies.pair(text)
+    assert (found and found.verdict) == verdict
 
 
 HMH = ["human", "machine", "human"]
@@ -286,6 +311,20 @@ def test_a_request_has_the_trial_its_pictures_and_the_schema(asked: str, picture
     assert all(isinstance(message["content"], str) for message in other["messages"])
 
 
+def test_of_a_pair_both_conversations_are_sent_in_their_order() -> None:
+    pair = trial("conversation", beside={"messages": [{"speaker": "A", "text": "Beside"}]}, question="Where?")
+    with bad.running() as told:
+        told.otherwise = lambda request: bad.answer('{"reason": "fluent", "verdict": 2}')
+        [found] = ask(judge(told.url), pair)
+    assert isinstance(found, Reply)
+    assert found.answer == VerdictAnswer(verdict="human", reason="fluent")
+    [request] = told.requests
+    [message] = request.body["messages"]
+    assert "Conversation 1:\nA: Hi!\nB: Hello {you}.\n\nConversation 2:\nA: Beside\n\nWhere? " in message["content"]
+    schema = request.body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["verdict"] == {"type": "integer", "enum": [1, 2]}
+
+
 def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
     def code(agent: Any, one: JudgementStimulus) -> str:
         with pytest.raises(AnswerError) as caught:
@@ -296,6 +335,8 @@ def test_what_cannot_be_judged_is_said(picture: bytes) -> None:
     assert code(single, trial("color_estimation")) == "missing_image"
     search = trial("attention_prediction", picture=picture, target_image="target.png")
     assert code(judge("http://localhost:1/v1", prompt="papers"), search) == "unsupported_mode"
+    pair = trial("conversation", beside=ANSWERS["conversation"])
+    assert code(judge("http://localhost:1/v1", prompt="papers"), pair) == "unsupported_mode"
     for wrong in ({"grid": True}, {"example": "x.txt"}, {"prompt": "papers", "without_picture": True}):
         with pytest.raises(InputError):
             catalogue.get("llm-judge-openai").make(wrong)

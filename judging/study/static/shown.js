@@ -62,6 +62,13 @@
     if (trial.cue !== undefined) {
       for (const [cue, word] of trial.examples ?? []) parts.push(el("p", { class: "small" }, `${cue} – ${word}`));
       parts.push(named(phrases.cue, trial.cue), named(phrases.association, answer.word));
+    } else if (trial.beside) {
+      const both = [
+        [phrases.first, answer],
+        [phrases.second, trial.beside],
+      ];
+      const sides = both.map(([name, one]) => el("section", null, el("h2", null, name), chat(one.messages)));
+      parts.push(el("div", { class: "pair" }, ...sides));
     } else if (answer.messages) parts.push(chat(answer.messages));
     else if (answer.labels) {
       const rows = answer.labels.map((label) => el("li", null, said(label)));

@@ -95,7 +95,7 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, end, declined: over,
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end, declined: over,
     blocked: over, closed: over }; // prettier-ignore
 
   function show(view) {
@@ -153,7 +153,11 @@
     return el("div", { class: "field" }, el("label", { for: id }, phrase(name)), input);
   }
 
-  const asked = (trial) => trial.speakers.map((speaker) => phrase(`asked_${trial.asked}`, { speaker }));
+  const asked = (trial) =>
+    trial.speakers.map((speaker) => phrase(trial.beside ? "asked_pair" : `asked_${trial.asked}`, { speaker }));
+  /** A verdict in words: of two conversations, in which of them the machine speaks. */
+  const verdictText = (trial, verdict) =>
+    phrase(trial.beside ? { machine: "first", human: "second" }[verdict] : verdict);
   const optionText = (value) => words[`o_${value.replace(/\W/g, "_")}`] ?? value;
 
   async function instructions(view) {
@@ -162,7 +166,7 @@
     for (const sample of view.samples) {
       const parts = await shown(sample, words);
       const truth = sample.truth.map((one, at) =>
-        sample.truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : phrase(one),
+        sample.truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : verdictText(sample, one),
       );
       samples.push(
         el(
@@ -170,18 +174,21 @@
           { class: "sample" },
           ...(view.four ? [phrase("four")] : asked(sample)).map((one) => el("p", { class: "small" }, one)),
           ...parts,
-          el("p", { class: "truth" }, phrase("sample_was", { truth: truth.join(", ") })),
+          el("p", { class: "truth" }, phrase(sample.beside ? "it_was" : "sample_was", { truth: truth.join(", ") })),
         ),
       );
     }
     ahead(view.ahead);
     const [human = "", machine = ""] = view.keys ?? [];
+    const [h, m] = [human.toUpperCase(), machine.toUpperCase()];
+    let keys = view.four ? "" : phrase("instructions_keys", { human: h, machine: m });
+    if (view.pairs) keys = phrase("keys_of_pairs", { first: m, second: h });
     const facts = [
-      phrase("instructions_number", view),
+      phrase(view.tests ? "instructions_tests" : "instructions_number", view),
       view.practice ? phrase("instructions_practice", view) : "",
       view.feedback ? phrase("instructions_feedback", view) : "",
-      view.prior_told ? phrase("instructions_prior") : "",
-      view.four ? "" : phrase("instructions_keys", { human: human.toUpperCase(), machine: machine.toUpperCase() }),
+      view.prior_told && !view.pairs ? phrase("instructions_prior") : "",
+      keys,
     ].filter((one) => one);
     put(
       phrase("instructions_title"),
@@ -255,6 +262,10 @@
 
   function talk(view) {
     return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
+  }
+
+  function test(view) {
+    return Turinglike.test(view, { actions, again: test, button, failed, off, paragraphs, phrase, post, put, send }).catch(failed);
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */
@@ -343,7 +354,7 @@
       group("four", phrase("four"), four.map((one, at) => [one, phrase(one.replace(" ", "_")), String(at + 1)])); // prettier-ignore
     } else {
       asked(view).forEach((question, at) => {
-        group(`v${at}`, question, view.options.map(([value, key]) => [value, phrase(value), key])); // prettier-ignore
+        group(`v${at}`, question, view.options.map(([value, key]) => [value, verdictText(view, value), key])); // prettier-ignore
       });
     }
     const judged = groups.length;
@@ -409,7 +420,7 @@
   function feedback(view, answer, truth, next) {
     if (truth === null) return show(next);
     const right = truth.every((one, at) => one === answer.verdicts[at]);
-    const told = truth.map((one, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : phrase(one))).join(", ");
+    const told = truth.map((one, at) => (truth.length > 1 ? `${"AB"[at]}: ${phrase(one)}` : verdictText(view, one))).join(", ");
     const on = button("next", () => {
       onKey = null;
       show(next);

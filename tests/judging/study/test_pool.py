@@ -80,6 +80,15 @@ def test_the_four_pairs_are_equally_many(tmp_path: Path) -> None:
         assert all(len(turn.page.trials) == 2 for turn in turns)
 
 
+@pytest.mark.parametrize("choices", ["one", "both"])
+def test_pairs_of_conversations_are_equally_of_each_agent_and_place(tmp_path: Path, choices: str) -> None:
+    found = pool(tmp_path, "conversation", study_folders.pair_trials(24), number=8, choices=choices)
+    assert found.problems() == []
+    for turns in draw_many(found, 10):
+        assert set(Counter((turn.page.cell, *turn.page.agents) for turn in turns).values()) == {2}
+        assert {turn.page.agents for turn in turns} == {("alpha",), ("beta",)}
+
+
 def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:
     found = pool(tmp_path, "word_association", study_folders.word_trials(30), number=20, sample=True)
     truths = [found.key[page.trials[0]]["truth"] for page in found.sample]

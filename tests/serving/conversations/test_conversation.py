@@ -12,9 +12,9 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripted import OWN, Script, Scripted, fresh, row
 
 from agents import seeds
-from agents.answers import TurnAnswer
 from agents.errors import InputError
 from agents.language.filters.settings import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
@@ -23,40 +23,6 @@ from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.journal import read_journal
 from serving.conversations.policies import PairSettings
 from serving.scheduling.request import AgentRequest
-
-Script = Callable[[int, int], str]  # (turn, attempt in seeds) -> what is said
-OWN = {"filter": "own", "rejected": True, "found": "y"}  # what an agent's own filter says
-
-
-class Scripted:
-    """Answers as a scheduler does, at once; counts what it is asked."""
-
-    def __init__(self, script: Script, own: Mapping[tuple[int, int], str] | None = None) -> None:
-        self.script = script
-        self.own = own or {}  # how an agent's own filters or an error end a turn, by (turn, first attempt)
-        self.asked: list[tuple[int, int]] = []
-        self.seen: list[tuple[str, ConversationStimulus, Mapping[str, Any]]] = []
-
-    async def answer(
-        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
-        options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
-    ) -> AgentRequest:  # fmt: skip
-        self.asked.append((turn, first_attempt))
-        self.seen.append((agent, stimulus, options))
-        item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
-        item.first_attempt = first_attempt
-        item.draw_seed()
-        item.status, item.answer = "ok", TurnAnswer(text=self.script(turn, first_attempt)).model_dump_json().encode()
-        if (turn, first_attempt) in self.own:
-            item.status, item.error = self.own[turn, first_attempt], None  # type: ignore[assignment]
-            item.attempts = [item.attempt_record([{"filter": "noted", "rejected": False, "found": "x"}, OWN])]
-        item.raw = orjson.dumps({"tokens": 10 * turn + first_attempt % STRIDE})
-        item.worker = {"host": "h", "device": "cpu", "batch_size": 1}
-        return item
-
-
-def row(**fields: Any) -> bytes:
-    return json.dumps({"id": "c", "task": "conversation", "exchanges": 6, **fields}).encode()
 
 
 def hold(
@@ -71,8 +37,7 @@ def hold(
         7,
         1,
         rules.policy or Policy(),
-        FilterSettings(repeated_sentence=2),
-        attempts=rules.attempts,
+        rules.model_copy(update={"thresholds": FilterSettings(repeated_sentence=2)}),
         instructions=told or (lambda stimulus, draw: None,) * 2,
         journalled=turns or {},
         on_turn=lambda line: lines.append(json.loads(line)),
@@ -82,10 +47,6 @@ def hold(
 
 def texts(item: AgentRequest) -> list[str]:
     return [message["text"] for message in json.loads(item.answer or b"{}")["messages"]]
-
-
-def fresh(turn: int, attempt: int) -> str:
-    return f"Message number {turn} of attempt {attempt} says something new."
 
 
 def looping(until: int) -> Script:
@@ -110,12 +71,6 @@ def test_what_is_open_is_drawn_from_the_attempts_seed_and_told() -> None:
         assert agent == "ab"[(starts + turn) % 2]
         assert options == {"speaker": "AB"[(starts + turn) % 2], "turn": turn}
         assert [one.text for one in stimulus.history] == texts(item)[:turn]
-
-
-def test_bursts_are_not_held_in_turns() -> None:
-    item, scheduler, lines = hold(fresh, PairSettings(attempts=3), mode="burst")
-    assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_mode")
-    assert scheduler.asked == lines == []
 
 
 def test_a_conversation_that_repeats_itself_is_sampled_again_from_its_own_seeds() -> None:

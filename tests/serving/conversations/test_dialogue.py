@@ -15,7 +15,7 @@ from in_process import InProcess
 from run_folders import agent_entry, write_run
 
 from agents import catalogue, seeds
-from agents.answers import TurnAnswer
+from agents.answers import Message, TurnAnswer
 from agents.catalogue import Entry
 from agents.contract import Agent, Draw, Reply, Settings, Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
@@ -441,12 +441,29 @@ def test_who_cannot_converse() -> None:
     scripted(wrong, Script())
 
 
+def test_an_agents_delay_is_drawn_and_a_persons_is_what_it_took() -> None:
+    now = [100.0]
+
+    async def chat(scheduler: Scheduler) -> list[Message]:
+        dialogue = Dialogue(scheduler, "talker", stimulus(), clock=lambda: now[0])
+        for seconds in (2.5, 40.0):
+            now[0] += seconds
+            await dialogue.say("Here I am.")
+        return [one.message for one in dialogue.transcript()]
+
+    messages = scripted(chat, Script())
+    delays = [one.delay_s for one in messages]
+    assert (delays[0], delays[2]) == (2.5, 40.0)
+    assert 5 < delays[1] != delays[3] > 5  # some 40 letters are typed in some 12 s, and nobody waited for it
+    assert [one.at for one in messages] == pytest.approx([sum(delays[: at + 1]) for at in range(4)])
+
+
 def test_several_dialogues_share_batches_and_each_keeps_its_own_thread() -> None:
     """Twelve dialogues at once are answered as each would be alone."""
     words = ["tea", "rain", "trains", "music", "cats", "maths", "bread", "chess", "snow", "ships", "kites", "law"]
 
     async def chat(scheduler: Scheduler, word: str) -> dict[str, Any]:
-        dialogue = Dialogue(scheduler, "eliza", stimulus(id=f"talk-{word}", exchanges=6))
+        dialogue = Dialogue(scheduler, "eliza", stimulus(id=f"talk-{word}", exchanges=6), clock=lambda: 0.0)
         for text in (f"I like {word}.", f"My mother hates {word}.", f"Tell me about {word}."):
             await dialogue.say(text)
         return await recorded(dialogue)

@@ -1,0 +1,202 @@
+"""Pairs of conversations: one with a machine and one of people alone, of which a judge says where the machine speaks.
+
+As in X-Turing ("Self-Directed Turing Test for Large Language Models", ACL 2025), a conversation with a machine is
+paired with one of people on the same topic and in the same mode, both cut to the same number of turns. A conversation
+of people may stand in several pairs; those are taken first that stand in fewer. Which one is shown first is drawn so
+that of every agent and length the machine speaks in the first in half of the pairs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agents.answers import ConversationAnswer
+from judging.candidates import MORE_THAN_TWO, Candidate, Record, Shown, Truth, as_shown, naming, read_answered
+from judging.dialogues import Letter, Line, heard, is_person, turns, written
+from judging.drawing import arrange, least_used, shares
+
+LENGTHS = (3, 10)
+SHORT = "shorter than {} turns"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A whole conversation. ``agent`` is the machine that speaks in it, or, where machines or people speak alone, both
+    of them; ``speaker`` is the machine's letter where a person speaks with it. ``turns`` are those that were said,
+    ``pseudo`` those that the machine wrote itself beforehand."""
+
+    shown: Shown
+    agent: str
+    has_machine: bool
+    speaker: Letter | None
+    record: tuple[str, str, int]
+    topic: str
+    mode: str
+    turns: Sequence[Sequence[Line]]
+    pseudo: Sequence[Sequence[Line]]
+
+    def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
+        """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
+        begin = self.pseudo if show_pseudo else ()
+        return [line for turn in [*begin, *self.turns[:number]] for line in turn]
+
+
+@dataclass(slots=True)
+class Pairs:
+    """The pairs by agent and length. ``passed_over`` counts conversations, by why they are in no pair; ``unbalanced``
+    says what could not be made equal, in sentences."""
+
+    cells: dict[tuple[str, int], list[Candidate]] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    unbalanced: list[str] = field(default_factory=list)
+    people: int = 0
+
+    def trials(self) -> list[Candidate]:
+        """All of them."""
+        return [pair for pairs in self.cells.values() for pair in pairs]
+
+
+def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Counter[str]) -> list[Dialogue]:
+    """The conversations of all ``runs``, and people's of ``people``; catch trials are none. Raises InputError as
+    :func:`judging.candidates.read_answered`."""
+    found = []
+    for record, shown in read_answered(runs, people, ("conversation",), passed_over):
+        if record["kind"] == "control":
+            continue
+        with naming(record):
+            one = _dialogue(record, shown)
+        if one is None:
+            passed_over[MORE_THAN_TWO] += 1
+        elif len({line.speaker for turn in one.turns for line in turn if line.agent}) < 2:
+            passed_over["of one speaker alone"] += 1
+        else:
+            found.append(one)
+    return found
+
+
+def draw_pairs(
+    dialogues: Sequence[Dialogue],
+    lengths: Sequence[int],
+    chance: random.Random,
+    *,
+    agents: Collection[str],
+    per_agent: int | None = None,
+    whole: bool = False,
+    show_pseudo: bool = False,
+) -> Pairs:
+    """The pairs of each length in turns: of every agent as many as of any other, ``per_agent``, or with ``whole`` all
+    that there are."""
+    found = Pairs()
+    people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
+    machines: dict[str, list[Dialogue]] = defaultdict(list)
+    for one in dialogues:
+        if not one.has_machine:
+            people[one.topic, one.mode].append(one)
+        elif one.agent in agents:
+            machines[one.agent].append(one)
+    topics = {topic for topic, _ in people}
+    used: Counter[int] = Counter()
+    for length in lengths:
+        both: dict[str, list[tuple[Dialogue, Dialogue]]] = {}
+        for agent in sorted(machines):
+            both[agent] = []
+            for one in chance.sample(machines[agent], len(machines[agent])):
+                shown = length + (len(one.pseudo) if show_pseudo else 0)
+                there = people.get((one.topic, one.mode), [])
+                partners = [other for other in there if len(other.turns) >= shown]
+                if len(one.turns) < length:
+                    found.passed_over[SHORT.format(length)] += 1
+                elif one.topic not in topics:
+                    found.passed_over["with a machine about a topic that people did not talk about"] += 1
+                elif not there:
+                    found.passed_over[f"with a machine about a topic that people did not talk about in {one.mode}"] += 1
+                elif not partners:
+                    found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
+                else:
+                    partner = min(partners, key=lambda other: (used[id(other)], chance.random()))
+                    used[id(partner)] += 1
+                    both[agent].append((one, partner))
+        fewest = min((len(some) for some in both.values() if some), default=0)
+        wanted = max(map(len, both.values()), default=0) if whole else per_agent or fewest
+        for agent, some in both.items():
+            if not whole and len(some) < wanted:
+                found.unbalanced.append(f"{agent} has {len(some):,} pairs of {length} turns, and not {wanted:,}")
+            kept = some[:wanted]
+            if kept:
+                found.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
+    found.people = len(used)
+    return found
+
+
+def draw_pair_list(
+    pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float
+) -> list[tuple[Candidate, bool]]:
+    """One judge's pairs, in order, each with whether it comes for the second time: in half of them the machine speaks
+    in the first, and of either half agents and lengths have equally many; no stimulus twice while there are others."""
+    first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
+    chosen: list[Candidate] = []
+    seen: set[str] = set()
+    for truth, part in (("machine", first), ("human", number - first)):
+        for cell, some in shares(part, sorted(pairs.cells), chance).items():
+            chosen += least_used([pair for pair in pairs.cells[cell] if pair.truth == truth], some, used, seen, chance)
+    return arrange(chosen, (), round(repeats * number), chance)
+
+
+def _dialogue(record: Record, shown: Shown) -> Dialogue | None:
+    answer = ConversationAnswer.model_validate(record["answer"])
+    lines = heard(answer, shown.row)
+    if lines is None:
+        return None
+    by: dict[Letter, str] = {line.speaker: line.agent for line in reversed(lines) if line.agent}
+    machines: dict[Letter, str] = {letter: agent for letter, agent in by.items() if not is_person(agent)}
+    alone = len(machines) == 1
+    [*speaker] = machines
+    said = turns(lines)
+    raw: Any = record["raw"]
+    drawn = raw.get("topic") if isinstance(raw, dict) else None
+    return Dialogue(
+        shown,
+        machines[speaker[0]] if alone else "~".join(by[letter] for letter in sorted(by)),
+        bool(machines),
+        speaker[0] if alone else None,
+        (record["run"], record["agent"], record["sample"]),
+        " ".join(str(shown.row.get("topic") or drawn or shown.id).casefold().split()),
+        shown.row.get("mode") or ("burst" if any(len(turn) > 1 for turn in said) else "ping-pong"),
+        said,
+        written(answer, shown.row),
+    )
+
+
+def _placed(
+    both: Sequence[tuple[Dialogue, Dialogue]], length: int, chance: random.Random, show_pseudo: bool
+) -> list[Candidate]:
+    """The pairs of one cell as trials: in half of them the conversation with the machine is the answer."""
+    first = len(both) // 2 + (chance.random() < 0.5 if len(both) % 2 else 0)
+    places = [at < first for at in range(len(both))]
+    chance.shuffle(places)
+    made = []
+    for (machine, people), is_first in zip(both, places, strict=True):
+        total = len(machine.pseudo) + length
+        sides = [
+            _side(machine, machine.cut(length, show_pseudo=show_pseudo)),
+            _side(people, people.cut(total if show_pseudo else length, show_pseudo=False)),
+        ]
+        answer, beside = sides if is_first else reversed(sides)
+        # The stimulus is the machine's conversation's wherever that stands, so that it does not tell.
+        made.append(replace(answer, shown=machine.shown, length=length, beside=beside, turns=total))
+    return made
+
+
+def _side(one: Dialogue, lines: Sequence[Line]) -> Candidate:
+    truth: Truth = "machine" if one.has_machine else "human"
+    letters: dict[Letter, Letter] = {"A": "A", "B": "B"} if lines[0].speaker == "A" else {"A": "B", "B": "A"}
+    seen = as_shown([line._replace(speaker=letters[line.speaker]) for line in lines])
+    speaker = letters[one.speaker] if one.speaker is not None else None
+    delays = [line.delay for line in lines]
+    columns = {"topic": one.topic, "mode": one.mode}
+    return Candidate(one.shown, one.agent, truth, False, one.record, seen, speaker, delays=delays, columns=columns)

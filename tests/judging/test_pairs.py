@@ -1,0 +1,185 @@
+"""Pairs of conversations: from runs and people's imports to trials, verdicts and the pass rate."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import in_process
+import pytest
+from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
+
+from judging.trial_set import key_path
+from judging.verdicts import read_key
+from serving.cli import main
+
+TOPICS = ("music", "films", "food", "work", "dogs", "rain")
+Talk = list[tuple[str, str]]  # (speaker, text)
+
+
+def page(folder: Path, name: str, turns: int) -> Path:
+    path = folder / f"{name}.html"
+    path.write_text("".join(f"<p> {'AB'[at % 2]}: {name} says {at} </p>\n" for at in range(turns)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A run of eliza with herself about each topic, and people's conversations about all but the last, of 12 messages
+    but for the one about dogs, of 6; one of people with eliza, as a page of the published test."""
+    folder = tmp_path_factory.mktemp("made")
+    rows = [{"id": f"talk-{topic}", "task": "conversation", "topic": topic, "exchanges": 12} for topic in TOPICS]
+    (folder / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        in_process.without_ray(patch)
+        assert (
+            main(["generate", str(folder / "talks.jsonl"), "--agents", "eliza~eliza", "-o", str(folder / "run")]) == 0
+        )
+    pages = [str(page(folder, f"talk-{topic}", 6 if topic == "dogs" else 12)) for topic in TOPICS[:-1]]
+    assert main(["import", *pages, "--name", "human~human", "-o", str(folder / "people")]) == 0
+    again = str(page(folder, "talk-music", 11))
+    assert main(["import", again, "--name", "human~eliza", "-o", str(folder / "mixed")]) == 0
+    return folder / "run", folder / "people", folder / "mixed"
+
+
+def trials(out: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    key = read_key(key_path(out))
+    return [(row, key[row["id"]]) for row in map(json.loads, (out / "trials.jsonl").read_text().splitlines())]
+
+
+def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
+    made: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "T"
+    assert main(["trials", *map(str, made), "--pairs", "--every", "--seed", "3", "-o", str(out)]) == 0
+    found = trials(out)
+    said = capsys.readouterr().out
+    # Of six conversations of two machines one has no topic of people's, and of ten turns one no partner so long.
+    cells = Counter(
+        (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in found
+    )
+    assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
+    assert "2 with a machine about a topic that people did not talk about" in said
+    assert "1 with a machine whose topic people did not talk about for 10 turns" in said
+    first = Counter(key["truth"] for _, key in found if "eliza~eliza" in (key["agent"], key["beside_agent"]))
+    assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4
+    for trial, key in found:
+        sides = {key["truth"]: trial["answer"]["messages"], key["beside_truth"]: trial["beside"]["messages"]}
+        topic = key["meta.topic"]
+        assert key["meta.mode"] == "ping-pong"
+        assert len(sides["human"]) == len(sides["machine"]) == key["turns"] == key["length"]
+        assert [one["text"] for one in sides["human"]] == [f"talk-{topic} says {at}" for at in range(key["turns"])]
+        assert trial["question"] == "In which of the two conversations does a machine speak?"
+        assert set(trial) == {"id", "task", "asked", "shown", "question", "answer", "beside"}
+        assert all(set(one) == {"speaker", "text"} for one in (*sides["human"], *sides["machine"]))
+        assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
+
+
+def conversation(stimulus: str, agents: tuple[str, str], talk: Talk, **more: Any) -> dict[str, Any]:
+    whose = dict(zip("AB", agents, strict=True))
+    messages = [
+        {**NOT_MODELLED, "turn": at, "speaker": speaker, "agent": whose[speaker], "text": text, "delay_s": 2.0 + at}
+        for at, (speaker, text) in enumerate(talk)
+    ]
+    answer = {"messages": messages, "ended_early": False, "withdrawn": [], "pseudo": [], **more}
+    kind = "machine" if any(agent == "bot" for agent in agents) else "human"
+    changes = {"seed": None, "timing": None, "worker": None, "created": None} if kind == "human" else {}
+    return record(stimulus, "conversation", "~".join(agents), answer=answer, kind=kind, **changes)
+
+
+BURST: Talk = [("A", "a1"), ("A", "a2"), ("B", "b1"), ("A", "a3"), ("B", "b2"), ("B", "b3"), ("A", "a4")]  # 5 turns
+
+
+@pytest.fixture
+def bursts(tmp_path: Path) -> Path:
+    """About one topic in bursts, a person with a machine that wrote four turns itself, and people in bursts and by
+    turns; about another topic people by turns alone."""
+    pseudo = [
+        {"agent": "bot", "topic": topic, "speaker": speaker, "text": f"{topic} {speaker}"}
+        for topic in ("tea", "sun")
+        for speaker in "BA"
+    ]
+    stimuli = [
+        stimulus("s1", "conversation", topic="Music", mode="burst"),
+        stimulus("s2", "conversation", topic="music"),
+        stimulus("s3", "conversation", topic="films", mode="burst"),
+        stimulus("s4", "conversation", topic="films"),
+    ]
+    by_turns: Talk = [("AB"[at % 2], f"p{at}") for at in range(12)]
+    long: Talk = [(speaker, f"{at} {text}") for at in range(3) for speaker, text in BURST[:-1]]
+    records = {
+        "human~bot": [
+            conversation("s1", ("human:1", "bot"), BURST, pseudo=pseudo),
+            conversation("s3", ("human:1", "bot"), BURST),
+        ],
+        "humans": [
+            conversation("s1", ("human:2", "human:3"), long),
+            conversation("s2", ("human:2", "human:3"), by_turns),
+            conversation("s4", ("human:2", "human:3"), by_turns),
+        ],
+    }
+    return write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+
+
+def test_turns_of_bursts_have_several_messages_and_what_a_machine_wrote_itself_counts(
+    bursts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "T"
+    assert main(["trials", str(bursts), "--pairs", "--lengths", "3", "-o", str(out)]) == 0
+    [(trial, key)] = trials(out)
+    sides = {key["truth"]: trial["answer"], key["beside_truth"]: trial["beside"]}
+    assert [one["text"] for one in sides["machine"]["messages"]] == ["a1", "a2", "b1", "a3"]
+    assert [one["text"] for one in sides["human"]["messages"]] == ["0 a1", "0 a2", "0 b1", "0 a3"]
+    assert (key["turns"], key["length"], key["meta.mode"]) == (4 + 3, 3, "burst")
+    assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "B"
+    assert key["delays"]["answer"] == key["delays"]["beside"] == [2.0, 3.0, 4.0, 5.0]
+    assert "1 with a machine about a topic that people did not talk about in burst" in capsys.readouterr().out
+
+
+def test_what_a_machine_wrote_itself_is_shown_if_asked_for_beside_as_many_turns_of_people(
+    bursts: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "T"
+    assert main(["trials", str(bursts), "--pairs", "--lengths", "3", "--show-pseudo", "-o", str(out)]) == 0
+    [(trial, key)] = trials(out)
+    sides = {key["truth"]: trial["answer"], key["beside_truth"]: trial["beside"]}
+    said = [(one["speaker"], one["text"]) for one in sides["machine"]["messages"]]
+    # B began, who is shown as A, as in every conversation.
+    assert said[:4] == [("A", "tea B"), ("B", "tea A"), ("A", "sun B"), ("B", "sun A")]
+    assert said[4:] == [("B", "a1"), ("B", "a2"), ("A", "b1"), ("B", "a3")]
+    speakers = [one["speaker"] for one in sides["human"]["messages"]]
+    assert key["turns"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
+    assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "A"
+
+
+def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "T"
+    asked = ["--pairs", "--every", "--agents", "eliza~eliza", "--lists", "6", "--per-judge", "4"]
+    assert main(["trials", *map(str, made), *asked, "-o", str(out)]) == 0
+    key = {trial["id"]: key for trial, key in trials(out)}
+    lists = [json.loads(line)["trials"] for line in (out / "lists.jsonl").read_text().splitlines()]
+    assert len(lists) == 6
+    for one in lists:
+        assert Counter(key[trial]["truth"] for trial in one) == {"machine": 2, "human": 2}
+    shown = Counter(trial for one in lists for trial in one)
+    assert max(shown.values()) - min(shown.values()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--pairs", "--preset", "2025"], "--pairs goes without --preset"),
+        (["--show-pseudo"], "--show-pseudo: belongs to --pairs"),
+        (["--pairs", "--agents", "elisa"], "the runs hold no answers of theirs, but of eliza, eliza~eliza"),
+        (["--pairs", "--lengths", "99"], "no conversation with a machine can be paired"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(
+    made: tuple[Path, Path, Path], tmp_path: Path, more: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trials", *map(str, made), *more, "-o", str(tmp_path / "T")]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "T").exists()

@@ -1,0 +1,147 @@
+"""Pseudo-dialogue: topics, turns for each, continued if fewer, cut if more; and who has it before them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+from scripted import row
+
+from agents.answers import ConversationAnswer, TurnAnswer
+from agents.language.filters.settings import Policy
+from agents.stimuli import ConversationStimulus
+from serving.conversations.conversation import Conversation
+from serving.conversations.policies import PairSettings
+from serving.conversations.pseudo import FIRST
+from serving.scheduling.request import AgentRequest
+
+NAMES = ["Ann", "Bob"]
+
+
+class Writer:
+    """Names ``topics`` a request, and writes so many ``turns`` a request whatever was asked."""
+
+    def __init__(self, topics: int, turns: int, row_of: int = 1) -> None:
+        self.topics, self.turns, self.row_of = topics, turns, row_of
+        self.asked: list[tuple[int, Mapping[str, Any]]] = []
+        self.seen: list[tuple[str, ConversationStimulus]] = []
+        self.written = 0
+
+    def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any]) -> str:
+        pseudo = options.get("pseudo")
+        if pseudo is None:
+            return f"Really said, after {len(stimulus.history)}."
+        if "topics" in pseudo:
+            first = len(pseudo["known"])
+            return "\n".join(["topic 0", *(f"{at + 1}. topic {first + at}" for at in range(self.topics))])
+        last = stimulus.history[-1].speaker if stimulus.history else "Bob"
+        lines = []
+        for _ in range(self.turns):
+            last = NAMES[last == "Ann"]
+            for _ in range(self.row_of):
+                self.written += 1
+                lines.append(f"{last}: number {self.written}")
+        return "\n".join(lines)
+
+    async def answer(
+        self, agent: str, stimulus: ConversationStimulus, sample: int, *, seed: int, turn: int,
+        options: Mapping[str, Any], name: str, order: int, first_attempt: int, failed_before: str,
+    ) -> AgentRequest:  # fmt: skip
+        self.asked.append((turn, options))
+        self.seen.append((agent, stimulus))
+        item = AgentRequest(agent, b"", stimulus.id, sample, seed, name, turn, options, order)
+        item.draw_seed()
+        item.status = "ok"
+        item.answer = TurnAnswer(text=self.text(stimulus, options)).model_dump_json().encode()
+        return item
+
+
+def hold(
+    writer: Writer,
+    pseudo: Mapping[str, int],
+    writers: tuple[bool, bool] = (True, False),
+    turns: Any = None,
+    **more: Any,
+) -> tuple[AgentRequest, list[dict[str, Any]]]:
+    lines: list[dict[str, Any]] = []
+    stimulus = row(pseudo=pseudo, names=NAMES, who_starts="A", **{"exchanges": 4, **more})
+    talk = Conversation(
+        "a~b", ("a", "b"), stimulus, 0, 7, 1, Policy(), PairSettings(attempts=3),
+        writers=writers, journalled=turns or {}, on_turn=lambda line: lines.append(json.loads(line)),
+    )  # fmt: skip
+    return asyncio.run(talk.run(writer)), lines  # type: ignore[arg-type]
+
+
+def answer_of(item: AgentRequest) -> ConversationAnswer:
+    return ConversationAnswer.model_validate_json(item.answer or b"")
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("topics", [1, 2, 5])
+def test_so_many_turns_are_written_about_each_topic_however_many_come_at_once(writes: int, topics: int) -> None:
+    item, _ = hold(Writer(topics, writes), {"topics": 4, "turns": 4})
+    pseudo = answer_of(item).pseudo
+    assert item.status == "ok"
+    assert [one.topic for one in pseudo] == [f"topic {at // 4}" for at in range(16)]
+    assert [one.speaker for one in pseudo] == NAMES * 8
+    assert {one.agent for one in pseudo} == {"a"}
+    # what is written beyond the turns is left out from its end
+    numbers = [int(one.text.split()[1]) for one in pseudo]
+    per_topic = -(-4 // writes) * writes
+    expected = [topic * per_topic + at + 1 for topic in range(4) for at in range(4)]
+    assert numbers == expected
+
+
+def test_in_a_burst_a_turn_is_all_that_one_says_in_a_row() -> None:
+    item, _ = hold(Writer(2, 3, row_of=2), {"topics": 2, "turns": 2}, mode="burst")
+    pseudo = answer_of(item).pseudo
+    assert [one.speaker for one in pseudo] == ["Ann", "Ann", "Bob", "Bob"] * 2
+    assert [one.topic for one in pseudo] == ["topic 0"] * 4 + ["topic 1"] * 4
+
+
+def test_both_speakers_have_it_before_them_and_judges_do_not() -> None:
+    writer = Writer(2, 2)
+    item, _ = hold(writer, {"topics": 2, "turns": 2}, history=[{"speaker": "A", "text": "Long ago."}])
+    answer = answer_of(item)
+    pseudo = [one.text for one in answer.pseudo]
+    assert [one.text for one in answer.messages] == [f"Really said, after {5 + turn}." for turn in range(4)]
+    for agent, stimulus in writer.seen[3:]:
+        assert agent in ("a", "b")
+        assert [one.text for one in stimulus.history][:5] == ["Long ago.", *pseudo]
+    assert {agent for agent, _ in writer.seen[:3]} == {"a"}
+    assert answer.pseudo[0].speaker == "Bob"  # who did not speak last
+
+
+def test_the_second_writes_where_the_first_cannot_and_nobody_else() -> None:
+    item, _ = hold(Writer(1, 2), {"topics": 1, "turns": 2}, writers=(False, True))
+    assert {one.agent for one in answer_of(item).pseudo} == {"b"}
+    writer = Writer(1, 2)
+    item, lines = hold(writer, {"topics": 1, "turns": 2}, writers=(False, False))
+    assert (item.status, item.answer, item.error and item.error[0]) == ("failed", None, "unsupported_pseudo")
+    assert writer.asked == lines == []
+
+
+@pytest.mark.parametrize(("topics", "turns", "asked"), [(0, 2, 1 + 3), (1, 0, 2 + 3)])
+def test_one_that_writes_nothing_is_asked_a_few_times_and_fails(topics: int, turns: int, asked: int) -> None:
+    writer = Writer(topics, turns)
+    item, _ = hold(writer, {"topics": 2, "turns": 2})
+    assert (item.status, item.error and item.error[0]) == ("failed", "no_pseudo_dialogue")
+    assert len(writer.asked) == asked
+
+
+def test_it_is_journalled_and_resumed_with_the_conversation() -> None:
+    whole, lines = hold(Writer(2, 3), {"topics": 3, "turns": 4})
+    numbers = [line["turn"] for line in lines]
+    assert numbers[:8] == [FIRST + at for at in range(8)]  # two requests for topics, two for each topic's turns
+    assert numbers[8:] == [0, 1, 2, 3]
+    for known in range(len(lines) + 1):
+        writer = Writer(2, 3)
+        writer.written = 3 * max(0, min(known - 2, 6))
+        item, fresh = hold(writer, {"topics": 3, "turns": 4}, turns={(0, one["turn"]): one for one in lines[:known]})
+        assert (item.answer, item.seed) == (whole.answer, whole.seed)
+        assert len(fresh) == len(lines) - known
+    assert orjson.loads(whole.answer or b"")["pseudo"]

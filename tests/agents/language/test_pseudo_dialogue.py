@@ -92,6 +92,12 @@ def test_a_dialogue_goes_on_with_the_other_speaker(said: str, begins: str) -> No
         assert found[0].speaker == begins
 
 
+def test_who_starts_begins_the_first_dialogue() -> None:
+    chat, continued = _asked({"topic": "snow", "left": 11}, who_starts="A")
+    assert "Ann begins." in chat.messages[-1].text
+    assert continued.prompt.endswith("\n\nAnn:")
+
+
 def test_there_is_room_for_what_is_asked_and_no_penalty_on_names() -> None:
     for pseudo, least in (({"topics": 10, "known": []}, 100), ({"topic": "t", "left": 11}, 500)):
         for request in _asked(pseudo):

@@ -155,7 +155,8 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     in_process.without_ray(monkeypatch)
     source, run = tmp_path / "set.jsonl", tmp_path / "run"
     row = {"task": "conversation", "type": "MM", "topic": "tea", "exchanges": 4}
-    source.write_text("".join(json.dumps({"id": f"c{number}", **row}) + "\n" for number in range(2)))
+    long = {"mode": "burst", "pseudo": {"topics": 2, "turns": 3}}
+    source.write_text("".join(json.dumps({"id": f"c{len(more)}", **row, **more}) + "\n" for more in ({}, long)))
     config = tmp_path / "agents.toml"
     config.write_text("".join(
         f'[{name}]\nagent = "llama-3.1-8b"\ncheckpoint = "{llama}"\nperson = "{history}"\nmax_tokens = 12\n'
@@ -163,7 +164,9 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     ))  # fmt: skip
     begin = ["generate", str(source), "--agents", "me~myself", "-o", str(run), "--config", str(config)]
     assert main([*begin, "--verbose"]) == 0
-    assert json.loads((run / "records" / "me~myself.jsonl").read_text().splitlines()[0])["status"] == "ok"
+    records = [json.loads(line) for line in (run / "records" / "me~myself.jsonl").read_text().splitlines()]
+    assert [one["status"] for one in records] == ["ok", "ok"]
+    assert sum(len(one["answer"]["pseudo"]) for one in records) >= 6
     assert main(["report", str(run)]) == 0
     for name in ("jsonl", "csv", "conversations"):
         assert main(["export", str(run), "--format", name, "-o", str(tmp_path / "out" / name)]) == 0

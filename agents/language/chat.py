@@ -129,7 +129,8 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:
-        return self._person is None and self.settings.truncation is not None and self.settings.truncation.people
+        chosen = self.settings
+        return chosen.person is not None or (chosen.truncation is not None and chosen.truncation.people)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings

@@ -77,7 +77,7 @@ def talk(said: int = 0, more: str = "", **fields: Any) -> ConversationStimulus:
     return ConversationStimulus(id="c", task="conversation", history=history, **fields)
 
 
-def agent_of(llama: Path, history: Path, **chosen: Any) -> ChatAgent:
+def agent_of(llama: Path, history: Path | None, **chosen: Any) -> ChatAgent:
     agent = ChatAgent(ChatAgent.Settings(checkpoint=str(llama), person=history, **chosen), "me")
     agent.open()
     return agent
@@ -126,6 +126,19 @@ def test_the_persons_words_are_sent_as_they_are(llama: Path, history: Path, mode
     for seed in range(20):
         draw = Draw(seed, options={"speaker": "A"})
         assert agent._message(talk(0, type="MM", mode=mode), text, draw) == sent
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_person", "is_heard"),
+    [("ping-pong", True, False), ("burst", True, False), ("burst", False, False), ("ping-pong", False, True)],
+)
+def test_a_name_is_not_heard_as_the_beginning_of_a_message(
+    llama: Path, history: Path, mode: str, is_person: bool, is_heard: bool
+) -> None:
+    agent = agent_of(llama, history if is_person else None)
+    draw = Draw(1, options={"speaker": "A"}, say=print)
+    said = agent.fitted_request(talk(1, type="HM", mode=mode), draw).request.say
+    assert (said is not None) == is_heard
 
 
 def test_110_turns_lose_the_oldest_first(llama: Path, history: Path) -> None:

@@ -125,5 +125,5 @@ def _print(styles: dict[str, Style], others: int, dropped: Counter[str], out: Pa
         table.add_row(TITLES[field.name], *("-" if value is None else f"{value:,.4g}" for value in values))
     print_table(table)
     left = ", ".join(f"{count:,} {kind}" for kind, count in sorted(dropped.items())) or "nothing"
-    print(printable(f"left out: {left}; the other is {others} by name"))
+    print(printable(f"left out: {left}; the other: {others} {'name' if others == 1 else 'names'}"))
     print(printable(f"{out}: what stands in it is personal; only you may read the file"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import pseudo_dialogue
@@ -51,6 +54,26 @@ def test_messages_are_read_by_their_names(text: str, ping_pong: str, burst: str)
         assert [(one.speaker, one.text) for one in found] == [
             tuple(one.split(":", 1)) for one in expected.split("|") if one
         ], mode
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Ann", "bob", ":", " ", "\n", "\u2028", "\x1c", "[", "]", "*", "- ", "hi", "\U0001f600"])
+    ),
+    st.sampled_from(NAMES),
+    st.sampled_from(["ping-pong", "burst"]),
+)
+def test_whatever_random_weights_write_can_be_read(parts: list[str], speaker: str, mode: Any) -> None:
+    text = "".join(parts)
+    found = read_messages(text, NAMES, speaker, mode)
+    assert {one.speaker for one in found} <= set(NAMES)
+    assert all(one.text == " ".join(one.text.split()) != "" for one in found)
+    if mode == "ping-pong":
+        assert all(first.speaker != second.speaker for first, second in pairwise(found))
+    assert sum(one.text.count("hi") for one in found) <= text.count("hi")
+    topics = read_topics(text)
+    assert len({topic.casefold() for topic in topics}) == len(topics)
+    assert all(any(map(str.isalnum, topic)) for topic in topics)
 
 
 def test_a_name_is_no_pattern_and_the_longer_one_is_meant() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -263,6 +264,19 @@ def test_what_would_change_the_persons_words_is_refused(name: str, history: Path
     assert [one.field for one in caught.value.problems] == [f"openai-chat.{name}"]
     with pytest.raises(InputError):
         catalogue.get("openai-chat").make({"person_turns": 3})
+
+
+def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    shutil.copytree(llama, long)
+    config = json.loads((long / "config.json").read_text())
+    (long / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 65536}))
+    room = [
+        agent_of(long, person, **more).item_memory()
+        for person, more in ((None, {}), (history, {}), (history, {"person_turns": 200}))
+    ]
+    assert None not in room
+    assert room == sorted(set(room))  # type: ignore[type-var]
 
 
 def test_a_history_without_the_person_is_refused(llama: Path, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from agents.errors import Problem
 
+NOTICES = "media and notices"  # which the exports of some phones do not tell apart
+
 
 @dataclass(frozen=True, slots=True)
 class Said:

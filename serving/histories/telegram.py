@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from agents.errors import InputError, Problem
-from serving.histories.chat import Chat, Said
+from serving.histories.chat import NOTICES, Chat, Said
 
 
 class _Part(BaseModel):
@@ -42,19 +42,14 @@ def read_telegram(content: dict[str, Any], path: Path) -> Chat:
             wrong = f"{' and '.join(fields)}: missing or of another form" if fields else "is no object"
             chat.problems.append(Problem(str(path), None, f"message {number}", wrong))
             continue
-        kind = ""
         text = message.text if isinstance(message.text, str) else "".join(map(_plain, message.text))
-        if message.type != "message":
-            kind = "notices"
+        if message.type != "message" or not text.strip():
+            chat.dropped[NOTICES] += 1
         elif entry.get("forwarded_from") or "forwarded_from_id" in entry:
-            kind = "forwarded"
-        elif not text.strip():
-            kind = "media"
-        if kind:
-            chat.dropped[kind] += 1
-            continue
-        at = None if message.date is None else message.date.replace(tzinfo=None)
-        chat.messages.append(Said(name if isinstance(name, str) else "", at, text.strip()))
+            chat.dropped["forwarded"] += 1
+        else:
+            at = None if message.date is None else message.date.replace(tzinfo=None)
+            chat.messages.append(Said(name if isinstance(name, str) else "", at, text.strip()))
     return chat
 
 

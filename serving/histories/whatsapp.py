@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from agents.errors import InputError, Problem
-from serving.histories.chat import Chat, Said
+from serving.histories.chat import NOTICES, Chat, Said
 
 Order = Literal["dmy", "mdy"]
 
@@ -71,14 +71,14 @@ def _add(chat: Chat, at: datetime, rest: str) -> None:
     """Add the message that ``rest`` is, or count what else it is."""
     named = _NAMED.match(rest)
     if named is None:
-        chat.dropped["notices"] += 1
+        chat.dropped[NOTICES] += 1
         return
     name, text = named[1].strip(f"{UNSEEN}~ \u202f\u00a0"), named[2] or ""
     if text.startswith("\u200e") or _OMITTED.fullmatch(text.strip()):
-        chat.dropped["media"] += 1
+        chat.dropped[NOTICES] += 1
         return
     if (attached := _ATTACHED.match(text)) is not None:
-        chat.dropped["media"] += 1
+        chat.dropped[NOTICES] += 1
         text = text[attached.end() :]
         if not text.strip():
             return

@@ -75,7 +75,7 @@ def test_an_export_of_an_android_phone(tmp_path: Path, capsys: pytest.CaptureFix
         ("2024-01-01T00:00:00", "other", "\U0001f389"),
     ]
     told = json.loads(capsys.readouterr().out)
-    assert told["dropped"] == {"notices": 2, "media": 3, "empty or deleted": 1}
+    assert told["dropped"] == {"media and notices": 5, "empty or deleted": 1}
     assert (told["person"]["messages"], told["other"]["emoji"], told["others"]) == (2, 0.5, 1)
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
 
@@ -87,7 +87,7 @@ def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture
         ("2023-12-31T21:05:12", "other", "on my way\ntwo lines: one message"),
         ("2023-12-31T00:00:00", "person", "look at this"),
     ]
-    assert "left out: 2 media" in capsys.readouterr().out
+    assert "left out: 2 media and notices" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_an_export_of_telegram(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("2024-01-29T11:42:00", "other", "see https://example.org!"),
         ("2024-01-29T11:45:00", "other", "gone"),
     ]
-    assert "left out: 1 forwarded, 1 media, 1 notices" in capsys.readouterr().out
+    assert "left out: 1 forwarded, 2 media and notices" in capsys.readouterr().out
 
 
 def test_a_history_is_taken_and_chats_stand_one_after_the_other(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import in_process
@@ -23,6 +24,7 @@ from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
+from serving.http.native import _about
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -277,6 +279,15 @@ def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_
     ]
     assert None not in room
     assert room == sorted(set(room))  # type: ignore[type-var]
+
+
+def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
+    agent = agent_of(llama, history)
+    header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
+    service = SimpleNamespace(agents={"me": agent}, headers={"me": header}, states=lambda: {"me": {}})
+    told = _about(service, "me")  # type: ignore[arg-type]
+    assert told["settings"]["person_turns"] == 100
+    assert str(history) not in json.dumps(told)
 
 
 def test_a_history_without_the_person_is_refused(llama: Path, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class PretrainedAgent(Agent[P]):
 
     working_memory: ClassVar[int] = 2 * GIB  # libraries, pictures, activations, caches of a batch
     weights = 0  # bytes on a device, where it is known
-    prompt_tokens: ClassVar[int] = 256  # of the longest prompt for which there is room in memory
+    prompt_tokens = 256  # of the longest prompt for which there is room in memory
     needs: ClassVar[tuple[str, ...]] = ("config.json", checkpoints.WEIGHTS, checkpoints.PROCESSOR)
     model_types: ClassVar[tuple[str, ...]] = ()
 

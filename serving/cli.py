@@ -15,6 +15,7 @@ from agents import __version__
 from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES
+from serving import histories
 from serving.agent_list import print_agent, print_agents
 from serving.command_end import carry_out, complain
 from serving.command_line import (
@@ -77,6 +78,8 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making.add_argument("--images", type=path, metavar="DIR", help="the pictures that annotations name")
     making.add_argument("--task", type=task, metavar="TASK", help="what is asked (default: what was annotated)")
     making.add_argument("--force", action="store_true", help="replace what is at --out")
+
+    histories.register(commands)
 
     summary = "answer a whole stimulus set; the same command again resumes"
     generate = command(

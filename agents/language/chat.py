@@ -19,6 +19,8 @@ from agents.language.truncation import TruncationSettings, read_lengths, says_to
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
+TOKENS_PER_TURN = 80  # of a history: some messages with their times
+
 
 class ChatAgent(TextAgent["ChatAgent.Settings"]):
     """Converses in the words of :mod:`agents.language.chat_prompts`; by Llama's program a first message is a greeting
@@ -71,6 +73,11 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
     model_types = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "phi3", "olmo2")
 
     settings: Settings
+
+    def __init__(self, settings: ChatAgent.Settings, name: str) -> None:
+        super().__init__(settings, name)
+        if settings.person is not None:
+            self.prompt_tokens += TOKENS_PER_TURN * settings.person_turns
 
     def open(self) -> None:
         super().open()
@@ -129,7 +136,8 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:
-        return self._person is None and self.settings.truncation is not None and self.settings.truncation.people
+        chosen = self.settings
+        return chosen.person is not None or (chosen.truncation is not None and chosen.truncation.people)
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings

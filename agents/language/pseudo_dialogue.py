@@ -5,8 +5,8 @@ prompts are not published: these are this project's own.
 
 An agent that ``writes_dialogues`` is asked with the draw's options ``{"speaker": "A", "pseudo": {"topics": n, "known":
 [...]}}`` for n topics, none of the known, one a line; with ``{"speaker": "A", "pseudo": {"topic": t, "left": m}}`` for
-the next m turns about t after the stimulus's history, in lines of "Name: message". The turn after that of who spoke
-last is the other's; the speaker's own where nobody has spoken.
+the next m turns about t after the stimulus's history, in lines of "Name: message". The first turn is
+that of who did not speak last, or who starts.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
     """Whose turn the pseudo-dialogue begins with."""
     first, second = stimulus.names or prompts.SIDES
     if not stimulus.history:
-        return prompts.speakers(stimulus, draw.options)[0]
+        return prompts.speakers(stimulus, {"speaker": stimulus.who_starts or draw.options.get("speaker")})[0]
     return second if stimulus.history[-1].speaker in (first, prompts.SIDES[0]) else first
 
 

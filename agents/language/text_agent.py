@@ -155,9 +155,10 @@ class TextAgent(EngineAgent[T]):
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
         """What hears the message while it is generated: of those to a person, which no filter rejects, that no cut
-        shortens."""
+        shortens; in a burst none, as what begins a line may be a name."""
         say = draw.say
-        if say is None or pseudo_dialogue.asked(draw) is not None or stimulus.type == "MM" or self._is_cut(stimulus):
+        unheard = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.asked(draw) is not None
+        if say is None or unheard or self._is_cut(stimulus):
             return None
         # What a capital sigma is in small letters depends on what follows it.
         return lambda text: say(self._message(stimulus, text.rstrip("\u03a3"), draw))

@@ -123,7 +123,7 @@ def _about(service: Service, name: str) -> dict[str, Any]:
         "checkpoint": header.checkpoint,
         "revision": header.revision,
         "digest": header.digest,
-        "settings": agent.settings.model_dump(mode="json"),
+        "settings": agent.settings.model_dump(mode="json", exclude={"person"}),  # whose path may name somebody
         **service.states()[name],
     }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import in_process
@@ -22,6 +24,7 @@ from agents.language.chat import ChatAgent
 from agents.language.openai_chat import TalkSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.cli import main
+from serving.http.native import _about
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -77,7 +80,7 @@ def talk(said: int = 0, more: str = "", **fields: Any) -> ConversationStimulus:
     return ConversationStimulus(id="c", task="conversation", history=history, **fields)
 
 
-def agent_of(llama: Path, history: Path, **chosen: Any) -> ChatAgent:
+def agent_of(llama: Path, history: Path | None, **chosen: Any) -> ChatAgent:
     agent = ChatAgent(ChatAgent.Settings(checkpoint=str(llama), person=history, **chosen), "me")
     agent.open()
     return agent
@@ -128,6 +131,19 @@ def test_the_persons_words_are_sent_as_they_are(llama: Path, history: Path, mode
         assert agent._message(talk(0, type="MM", mode=mode), text, draw) == sent
 
 
+@pytest.mark.parametrize(
+    ("mode", "is_person", "is_heard"),
+    [("ping-pong", True, False), ("burst", True, False), ("burst", False, False), ("ping-pong", False, True)],
+)
+def test_a_name_is_not_heard_as_the_beginning_of_a_message(
+    llama: Path, history: Path, mode: str, is_person: bool, is_heard: bool
+) -> None:
+    agent = agent_of(llama, history if is_person else None)
+    draw = Draw(1, options={"speaker": "A"}, say=print)
+    said = agent.fitted_request(talk(1, type="HM", mode=mode), draw).request.say
+    assert (said is not None) == is_heard
+
+
 def test_110_turns_lose_the_oldest_first(llama: Path, history: Path) -> None:
     """Of history, pseudo-dialogue and conversation, what has no room is left out from the beginning, and told."""
     agent = agent_of(llama, history, max_tokens=20, person_turns=60)
@@ -155,7 +171,8 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     in_process.without_ray(monkeypatch)
     source, run = tmp_path / "set.jsonl", tmp_path / "run"
     row = {"task": "conversation", "type": "MM", "topic": "tea", "exchanges": 4}
-    source.write_text("".join(json.dumps({"id": f"c{number}", **row}) + "\n" for number in range(2)))
+    long = {"mode": "burst", "pseudo": {"topics": 2, "turns": 3}}
+    source.write_text("".join(json.dumps({"id": f"c{len(more)}", **row, **more}) + "\n" for more in ({}, long)))
     config = tmp_path / "agents.toml"
     config.write_text("".join(
         f'[{name}]\nagent = "llama-3.1-8b"\ncheckpoint = "{llama}"\nperson = "{history}"\nmax_tokens = 12\n'
@@ -163,7 +180,9 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     ))  # fmt: skip
     begin = ["generate", str(source), "--agents", "me~myself", "-o", str(run), "--config", str(config)]
     assert main([*begin, "--verbose"]) == 0
-    assert json.loads((run / "records" / "me~myself.jsonl").read_text().splitlines()[0])["status"] == "ok"
+    records = [json.loads(line) for line in (run / "records" / "me~myself.jsonl").read_text().splitlines()]
+    assert [one["status"] for one in records] == ["ok", "ok"]
+    assert sum(len(one["answer"]["pseudo"]) for one in records) >= 6
     assert main(["report", str(run)]) == 0
     for name in ("jsonl", "csv", "conversations"):
         assert main(["export", str(run), "--format", name, "-o", str(tmp_path / "out" / name)]) == 0
@@ -247,6 +266,28 @@ def test_what_would_change_the_persons_words_is_refused(name: str, history: Path
     assert [one.field for one in caught.value.problems] == [f"openai-chat.{name}"]
     with pytest.raises(InputError):
         catalogue.get("openai-chat").make({"person_turns": 3})
+
+
+def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long"
+    shutil.copytree(llama, long)
+    config = json.loads((long / "config.json").read_text())
+    (long / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 65536}))
+    room = [
+        agent_of(long, person, **more).item_memory()
+        for person, more in ((None, {}), (history, {}), (history, {"person_turns": 200}))
+    ]
+    assert None not in room
+    assert room == sorted(set(room))  # type: ignore[type-var]
+
+
+def test_a_server_does_not_tell_where_the_history_is(llama: Path, history: Path) -> None:
+    agent = agent_of(llama, history)
+    header = SimpleNamespace(kind="machine", checkpoint=None, revision=None, digest="d")
+    service = SimpleNamespace(agents={"me": agent}, headers={"me": header}, states=lambda: {"me": {}})
+    told = _about(service, "me")  # type: ignore[arg-type]
+    assert told["settings"]["person_turns"] == 100
+    assert str(history) not in json.dumps(told)
 
 
 def test_a_history_without_the_person_is_refused(llama: Path, tmp_path: Path) -> None:

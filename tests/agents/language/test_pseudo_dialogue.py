@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language import pseudo_dialogue
@@ -53,6 +56,26 @@ def test_messages_are_read_by_their_names(text: str, ping_pong: str, burst: str)
         ], mode
 
 
+@given(
+    st.lists(
+        st.sampled_from(["Ann", "bob", ":", " ", "\n", "\u2028", "\x1c", "[", "]", "*", "- ", "hi", "\U0001f600"])
+    ),
+    st.sampled_from(NAMES),
+    st.sampled_from(["ping-pong", "burst"]),
+)
+def test_whatever_random_weights_write_can_be_read(parts: list[str], speaker: str, mode: Any) -> None:
+    text = "".join(parts)
+    found = read_messages(text, NAMES, speaker, mode)
+    assert {one.speaker for one in found} <= set(NAMES)
+    assert all(one.text == " ".join(one.text.split()) != "" for one in found)
+    if mode == "ping-pong":
+        assert all(first.speaker != second.speaker for first, second in pairwise(found))
+    assert sum(one.text.count("hi") for one in found) <= text.count("hi")
+    topics = read_topics(text)
+    assert len({topic.casefold() for topic in topics}) == len(topics)
+    assert all(any(map(str.isalnum, topic)) for topic in topics)
+
+
 def test_a_name_is_no_pattern_and_the_longer_one_is_meant() -> None:
     found = read_messages("A.: x\nAB: y\nA. B: z", ("A.", "A. B"), "A. B")
     assert [(one.speaker, one.text) for one in found] == [("A.", "x AB: y"), ("A. B", "z")]
@@ -90,6 +113,12 @@ def test_a_dialogue_goes_on_with_the_other_speaker(said: str, begins: str) -> No
         assert continued.prompt.endswith(f"\n\n{begins}:")
         found = read_messages(pseudo_dialogue.written(continued, " brr\nAnn: yes"), NAMES, "Ann", mode)  # type: ignore[arg-type]
         assert found[0].speaker == begins
+
+
+def test_who_starts_begins_the_first_dialogue() -> None:
+    chat, continued = _asked({"topic": "snow", "left": 11}, who_starts="A")
+    assert "Ann begins." in chat.messages[-1].text
+    assert continued.prompt.endswith("\n\nAnn:")
 
 
 def test_there_is_room_for_what_is_asked_and_no_penalty_on_names() -> None:

@@ -19,31 +19,34 @@ SAID = (
 )
 
 
-def pairs_section(found: Mapping[str, Any]) -> list[str]:
-    """The section on pairs, ``found`` being :func:`judging.pass_rate.pass_rates` with ``words`` and ``alpha``; empty
-    where there are none."""
+def pairs_section(found: Mapping[str, Any], drawn: str) -> list[str]:
+    """The section on pairs, ``found`` being :func:`judging.pass_rate.pass_rates` with ``words``, ``drawn`` their figure
+    as it is shown; empty where there are none."""
     if not found:
         return []
     rates: Sequence[Row] = found["rates"]
-    modes = list(dict.fromkeys(str(row["mode"] or "") for row in rates))
+    modes = sorted({str(row["mode"] or "") for row in rates}, reverse=True)
     cells: dict[tuple[str, str, Any], dict[str, Row]] = {}
     for row in rates:
         cells.setdefault((row["judge"], row["agent"], row["turns"]), {})[str(row["mode"] or "")] = row
-    columns = ["judge", "agent", "turns", *(part for mode in modes for part in (mode or "pass rate", "from"))]
     lines = [
         [
             esc(judge),
             esc("all agents" if agent == ALL else agent),
             esc("–" if turns is None else turns),
-            *(part for mode in modes for part in _parts(by.get(mode))),
+            *(_rate(by.get(mode)) for mode in modes),
         ]
         for (judge, agent, turns), by in cells.items()
     ]
-    parts = [f"<section><h2>Pairs of conversations</h2><p>{SAID}</p>"]
-    parts.append(table(columns, lines, "X-Turn pass rates with 95 % intervals"))
+    columns = ["judge", "agent", "turns", *(mode or "pass rate" for mode in modes)]
+    parts = [
+        f"<section><h2>Pairs of conversations</h2><p>{SAID}</p>",
+        drawn,
+        table(columns, lines, "X-Turn pass rates with 95 % intervals"),
+    ]
     if found["by"]:
-        by_cells = [[esc(row["judge"]), esc(row["column"]), esc(row["value"]), *_parts(row)] for row in found["by"]]
-        parts.append(table(("judge", "column", "value", "pass rate", "from"), by_cells, "By a column, all agents"))
+        by_cells = [[esc(row["judge"]), esc(row["column"]), esc(row["value"]), _rate(row)] for row in found["by"]]
+        parts.append("<h3>By a column</h3>" + table(("judge", "column", "value", "pass rate"), by_cells, "All agents"))
     if found["words"]:
         parts.append(_words(found["words"]))
     told = []
@@ -93,16 +96,14 @@ def print_pairs(found: Mapping[str, Any]) -> None:
     print_table(shown)
 
 
-def _parts(row: Row | None) -> tuple[str, str]:
+def _rate(row: Row | None) -> str:
     if row is None:
-        return "–", "–"
-    missing = ", ".join(f"{row[why]:,} {why}" for why in MISSING if row[why])
-    told = f"{count(row['pairs'], 'pair')}, {count(row['judges'], 'judge')}, {count(row['verdicts'], 'verdict')}"
-    if row["interval"] == EXACT:
-        told += "; exact"
-    if row["verdicts"]:
-        told += f"; first named {row['first']:.2f}"
-    return _interval(row, "pass_rate"), f"<small>{esc(told)}{esc('; missing: ' + missing) if missing else ''}</small>"
+        return "–"
+    told = [count(row[f"{name}s"], name) for name in ("pair", "judge", "verdict")]
+    told += [f"{row[why]:,} {why}" for why in MISSING if row[why]]
+    told += ["exact"] if row["interval"] == EXACT else []
+    told += [f"the first named in {row['first']:.2f}"] if row["verdicts"] else []
+    return f"{_interval(row, 'pass_rate')}<br><small>{esc(', '.join(told))}</small>"
 
 
 def _words(rows: Sequence[Row]) -> str:

@@ -82,12 +82,17 @@ def words_per_message(answers: Answers) -> list[Row]:
                 float(np.mean(others)),
             )
     rows = []
-    for (agent, turns, mode), means in sorted(cells.items(), key=lambda one: tuple(map(str, one[0]))):
+    for (agent, turns, mode), means in sorted(cells.items(), key=_in_order):
         each = np.array([*means.values()])
         lengths = dict(zip(("agent_words", "person_words"), map(float, each.mean(axis=0)), strict=True))
         told = {"agent": agent, "turns": turns, "mode": mode, "conversations": len(each), **lengths}
         rows.append(told | _mean_interval(each[:, 0] - each[:, 1]))
     return rows
+
+
+def _in_order(cell: tuple[tuple[Any, ...], Any]) -> tuple[str, int, str]:
+    agent, turns, mode = cell[0]
+    return agent, turns or 0, str(mode)
 
 
 def _rate(some: pd.DataFrame, seed: int) -> Row:

@@ -199,7 +199,8 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
     more = {"captions": found["captions"].get("agents"), "timing": found["timing"]}
     if found["pairs"]:
-        more |= {"pass_rates": found["pairs"]["rates"] + found["pairs"]["by"], "words": found["pairs"]["words"]}
+        more |= {"pass_rates": found["pairs"]["rates"], "pass_rates_by": found["pairs"]["by"]}
+        more |= {"words": found["pairs"]["words"]}
     for name, rows in [*((name, found[name]) for name in names), *more.items()]:
         if rows:
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
@@ -210,7 +211,8 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     (folder / MARKER).write_bytes(
         orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
     )
-    drawn = figures(found["scores"], [row["judge"] for row in found["ledger"] if row["is_cue"]])
+    cues = [row["judge"] for row in found["ledger"] if row["is_cue"]]
+    drawn = figures(found["scores"], cues, found["pairs"].get("rates", ()))
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")

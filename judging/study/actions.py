@@ -7,7 +7,7 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from judging.study import presets
 from judging.study import status as progress
 from judging.study.asking import StimulusMaterial
 from judging.study.material import Material, TrialMaterial, material_of
+from judging.study.online.material import OnlineMaterial
 from judging.study.phrases import read_phrases
 from judging.study.settings import FILE, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
@@ -43,7 +44,13 @@ and what judges wrote in their own words in `events.jsonl`. `links.jsonl` has no
 
 
 def new(options: argparse.Namespace) -> int:
+    if options.preset == "online":
+        if options.source is not None or options.task is not None:
+            raise InputError("--preset online: is of no trials, no stimuli and no --task")
+        return _write_study(options.out, presets.written_for_online_tests())
     source = options.source
+    if source is None:
+        raise InputError("study new: name a trial set or a stimulus set, or give --preset online")
     of_trials = (source / MARKER).is_file()
     if of_trials and not key_path(source).is_file():
         raise InputError(f"{source}: its key {key_path(source)} is not there")
@@ -60,22 +67,26 @@ def new(options: argparse.Namespace) -> int:
     chosen = options.task or there[0]
     if chosen not in there:
         raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
-    if options.out.exists() and (not options.out.is_dir() or any(options.out.iterdir())):
-        raise InputError(f"{options.out} is there already; give a new folder")
     relative = os.path.relpath(source, options.out)
     if of_trials:
         text = presets.written(relative, chosen, options.preset)
     else:
         text = presets.written_for_participants(relative, chosen)
+    return _write_study(options.out, text)
+
+
+def _write_study(out: Path, text: str) -> int:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already; give a new folder")
     try:
-        options.out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StorageError(f"cannot write {options.out}: {error.strerror}") from None
+        raise StorageError(f"cannot write {out}: {error.strerror}") from None
     for name, content in (("README.md", README), (FILE, text)):
-        with replacing(options.out / name) as file:
+        with replacing(out / name) as file:
             file.write(content.encode())
-    _say(f"{options.out / FILE}: write your consent text there, then")
-    _say(f"  turinglike study check {options.out}")
+    _say(f"{out / FILE}: write your consent text there, then")
+    _say(f"  turinglike study check {out}")
     return 0
 
 
@@ -91,10 +102,9 @@ def check(options: argparse.Namespace) -> int:
         read_phrases(options.study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
-    if problems:
-        for problem in problems:
-            print(printable(problem), file=sys.stderr)
-        raise InputError(f"{options.study}: {count(len(problems), 'problem')}")
+    if isinstance(material, OnlineMaterial):
+        problems += material.served_problems()
+    _refuse(options.study, problems)
     if isinstance(material, TrialMaterial):
         kinds = {name: len(pages) for name, pages in sorted(material.pool.cells.items())}
         _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
@@ -103,8 +113,20 @@ def check(options: argparse.Namespace) -> int:
     elif isinstance(material, StimulusMaterial):
         _say(f"{material.settings.task}: {count(len(material.stimuli), 'stimulus', 'stimuli')}")
         _say(f"each participant: {count(material.settings.answers.number, 'stimulus', 'stimuli')}")
+    elif isinstance(material, OnlineMaterial):
+        tests = material.settings.tests
+        _say(f"{count(tests.wanted, 'online test')} of {', '.join(map(str, tests.exchanges))} exchanges")
+        _say(f"each participant: at most {count(tests.each, 'test')}")
     _say(f"no problems; now: turinglike study serve {options.study}")
     return 0
+
+
+def _refuse(study: Path, problems: Sequence[str]) -> None:
+    """Raise InputError if there are problems, after each is told."""
+    for problem in problems:
+        print(printable(problem), file=sys.stderr)
+    if problems:
+        raise InputError(f"{study}: {count(len(problems), 'problem')}")
 
 
 def links(options: argparse.Namespace) -> int:
@@ -194,12 +216,38 @@ def export(options: argparse.Namespace) -> int:
     from judging.study.export import export as write
 
     material = _opened(options.study)
+    if isinstance(material, OnlineMaterial):
+        from judging.study.online.export import export_tests
+
+        state = read_state(options.study)
+        number = export_tests(state, options.out, seed=material.settings.tests.seed, force=options.force)
+        _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out / 'verdicts'} -o scores")
+        return 0
     number = write(options.study, material, options.out, personal=options.personal, force=options.force)
     if isinstance(material, TrialMaterial):
         _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out} -o {options.out}-scores")
     else:
         _say(f"{count(number, 'answer')}: {options.out}; next: turinglike trials RUN {options.out} -o trials")
     return 0
+
+
+def batch(options: argparse.Namespace) -> int:
+    from judging.study.online.batch import hold_tests
+
+    material = _opened(options.study)
+    if not isinstance(material, OnlineMaterial):
+        raise InputError(f"{options.study} is no study of online tests")
+    _refuse(options.study, material.problems() + material.batch_problems() or material.served_problems())
+
+    async def hold(study: Study) -> tuple[int, int]:
+        assert study.online is not None
+        return await hold_tests(study.online.held, options.tests, options.at_once)
+
+    over, void = _in_study(options.study, material, hold)
+    _say(f"{count(over, 'test')} held; next: turinglike study export {options.study} -o tests")
+    if void:
+        _say(f"{count(void, 'test')} void: `turinglike study status` says why; the same command holds others")
+    return int(void > 0)
 
 
 def kit(options: argparse.Namespace) -> int:
@@ -283,6 +331,7 @@ ACTIONS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "status": status,
     "plan": plan,
     "export": export,
+    "batch": batch,
     "kit": kit,
     "import": take,
     "close": close,

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from agents.errors import StorageError
 from judging.study.lobby import Lobby
 from judging.study.material import ToldError
+from judging.study.online.lobby import OnlineLobby
 from judging.study.pages import KINDS, OWN, phrases_sent
 from judging.study.state import ASKED, Judge, read_personal, read_state
 from judging.study.status import status_of
@@ -172,6 +173,20 @@ def create_app(
         why = await lobby.say(judge, turn, said.get("text"))
         return _json({"why": why})
 
+    @app.post("/test")
+    async def test(request: Request) -> Response:
+        """What a participant of online tests sees, in the lobby or of their test; waited for while it is what they have
+        seen (``version``)."""
+        judge, lobby = _in_test(study, request)
+        said = await _body(request)
+        return _json(await unless_gone(request, lobby.at(judge, _text(said.get("version")) or "")))
+
+    @app.post("/act")
+    async def act(request: Request) -> Response:
+        """Keep what a participant of a test does: that they have read their part, a question, an answer, a verdict."""
+        judge, lobby = _in_test(study, request)
+        return _json({"why": await lobby.move(judge, await _body(request))})
+
     @app.api_route("/media/{name}", methods=["GET", "HEAD"])
     async def picture(request: Request, name: str) -> Response:
         judge = _judge(study, request)
@@ -222,6 +237,13 @@ def _in_talk(study: Study, request: Request) -> tuple[Judge, Lobby]:
     if study.lobby is None or judge.current is None or judge.current["kind"] != "talk":
         raise ApiError(409, "not_yet", REFUSALS["not_yet"])
     return judge, study.lobby
+
+
+def _in_test(study: Study, request: Request) -> tuple[Judge, OnlineLobby]:
+    judge = _judge(study, request)
+    if study.online is None or judge.current is None or judge.current["kind"] != "test":
+        raise ApiError(409, "not_yet", REFUSALS["not_yet"])
+    return judge, study.online
 
 
 def _refusal(error: Refused) -> ApiError:

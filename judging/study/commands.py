@@ -27,14 +27,20 @@ def register(commands: Commands) -> None:
         return made
 
     new = add(
-        "new", "a study with all its choices in study.toml: of judges of trials, or of participants who answer a set"
+        "new",
+        "a study with all its choices in study.toml: of judges of trials, of participants who answer a set, or online",
     )
     new.add_argument(
-        "source", type=path, metavar="TRIALS|SET", help="a folder of `turinglike trials`, or a stimulus set"
+        "source",
+        nargs="?",
+        type=path,
+        metavar="TRIALS|SET",
+        help="a folder of `turinglike trials`, or a stimulus set; none for --preset online",
     )
     new.add_argument("-o", "--out", required=True, type=path, metavar="STUDY", help="a new folder")
     new.add_argument("--task", type=task, metavar="TASK", help="where the set has trials of several")
-    new.add_argument("--preset", choices=("plain", "2022", "2025"), default="plain", help="plain, or as in a paper")
+    new.add_argument("--preset", choices=("plain", "2022", "2025", "online"), default="plain",
+                     help="plain, or as in a paper; online: a judge asks a person and a machine, live")  # fmt: skip
 
     for name, summary in (
         ("check", "whether all that study.toml asks for can be done"),
@@ -81,6 +87,11 @@ def register(commands: Commands) -> None:
     export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
     export.add_argument("--personal", action="store_true", help="with what judges said of themselves")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
+
+    batch = add("batch", "online tests without people, by agents of `turinglike serve`, till there are N")
+    batch.add_argument("study", type=path, metavar="STUDY")
+    batch.add_argument("--tests", type=positive, required=True, metavar="N", help="in all; those that are there count")
+    batch.add_argument("--at-once", type=positive, default=64, metavar="N", help="tests that go on together (64)")
 
     kit = add("kit", "one HTML file with the trials of N judges, for a machine without a network")
     kit.add_argument("study", type=path, metavar="STUDY")

@@ -1,5 +1,5 @@
-"""What people of a study are shown and asked, step by step: the trials of judges here, and stimuli of participants in
-:mod:`judging.study.asking`."""
+"""What people of a study are shown and asked, step by step: the trials of judges here, stimuli of participants in
+:mod:`judging.study.asking`, online tests in :mod:`judging.study.online`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from agents.errors import InputError
 from judging.study.controls import Control, read_controls
 from judging.study.pool import Page, TrialPool
-from judging.study.settings import AnswersSettings, JudgesSettings, StudySettings
+from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
 from judging.study.state import Judge, Step
 from judging.study.verdict import read_verdict
 from judging.trial_set import key_path
@@ -166,6 +166,10 @@ def material_of(folder: Path, settings: StudySettings, source: Path) -> Material
         from judging.study.asking import StimulusMaterial
 
         return StimulusMaterial(source, settings)
+    if isinstance(settings, OnlineSettings):
+        from judging.study.online.material import OnlineMaterial
+
+        return OnlineMaterial(settings)
     return TrialMaterial(TrialPool(source, settings), folder)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from agents.stimuli import Asked
@@ -78,6 +79,15 @@ def written_for_participants(stimulus_set: str, task: Asked) -> str:
     return (PARTICIPANTS + questions + ANSWERS + talk + last).rstrip().format(
         stimulus_set=_toml(stimulus_set), task=task, instructions=INSTRUCTIONS[task], number=NUMBERS[task]
     ) + "\n"  # fmt: skip
+
+
+def written_for_online_tests() -> str:
+    """The text of ``study.toml`` of online tests: the 2025 paper's conditions, numbers of exchanges and lengths."""
+    people = TEMPLATE[TEMPLATE.index("[judges]") : TEMPLATE.index("[trials]")].replace("[judges]", "[participants]")
+    people = people.replace("wanted = 50 ", "wanted = 100").replace("most = 60 ", "most = 120")
+    end = TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")].replace("{{", "{").replace("}}", "}")
+    own = Path(__file__).with_name("online").joinpath("study.toml").read_text("utf-8")
+    return own.replace("#PEOPLE\n", people).replace("#END\n", end.rstrip() + "\n")
 
 
 def _toml(value: Any) -> str:

@@ -41,8 +41,9 @@ async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log:
         finished.pop().result()
     finally:
         server.should_exit = True
-        if study.lobby is not None:
-            study.lobby.closing = True
+        for lobby in (study.lobby, study.online):
+            if lobby is not None:
+                lobby.closing = True
         await asyncio.wait({serving})
         await study.close()
 

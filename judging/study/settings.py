@@ -1,16 +1,17 @@
-"""What a study asks of people, as judges or as participants: ``study.toml``, checked before anybody is asked."""
+"""What a study asks of people, who judge, answer or both: ``study.toml``, checked before anybody is asked."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.errors import InputError, Problem
 from agents.stimuli import Asked
+from serving.conversations.delays import DelaySettings
 from serving.runs.row_problems import as_problems
 
 SCHEMA = "turinglike.study/1"
@@ -23,6 +24,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=3600)]
 Choices = Literal["one", "both", "four"]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
+Name = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
+Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
 
 
 class _Table(BaseModel):
@@ -125,8 +128,8 @@ class Talk(_Table):
     """Conversations: with whom, and when one has left. ``machines`` is the share of those that are with ``agent``, whom
     the ``server`` of `turinglike serve` answers for; ``guess`` asks afterwards whether the other one was a machine."""
 
-    agent: Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")] = ""
-    server: Annotated[str, Field(pattern=r"^https?://\S+$")] = "http://127.0.0.1:8001/"
+    agent: Name = ""
+    server: Server = "http://127.0.0.1:8001/"
     machines: Share = 0.0
     seconds_in_lobby: Seconds = 300.0
     seconds_away: Seconds = 45.0
@@ -134,7 +137,7 @@ class Talk(_Table):
 
 
 class _Study(_Table):
-    """What both kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
+    """What all kinds of ``study.toml`` have. ``judges`` are those who take part, whatever they are asked."""
 
     schema_: Annotated[Literal["turinglike.study/1"], Field(alias="schema")]
     task: Asked
@@ -189,7 +192,79 @@ class AnswersSettings(_Study):
         return self
 
 
-StudySettings = JudgesSettings | AnswersSettings
+class Roles(_Table):
+    """What each is told of their part before a test begins."""
+
+    judge: Text
+    person_deceives: Text
+    person_argues: Text
+
+
+class Tests(_Table):
+    """Online tests. ``wanted`` is how many are to be held to their end, ``each`` how many one participant may take part
+    in, one after the other. Of each number of ``exchanges`` there are equally many. ``person_deceives`` is the share in
+    which the person poses as a machine; in the others the machine poses as a person. ``two_machines`` and
+    ``two_people`` are shares in which both agents are of one kind. Answers have fewer than ``words_below`` words.
+    ``verdicts``: after ``each`` exchange, or at the ``end``."""
+
+    wanted: Annotated[int, Field(ge=1, le=100_000)]
+    each: Annotated[int, Field(ge=1, le=100)] = 1
+    exchanges: Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1, max_length=20)] = Field(
+        default_factory=lambda: [1, 5, 10, 20]
+    )
+    person_deceives: Share = 0.5
+    two_machines: Share = 0.0
+    two_people: Share = 0.0
+    verdicts: Literal["each", "end"] = "end"
+    words_below: Annotated[int, Field(ge=2, le=1000)] = 15
+    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    seconds_in_lobby: Seconds = 300.0
+    seconds_away: Seconds = 45.0
+    seconds_to_act: Seconds = 180.0
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> Tests:
+        if len(set(self.exchanges)) < len(self.exchanges):
+            raise PydanticCustomError("exchanges", "exchanges: has a number twice")
+        if self.two_machines + self.two_people > 1:
+            raise PydanticCustomError("shares", "two_machines, two_people: are more than all tests together")
+        return self
+
+
+class MachineAgents(_Table):
+    """Who answers as the machine, by condition: the one that argues that it is one, while the person poses as one, and
+    the one that poses as a person. The ``server`` of `turinglike serve` answers for them."""
+
+    server: Server = "http://127.0.0.1:8001/"
+    machine_argues: Name = ""
+    machine_deceives: Name = ""
+
+
+class Batch(_Table):
+    """Who takes the people's parts where there are none (`turinglike study batch`): the judge's questions and verdicts,
+    and the person's answers by condition."""
+
+    server: Server = "http://127.0.0.1:8001/"
+    questions: Name = ""
+    verdicts: Name = ""
+    person_deceives: Name = ""
+    person_argues: Name = ""
+
+
+class OnlineSettings(_Study):
+    """All of ``study.toml`` where a judge asks two agents who do not see each other."""
+
+    task: Literal["conversation"] = "conversation"
+    judges: Annotated[People, Field(alias="participants")]
+    roles: Roles
+    tests: Tests
+    agents: MachineAgents
+    batch: Batch = Field(default_factory=Batch)
+    delay: DelaySettings = Field(default_factory=DelaySettings)
+    source: ClassVar[str] = "."
+
+
+StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
 
 
 def read_settings(folder: Path) -> StudySettings:
@@ -204,7 +279,8 @@ def read_settings(folder: Path) -> StudySettings:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     try:
-        return (AnswersSettings if "stimulus_set" in tables else JudgesSettings).model_validate(tables)
+        kind = OnlineSettings if "tests" in tables else AnswersSettings if "stimulus_set" in tables else JudgesSettings
+        return kind.model_validate(tables)
     except ValidationError as error:
         raise InputError(f"{path} cannot be used", _problems(error, path)) from None
 
@@ -220,7 +296,8 @@ def _problems(error: ValidationError, path: Path) -> list[Problem]:
 
 
 def source_of(folder: Path, settings: StudySettings) -> Path:
-    """The trial set, or the stimulus set, which may be told relative to the study's folder."""
+    """The trial set, or the stimulus set, which may be told relative to the study's folder; the folder of online tests,
+    which have no set."""
     return (folder / settings.source).resolve()
 
 

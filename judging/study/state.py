@@ -19,8 +19,10 @@ from typing import Any
 import orjson
 
 from agents.errors import InputError
+from judging.study.online.state import EVENTS as OF_TESTS
+from judging.study.online.state import Tests
 
-ASKED = ("trial", "ask", "talk")  # kinds of steps that are what a study is about
+ASKED = ("trial", "ask", "talk", "test")  # kinds of steps that are what a study is about
 EVENTS, PERSONAL, LINKS = "events.jsonl", "personal.jsonl", "links.jsonl"
 Step = dict[str, Any]
 
@@ -90,13 +92,14 @@ class Talk:
 @dataclass(slots=True)
 class State:
     """All judges, and whether the study takes any more. ``talks`` are conversations by id, in the order in which they
-    began; ``talking`` is which one each participant is in, until they have ended it."""
+    began; ``talking`` is which one each participant is in, until they have ended it; ``tests`` are online tests."""
 
     judges: dict[str, Judge] = field(default_factory=dict)
     by_session: dict[str, Judge] = field(default_factory=dict)
     by_link: dict[str, Judge] = field(default_factory=dict)
     talks: dict[str, Talk] = field(default_factory=dict)
     talking: dict[str, str] = field(default_factory=dict)
+    tests: Tests = field(default_factory=Tests)
     settings: dict[str, Any] | None = None
     sha256: str | None = None
     began: str | None = None
@@ -119,6 +122,8 @@ class State:
             self.talks[event["talk"]].messages.append(event)
         elif kind == "void":
             self.talks[event["talk"]].void = event["why"]
+        elif kind in OF_TESTS:
+            self.tests.apply(event)
         elif kind == "joined":
             names = ("session", "number", "keys", "steps", "end_code", "link", "kit")
             self._add(
@@ -160,6 +165,8 @@ class State:
         judge.answers.append(event)
         if event["kind"] == "talk":
             self.talking.pop(judge.code, None)
+        elif event["kind"] == "test":
+            self.tests.leave(judge.code)
         if event.get("agree") is False:
             judge.ended = "declined"
         elif judge.step == len(judge.steps):
@@ -168,10 +175,20 @@ class State:
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events, or what is personal, without a person, who is nobody in their conversations, which are void."""
+    """The events, or what is personal, without a person, who is nobody in their conversations and tests, which are
+    void."""
     sides: dict[str, str] = {}
+    gone: set[str] = set()  # tests, of which what was said goes, too
     for event in events:
         kind, talk = event.get("event"), str(event.get("talk"))
+        if kind == "test" and code in (people := [event["judge"], *event["agents"]]):
+            gone.add(event["test"])
+            judge, *agents = ["nobody" if one == code else one for one in people]
+            yield event | {"judge": judge, "agents": agents}
+            yield {"event": "test_void", "test": event["test"], "why": "forgotten", "at": event["at"]}
+            continue
+        if kind in OF_TESTS and event["test"] in gone and (kind != "test_left" or event["who"] == code):
+            continue
         if event.get("judge") == code:
             continue
         if kind == "paired" and code in event["speakers"]:

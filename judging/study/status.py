@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from judging.measures import ALL
 from judging.study.exclusions import Row, verdict_rows
 from judging.study.material import Material, TrialMaterial
+from judging.study.online.material import OnlineMaterial
+from judging.study.online.status import show_tests, tests_of
 from judging.study.state import State
 from serving.runs.display_text import count
 from serving.terminal import plain_table, print_table
@@ -22,13 +24,16 @@ def status_of(
     """``judges`` by where they are, ``verdicts``, ``excluded`` by rule and by day, and of people, each agent and all
     together the share that was said to be human, the half-widths of the 95 % intervals of p(M|M) and detectability, and
     how many more judges bring the latter to ``half_width`` (:func:`judging.study.planning.half_widths`). Truths are in
-    it: for the lab alone. Of participants ``answers``: all, answered anew after they were told, kept with a flag."""
+    it: for the lab alone. Of participants ``answers``: all, answered anew after they were told, kept with a flag;
+    of online tests what :func:`judging.study.online.status.tests_of` says."""
     judges = Counter(judge.ended or ("at it" if judge.has_judged() else "begun") for judge in state.judges.values())
     wanted = material.settings.judges.wanted
     found: dict[str, Any] = {
         "closed": state.closed,
         "judges": {"wanted": wanted, "joined": len(state.judges), **judges},
     }
+    if isinstance(material, OnlineMaterial):
+        return found | tests_of(state, material.settings.tests.wanted)
     if not isinstance(material, TrialMaterial):
         answers = [one for judge in state.judges.values() for one in judge.answers if one["kind"] == "ask"]
         told = sum(len(judge.told) for judge in state.judges.values())
@@ -84,6 +89,9 @@ def show(found: dict[str, Any]) -> None:
     wanted, joined = judges.pop("wanted"), judges.pop("joined")
     told = ", ".join(f"{number:,} {name}" for name, number in judges.items())
     print(f"judges: {joined:,} of {wanted:,} wanted{f' ({told})' if told else ''}")
+    if "tests" in found:
+        show_tests(found)
+        return
     if "answers" in found:
         answers = found["answers"]
         print(f"answers: {answers['all']:,}, of them {answers['flagged']:,} with a flag")

@@ -23,6 +23,9 @@ from agents.stimuli import ConversationStimulus
 from judging.study.asking import StimulusMaterial
 from judging.study.lobby import Lobby
 from judging.study.material import Material, ToldError, TrialMaterial
+from judging.study.online.lobby import OnlineLobby
+from judging.study.online.material import OnlineMaterial
+from judging.study.online.tests import HeldTests
 from judging.study.questionnaire import read_questions
 from judging.study.settings import JudgesSettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
@@ -69,6 +72,10 @@ class Study:
         if self.state.sha256 not in (None, material.sha256):
             raise InputError(f"{self.settings.source}: is not the set that the people of this study began with")
         self.lobby: Lobby | None = None
+        self.online: OnlineLobby | None = None
+        if isinstance(material, OnlineMaterial):
+            held = HeldTests(material.settings, self.state, self._talked)
+            self.online = OnlineLobby(held, self._written)
         if isinstance(material, StimulusMaterial):
             talks = {name: one for name, one in material.stimuli.items() if isinstance(one, ConversationStimulus)}
             if talks:
@@ -88,8 +95,9 @@ class Study:
 
     async def close(self) -> None:
         """Write what is left. Raises StorageError."""
-        if self.lobby is not None:
-            await self.lobby.close()
+        for lobby in (self.lobby, self.online):
+            if lobby is not None:
+                await lobby.close()
         if self._writer is not None:
             await self.store.finish(self._writer)
 
@@ -222,6 +230,13 @@ class Study:
                     raise Refused("not_yet")
                 said = {name: value for name, value in said.items() if name != "nobody"}
                 return {"talk": talk, **self.material.read(judge, step, said)}, {}
+            case "test":
+                test = self.online.result(judge) if self.online is not None else None
+                is_in_one = self.state.tests.test_of(judge.code) is not None
+                if test is None and (is_in_one or said.get("nobody") is not True):
+                    raise Refused("not_yet")
+                said = {name: value for name, value in said.items() if name != "nobody"}
+                return {"test": test, **self.material.read(judge, step, said)}, {}
         return self.material.read(judge, step, said), {}
 
     def worker(self, code: str) -> str:

@@ -95,7 +95,7 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, end, declined: over,
+  const PAGES = { welcome, consent, questions, after: questions, instructions, trial, ask, talk, test, end, declined: over,
     blocked: over, closed: over }; // prettier-ignore
 
   function show(view) {
@@ -184,7 +184,7 @@
     let keys = view.four ? "" : phrase("instructions_keys", { human: h, machine: m });
     if (view.pairs) keys = phrase("keys_of_pairs", { first: m, second: h });
     const facts = [
-      phrase("instructions_number", view),
+      phrase(view.tests ? "instructions_tests" : "instructions_number", view),
       view.practice ? phrase("instructions_practice", view) : "",
       view.feedback ? phrase("instructions_feedback", view) : "",
       view.prior_told && !view.pairs ? phrase("instructions_prior") : "",
@@ -262,6 +262,10 @@
 
   function talk(view) {
     return Turinglike.talk(view, { actions, button, off, phrase, post, put, send, show }).catch(failed);
+  }
+
+  function test(view) {
+    return Turinglike.test(view, { actions, again: test, button, failed, off, paragraphs, phrase, post, put, send }).catch(failed);
   }
 
   /** What a participant answers: a colour, three objects, a caption or a word. */

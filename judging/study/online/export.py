@@ -1,0 +1,194 @@
+"""Online tests as files that the other commands read: their conversations, and trials with the verdicts on them.
+
+A test is two conversations, of the judge (A) with each agent (B), and after each exchange that was judged a trial of
+the two beside each other, in the order in which the judge had them. Tests that are void or go on are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agents.answers import ConversationAnswer, Message, VerdictAnswer, plain
+from agents.errors import InputError
+from agents.stimuli import ShownAnswer
+from judging.candidates import Candidate, Shown, Truth
+from judging.dialogues import Letter
+from judging.study.online.state import SIDES, Judged, OnlineTest, Part
+from judging.study.online.trials import trial_of
+from judging.study.state import State
+from judging.trial_set import MARKER, JudgesList, write_trial_set
+from serving.runs.atomic_files import lock, replacing
+from serving.runs.output_paths import new_folder
+from serving.runs.records import KEYS
+from serving.runs.run import open_run
+from serving.runs.schemas import RECORD
+
+TESTS = "tests.csv"
+COLUMNS = (
+    "test", "began", "judge", "condition", "pair", "exchanges", "agent_1", "part_1", "agent_2", "part_2", "after",
+    "said_human", "right", "reason", "seconds",
+)  # fmt: skip
+"""Of ``tests.csv``, a row per verdict: ``after`` so many of the ``exchanges`` ``said_human`` is which agent was said to
+be the human, 1 or 2; ``right`` is empty where both were of one kind; ``seconds`` from the answers to the verdict."""
+NOTHING: Mapping[str, Any] = {
+    "schema": RECORD,
+    "stimulus_sha256": None,
+    "seed": None,
+    "status": "ok",
+    "attempts": [],
+    "error": None,
+    "provenance": {"digest": None, "checkpoint": None, "revision": None},
+    "timing": None,
+    "worker": None,
+}
+PARTS_TRUTH: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
+Record = dict[str, Any]
+
+
+def export_tests(state: State, out: Path, *, seed: int, force: bool) -> int:
+    """Write ``out``: ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run
+    folder about these) and ``tests.csv``; returns the number of verdicts. Raises InputError where no test is over,
+    StorageError."""
+    tests = [test for test in state.tests.counted() if test.is_over()]
+    if not tests:
+        raise InputError("no test is over yet")
+    with new_folder(out, marker=TESTS, force=force) as made:
+        source = made / "conversations.jsonl"
+        with replacing(source) as file:
+            file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
+        run = _write_run(
+            made / "conversations", source, out, [one for test in tests for one in _conversations(test, state)]
+        )
+        named = _write_trials(made / "trials", tests, state, run, seed)
+        verdicts = [
+            _verdict(test, judged, named[test.id, judged.exchanges], state) for test in tests for judged in test.judged
+        ]
+        _write_run(made / "verdicts", made / "trials" / MARKER, out, verdicts)
+        with (made / TESTS).open("w", encoding="utf-8", newline="") as table:
+            writer = csv.writer(table)
+            writer.writerow(COLUMNS)
+            writer.writerows(_row(test, judged, state) for test in tests for judged in test.judged)
+    return len(verdicts)
+
+
+def _stimulus(test: OnlineTest) -> dict[str, Any]:
+    about = {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}
+    return {"id": test.id, "task": "conversation", "exchanges": 2 * test.exchanges, "who_starts": "A", "meta": about}
+
+
+def _conversations(test: OnlineTest, state: State) -> Iterator[Record]:
+    before: Counter[str] = Counter()  # two machines may be one agent
+    for side in SIDES:
+        judge, agent = (_name(who, state) for who in (test.judge, test.agents[side - 1]))
+        pair = f"{judge}~{agent}"
+        messages: list[Message] = []
+        for question, answers in zip(test.asked, test.answers, strict=True):
+            for speaker, who, said in (("A", judge, question), ("B", agent, answers[side])):
+                messages.append(
+                    Message(
+                        turn=len(messages), speaker=speaker, agent=who, text=said.text, raw=said.raw, at=said.clock,
+                        delay_s=said.delay_s,
+                    )
+                )  # fmt: skip
+        yield {
+            "task": "conversation",
+            "stimulus": test.id,
+            "agent": pair,
+            "sample": before[pair],
+            "kind": "machine" if state.judges.keys().isdisjoint(test.people) else "human",
+            "answer": plain(ConversationAnswer(messages=messages)),
+            "raw": {"test": test.id, "agent": side, "part": test.parts[side - 1], "condition": test.condition},
+            "created": test.at,
+        }
+        before[pair] += 1
+
+
+def _write_trials(
+    folder: Path, tests: Iterable[OnlineTest], state: State, run: str, seed: int
+) -> dict[tuple[str, int], str]:
+    """Write the trials; returns their ids by test and exchanges."""
+    candidates = [_trial(test, judged.exchanges, state, folder, run) for test in tests for judged in test.judged]
+    lists = [JudgesList("conversation-all", "conversation", [(one, False) for one in candidates])]
+    notes = {"runs": [], "options": {}, "tasks": {"conversation": {"candidates": len(candidates)}}}
+    rows, _ = write_trial_set(folder, lists, notes, seed, force=False)
+    return {(key["stimulus"], key["length"] // 2): trial["id"] for trial, key in rows}
+
+
+def _trial(test: OnlineTest, exchanges: int, state: State, folder: Path, run: str) -> Candidate:
+    row, trial = _stimulus(test), trial_of(test, exchanges)
+    shown = Shown("conversation", test.id, row, folder, None, None)
+    delays = [  # as the judge saw them: both answers at once
+        seconds
+        for number, question in enumerate(test.asked[:exchanges])
+        for seconds in (question.delay_s, round(test.shown_at(number) - question.clock, 3))
+    ]
+    both = []
+    for side, said in zip(SIDES, (trial["answer"], trial["beside"]), strict=True):
+        agent, truth = _name(test.agents[side - 1], state), PARTS_TRUTH[test.parts[side - 1]]
+        speaker: Letter | None = "B" if truth == "machine" and test.pair == "person machine" else None
+        record = run, f"{_name(test.judge, state)}~{agent}", 0
+        answer = ShownAnswer.model_validate(said)
+        both.append(Candidate(shown, agent, truth, False, record, answer, speaker, 2 * exchanges, delays))
+    columns = {"after": str(exchanges)}
+    return replace(both[0], beside=both[1], turns=2 * exchanges, columns=columns)
+
+
+def _verdict(test: OnlineTest, judged: Judged, trial: str, state: State) -> Record:
+    is_person = judged.who in state.judges
+    answer = VerdictAnswer.model_validate({"verdict": judged.verdict, "reason": judged.reason})
+    return {
+        "task": "judgement",
+        "stimulus": trial,
+        "agent": _name(judged.who, state),
+        "sample": 0,
+        "kind": "human" if is_person else "machine",
+        "answer": plain(answer),
+        "raw": {"test": test.id, "after": judged.exchanges, "seconds": _seconds(test, judged)},
+        "created": test.at,
+    }
+
+
+def _row(test: OnlineTest, judged: Judged, state: State) -> list[Any]:
+    said = {"human": 1, "machine": 2}.get(judged.verdict)
+    right = None if said is None or test.pair != "person machine" else int(test.parts[said - 1] == "person")
+    agents = [one for pair in zip((_name(who, state) for who in test.agents), test.parts, strict=True) for one in pair]
+    return [
+        test.id, test.at, _name(judged.who, state), test.condition, test.pair, test.exchanges, *agents,
+        judged.exchanges, said, right, judged.reason, _seconds(test, judged),
+    ]  # fmt: skip
+
+
+def _seconds(test: OnlineTest, judged: Judged) -> float:
+    return round(judged.clock - test.shown_at(judged.exchanges - 1), 3)
+
+
+def _name(who: str, state: State) -> str:
+    return f"human:{who}" if who in state.judges else who
+
+
+def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> str:
+    """Write a run folder about ``source``; returns its id. People's records are one file, agents' one each."""
+    (folder / "records").mkdir(parents=True)
+    with lock(folder):
+        run = open_run(folder, source, task=None, seed=0, samples=0, described={})
+    (folder / "lock").unlink()
+    place = out.resolve() / source.relative_to(folder.parent)  # where it will be
+    run.meta["set"] |= {"source": str(place), "root": str(place.parent)}
+    run.save()
+    files: defaultdict[str, list[Record]] = defaultdict(list)
+    for one in records:
+        files["humans" if one["kind"] == "human" else one["agent"]].append(one)
+    for name, some in files.items():
+        with replacing(run.records(name)) as file:
+            lines = ({**NOTHING, **one, "run": run.meta["run"]} for one in some)
+            file.writelines(
+                orjson.dumps({key: one[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE) for one in lines
+            )
+    return str(run.meta["run"])

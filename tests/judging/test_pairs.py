@@ -82,6 +82,16 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
 
 
+def test_a_key_from_before_there_were_pairs_is_read(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "T"
+    assert main(["trials", str(made[0]), str(made[1]), "--lengths", "3", "-o", str(out)]) == 0
+    later = ["beside_agent", "beside_truth", "beside_speaker", "turns", "delays"]
+    pd.read_csv(key_path(out)).drop(columns=later).to_csv(tmp_path / "old.csv", index=False)
+    now = read_key(key_path(out)).values()
+    assert any(row["delays"] for row in now)  # of eliza's messages
+    assert [*read_key(tmp_path / "old.csv").values()] == [row | {"delays": {}} for row in now]
+
+
 def conversation(stimulus: str, agents: tuple[str, str], talk: Talk, **more: Any) -> dict[str, Any]:
     whose = dict(zip("AB", agents, strict=True))
     messages = [

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.blindness import detected
+from judging.measures import exact
 from judging.verdicts import SAID, Answers, by_judge
 
 if TYPE_CHECKING:
@@ -56,9 +57,12 @@ def timing_channel(table: pd.DataFrame, answers: Answers, seed: int) -> list[dic
             numbers = np.array([known[trial][1] for trial in trials])
             for by, columns in (("lengths", numbers[:, 0]), ("delays and lengths", numbers.reshape(len(trials), -1))):
                 found = detected(columns, is_machine, groups, seed)
+                rate, topics = found["detectability"], len(set(groups))
                 low, high = max(0.0, found["low"]), min(1.0, found["high"])
-                row = {"shown": shown, "told": what, "by": by, "number": len(trials), "topics": len(set(groups))}
-                rows.append(row | {"rate": found["detectability"], "rate_low": low, "rate_high": high})
+                if rate in (0.0, 1.0):  # nothing varies; a topic then counts for one
+                    low, high = (float(end[0]) for end in exact(np.array([rate * topics]), np.array([float(topics)])))
+                row = {"shown": shown, "told": what, "by": by, "number": len(trials), "topics": topics}
+                rows.append(row | {"rate": rate, "rate_low": low, "rate_high": high})
     return rows
 
 

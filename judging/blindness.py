@@ -31,13 +31,16 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
     """By task, what the two classifiers reach: (trial, row of the key) of every trial are given.
 
     Each entry has ``asked``, ``trials``, and for ``hidden`` and ``shown`` the detectability with its 95 % interval
-    (null where there are too few trials). Catch trials and repeats are left out. Needs scikit-learn.
+    (null where there are too few trials). Catch trials, repeats and control pairs are left out. Needs scikit-learn.
     """
     told = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for asked in dict.fromkeys(trial["asked"] for trial, _ in rows):
         some = [
-            (trial, key) for trial, key in rows if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+            (trial, key)
+            for trial, key in rows
+            if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+            if key["truth"] != key.get("beside_truth")
         ]
         is_machine = np.array([key["truth"] == "machine" for _, key in some])
         entry: dict[str, Any] = {"asked": asked, "trials": len(some), "hidden": None, "shown": None}

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "sklearn", "statsmodels")
 MARKER = "scores.json"
-OUTCOMES = ("truth", "verdict", "confidence", "reason", "catch", "repeat_of", "sample")  # no columns to score by
+# No columns to score by.
+OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "repeat_of", "sample")
 
 
 @dataclass(slots=True)

@@ -95,6 +95,8 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
 
 def _compose_pairs(options: TrialOptions, seed: int, say: Callable[[str], None]) -> int:
     """The same for pairs of conversations."""
+    if "conversation" not in tasks_given(options.task):
+        raise InputError("--pairs are of conversations")
     for name in ("preset", "common", "unique"):
         if getattr(options, name):
             raise InputError(f"--pairs goes without --{name}")

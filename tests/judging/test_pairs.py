@@ -185,6 +185,7 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
 @pytest.mark.parametrize(
     ("more", "told"),
     [
+        (["--pairs", "--task", "word"], "--pairs are of conversations"),
         (["--pairs", "--preset", "2025"], "--pairs goes without --preset"),
         (["--show-pseudo"], "--show-pseudo: belongs to --pairs"),
         (["--pairs", "--agents", "elisa"], "the runs hold no answers of theirs, but of eliza, eliza~eliza"),

@@ -120,23 +120,25 @@ def share(
 
     It is exact where no two verdicts are on one pair, and either all or no two are of one judge. Otherwise judges and
     pairs are random, as in the module's text, and the interval is that of Korn and Graubard (1998): the exact one of so
-    many independent verdicts as would vary as much. Verdicts that are all alike vary not at all, and count for as many
-    as there are judges, or pairs if those are fewer.
+    many independent verdicts as would vary as much. Verdicts that do not vary at all count for as many as there are
+    judges, or pairs if those are fewer. NaN where there are several verdicts of one judge on one pair alone, or none.
     """
     number, told = float(len(right)), float(right.sum())
     clusters = [len(np.unique(one)) for one in (judges, pairs)]
     if number == 0:
         return np.nan, np.nan, np.nan, True
-    is_exact = clusters[1] == number and clusters[0] in (1, number)
     rate, worth = told / number, number
-    if not is_exact and told in (0, number):
-        worth = float(min(one for one in clusters if one > 1))
-    elif not is_exact:
+    is_exact = clusters[1] == number and clusters[0] in (1, number)
+    if not is_exact:
+        if max(clusters) == 1:
+            return rate, np.nan, np.nan, False
         sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
         estimate = measures(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)
         half = float(high[0, 0] - estimate[0, 0])
-        worth = min(number, rate * (1 - rate) * (float(ndtri((1 + CONFIDENCE) / 2)) / half) ** 2)
+        worth = float(min(one for one in clusters if one > 1))
+        if half > 0:
+            worth = min(number, rate * (1 - rate) * (float(ndtri((1 + CONFIDENCE) / 2)) / half) ** 2)
     ends = exact(np.array([rate * worth]), np.array([worth]))
     return rate, float(ends[0][0]), float(ends[1][0]), is_exact
 

@@ -134,4 +134,4 @@ def _interval(row: Row, name: str) -> str:
     if row[name] != row[name]:
         return "–"
     value, low, high = (f"{row[one]:.2f}" for one in (name, f"{name}_low", f"{name}_high"))
-    return f"{value} <small>({low} to {high})</small>"
+    return value if low == "nan" else f"{value} <small>({low} to {high})</small>"

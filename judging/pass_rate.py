@@ -31,7 +31,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, A
     of all agents by ``column`` and ``value``; ``controls``, pairs with two machines or none, of which there is nothing
     to tell but how often the first was named; and Krippendorff's ``alpha`` over all judges of the others.
 
-    ``table`` are verdicts on pairs (:func:`judging.verdicts.read_verdicts`) that count. Of each row: the number of
+    ``table`` are verdicts on pairs (:func:`judging.verdicts.read_verdicts`) that count. Pairs about one stimulus, which
+    may have a conversation in common, are one to the intervals. Of each row: the number of
     ``pairs`` and ``judges``, ``verdicts``, ``right`` ones, those that are missing by why, ``pass_rate`` with ``_low``
     and ``_high`` (95 %), which ``interval`` that is, and ``first``, the share of verdicts that name the first.
     """
@@ -65,7 +66,7 @@ def words_per_message(answers: Answers) -> list[Row]:
     and ``person_words``, the mean words of a message, both means over conversations, and the ``difference`` with
     ``_low`` and ``_high`` (95 %, Student's t over conversations; None of fewer than two). ``answers`` are those of
     :func:`judging.verdicts.read_answers`."""
-    cells: dict[tuple[Any, ...], dict[str, tuple[float, float]]] = defaultdict(dict)
+    cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for one in answers:
         if one.get("beside_truth") is None or one["truth"] == one["beside_truth"]:
             continue
@@ -76,14 +77,10 @@ def words_per_message(answers: Answers) -> list[Row]:
         own = [len(line["text"].split()) for line in said if line["speaker"] == letter]
         others = [len(line["text"].split()) for line in said if line["speaker"] != letter]
         if letter is not None and own and others:
-            conversation = repr(said)  # which may stand in several pairs
-            cells[agent, one["turns"], one.get("meta.mode")][conversation] = (
-                float(np.mean(own)),
-                float(np.mean(others)),
-            )
+            cells[agent, one["turns"], one.get("meta.mode")].append((float(np.mean(own)), float(np.mean(others))))
     rows = []
     for (agent, turns, mode), means in sorted(cells.items(), key=_in_order):
-        each = np.array([*means.values()])
+        each = np.array(means)
         lengths = dict(zip(("agent_words", "person_words"), map(float, each.mean(axis=0)), strict=True))
         told = {"agent": agent, "turns": turns, "mode": mode, "conversations": len(each), **lengths}
         rows.append(told | _mean_interval(each[:, 0] - each[:, 1]))
@@ -100,7 +97,7 @@ def _rate(some: pd.DataFrame, seed: int) -> Row:
 
     given = some[some["verdict"].isin(SAID)]
     right = given["verdict"] == given["truth"]
-    judges, pairs = (pd.factorize(given[name])[0].astype(np.int64) for name in ("judge", "trial"))
+    judges, pairs = (pd.factorize(given[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
     rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs, seed)
     return {
         "pairs": int(given["trial"].nunique()),

@@ -67,6 +67,33 @@ def test_where_all_say_alike_there_are_no_more_verdicts_than_judges() -> None:
     assert row["pass_rate_high"] == pytest.approx(binomtest(0, 4).proportion_ci(method="exact").high)
 
 
+def test_pairs_that_may_have_a_conversation_in_common_are_one_to_the_interval() -> None:
+    """A judge sees each of 30 pairs after 3 and after 10 turns, and passes both or neither."""
+    rows = [verdict("human:1", at, turns, at < 12, topic="tea") for at in range(30) for turns in (3, 10)]
+    [row] = pass_rates(pd.DataFrame(rows), ["topic"], 0)["by"]
+    alone, both = (binomtest(12 * n, 30 * n).proportion_ci(method="exact") for n in (1, 2))
+    width = row["pass_rate_high"] - row["pass_rate_low"]
+    assert (row["pairs"], row["verdicts"], row["interval"]) == (60, 60, "pairs and judges")
+    assert both.high - both.low < 0.85 * width
+    assert width == pytest.approx(alone.high - alone.low, rel=0.1)
+
+
+@pytest.mark.parametrize(("judges", "pairs"), [(1, 1), (2, 2)])
+def test_what_cannot_be_said_is_not(judges: int, pairs: int) -> None:
+    """Of one judge on one pair there is no interval; two of whom nothing varies count as two."""
+    rows = [
+        verdict(f"human:{judge}", pair, turns, (judge + pair) % 2 == at)
+        for judge in range(judges)
+        for pair in range(pairs)
+        for at, turns in enumerate((3, 3))
+    ]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    wanted = binomtest(1, 2).proportion_ci(method="exact")
+    assert row["pass_rate"] == 0.5
+    assert (row["pass_rate_low"] == pytest.approx(wanted.low)) is (judges == 2)
+    assert (row["pass_rate_low"] != row["pass_rate_low"]) is (judges == 1)
+
+
 def test_what_is_missing_and_what_controls_say_is_apart() -> None:
     control = {"truth": "machine", "beside_truth": "machine", "verdict": "machine"}
     rows = [
@@ -101,9 +128,9 @@ def pair(at: int, words: tuple[int, int], delays: Any = None) -> dict[str, Any]:
 
 
 def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with() -> None:
-    [row] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4)), pair(2, (9, 3)), pair(4, (8, 5))])
+    [row] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4)), pair(2, (9, 3))])
     assert (row["agent"], row["turns"], row["mode"]) == ("bot", 6, "burst")
-    assert row["conversations"] == 3  # two pairs have the same one
+    assert row["conversations"] == 3
     assert (row["agent_words"], row["person_words"]) == (8, 4)
     wanted = 4.303 * np.std([3, 3, 6], ddof=1) / np.sqrt(3)  # Student's t of two
     assert row["difference"] == 4

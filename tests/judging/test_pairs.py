@@ -113,11 +113,11 @@ def bursts(tmp_path: Path) -> Path:
     turns; about another topic people by turns alone."""
     pseudo = [
         {"agent": "bot", "topic": topic, "speaker": speaker, "text": f"{topic} {speaker}"}
-        for topic in ("tea", "sun")
+        for topic in ("tea", "sun", "who", "else")  # the last two by another of the same name
         for speaker in "BA"
     ]
     stimuli = [
-        stimulus("s1", "conversation", topic="Music", mode="burst"),
+        stimulus("s1", "conversation", topic="Music", mode="burst", pseudo={"topics": 2, "turns": 2}),
         stimulus("s2", "conversation", topic="music"),
         stimulus("s3", "conversation", topic="films", mode="burst"),
         stimulus("s4", "conversation", topic="films"),

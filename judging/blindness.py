@@ -31,13 +31,16 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
     """By task, what the two classifiers reach: (trial, row of the key) of every trial are given.
 
     Each entry has ``asked``, ``trials``, and for ``hidden`` and ``shown`` the detectability with its 95 % interval
-    (null where there are too few trials). Catch trials and repeats are left out. Needs scikit-learn.
+    (null where there are too few trials). Catch trials, repeats and control pairs are left out. Needs scikit-learn.
     """
     told = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for asked in dict.fromkeys(trial["asked"] for trial, _ in rows):
         some = [
-            (trial, key) for trial, key in rows if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+            (trial, key)
+            for trial, key in rows
+            if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
+            if key["truth"] != key.get("beside_truth")
         ]
         is_machine = np.array([key["truth"] == "machine" for _, key in some])
         entry: dict[str, Any] = {"asked": asked, "trials": len(some), "hidden": None, "shown": None}
@@ -53,14 +56,16 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
 
 def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int) -> dict[str, float]:
     """Detectability, the mean of p(H|H) and p(M|M), of what a logistic regression says of each item that it was not
-    trained on, with a 95 % interval (normal, answers to one stimulus being alike)."""
+    trained on, with a 95 % interval: normal, answers to one stimulus being alike, and as much wider as Nadeau and
+    Bengio (2003) have it because the folds' models are trained on nearly the same items."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fold = grouped_folds(groups, is_machine.tolist(), FOLDS, seed)
+    folds = min(FOLDS, len(set(groups)))
+    fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
     said = np.zeros_like(is_machine)
-    for number in range(FOLDS):
+    for number in range(folds):
         test = fold == number
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
         said[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
@@ -70,7 +75,8 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
     expected = np.where(is_machine, rates[1], rates[0])
     added = (right - expected) / np.where(is_machine, is_machine.sum(), (~is_machine).sum())
     clusters = np.unique(groups, return_inverse=True)[1]
-    middle, half = sum(rates) / 2, 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
+    wider = math.sqrt(1 + folds / (folds - 1))
+    middle, half = sum(rates) / 2, wider * 1.96 * math.sqrt((np.bincount(clusters, added) ** 2).sum()) / 2
     return {"detectability": round(middle, 4), "low": round(middle - half, 4), "high": round(middle + half, 4)}
 
 

@@ -34,7 +34,6 @@ from serving.runs.reader import RunFolder
 Truth = Literal["human", "machine"]
 LABELS = 3
 MORE_THAN_TWO = "more than two speakers"
-KINDS = {"human": "human", "machine": "machine", "published": "machine", "control": "machine"}
 
 Record = dict[str, Any]
 Row = dict[str, Any]

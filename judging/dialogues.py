@@ -44,15 +44,17 @@ def heard(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Line] | No
 
 def written(answer: ConversationAnswer, row: Mapping[str, Any]) -> list[Sequence[Line]]:
     """The turns that one agent wrote itself beforehand as if they had been said, with the letters that the speakers
-    have in the conversation; of several who did, the first's. A new topic begins a turn."""
+    have in the conversation; of two who did, who may be called alike, the first's. A new topic begins a turn."""
     [*speakers] = (speaker_name(one["speaker"], row.get("names")) for one in row.get("history") or ())
     letters = _letters([*speakers, *(one.speaker for one in answer.messages)]) or {}
     own = [one for one in answer.pseudo if one.agent == answer.pseudo[0].agent and one.speaker in letters]
-    return [
+    found = [
         turn
         for _, some in groupby(own, key=lambda one: one.topic)
         for turn in turns([Line(letters[one.speaker], one.text, "", None) for one in some])
     ]
+    asked = row.get("pseudo")
+    return found[: asked["topics"] * asked["turns"]] if asked else found
 
 
 def turns(lines: Sequence[Line]) -> list[Sequence[Line]]:

@@ -21,7 +21,6 @@ from judging.dialogues import Letter, Line, heard, is_person, turns, written
 from judging.drawing import arrange, least_used, shares
 
 LENGTHS = (3, 10)
-SHORT = "shorter than {} turns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +92,29 @@ def draw_pairs(
     that there are."""
     found = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
-    machines: dict[str, list[Dialogue]] = defaultdict(list)
     for one in dialogues:
         if not one.has_machine:
             people[one.topic, one.mode].append(one)
-        elif one.agent in agents:
-            machines[one.agent].append(one)
     topics = {topic for topic, _ in people}
+    machines: dict[str, list[Dialogue]] = {agent: [] for agent in sorted(agents)}
+    for one in dialogues:
+        if one.agent not in machines:
+            continue
+        if (one.topic, one.mode) in people:
+            machines[one.agent].append(one)
+        else:
+            mode = f" in {one.mode}" if one.topic in topics else ""
+            found.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
     used: Counter[int] = Counter()
+    placed: set[int] = set()
     for length in lengths:
-        both: dict[str, list[tuple[Dialogue, Dialogue]]] = {}
-        for agent in sorted(machines):
-            both[agent] = []
-            for one in chance.sample(machines[agent], len(machines[agent])):
+        both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
+        for agent, own in machines.items():
+            for one in chance.sample(own, len(own)):
                 shown = length + (len(one.pseudo) if show_pseudo else 0)
-                there = people.get((one.topic, one.mode), [])
-                partners = [other for other in there if len(other.turns) >= shown]
+                partners = [other for other in people[one.topic, one.mode] if len(other.turns) >= shown]
                 if len(one.turns) < length:
-                    found.passed_over[SHORT.format(length)] += 1
-                elif one.topic not in topics:
-                    found.passed_over["with a machine about a topic that people did not talk about"] += 1
-                elif not there:
-                    found.passed_over[f"with a machine about a topic that people did not talk about in {one.mode}"] += 1
+                    found.passed_over[f"with a machine of fewer than {length} turns"] += 1
                 elif not partners:
                     found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
                 else:
@@ -129,7 +129,8 @@ def draw_pairs(
             kept = some[:wanted]
             if kept:
                 found.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
-    found.people = len(used)
+                placed.update(id(partner) for _, partner in kept)
+    found.people = len(placed)
     return found
 
 

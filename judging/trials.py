@@ -95,6 +95,8 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
 
 def _compose_pairs(options: TrialOptions, seed: int, say: Callable[[str], None]) -> int:
     """The same for pairs of conversations."""
+    if "conversation" not in tasks_given(options.task):
+        raise InputError("--pairs are of conversations")
     for name in ("preset", "common", "unique"):
         if getattr(options, name):
             raise InputError(f"--pairs goes without --{name}")
@@ -229,9 +231,10 @@ def _lists(asked: Asked, pool: Pool, options: TrialOptions, chance: random.Rando
 
 
 def _told(options: TrialOptions) -> dict[str, Any]:
-    names = ("per_agent", "lists", "per_judge", "preset", "common", "unique", "every", "catch", "repeats", "pairs")
+    names = ["per_agent", "lists", "per_judge", "every", "repeats"]
+    names += ["pairs", "show_pseudo"] if options.pairs else ["preset", "common", "unique", "catch"]
     lengths = options.lengths or (PAIR_LENGTHS if options.pairs else LENGTHS)
-    return {**{name: getattr(options, name) for name in (*names, "show_pseudo")}, "lengths": list(lengths)}
+    return {**{name: getattr(options, name) for name in names}, "lengths": list(lengths)}
 
 
 def _summarize(

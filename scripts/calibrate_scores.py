@@ -2,10 +2,11 @@
 
     python scripts/calibrate_scores.py [--studies N] [--judges N] [--stimuli N] [--per-judge N] [--trials TRIALS]
 
-Three parts, each told as a share with its own 95 % interval:
+Each part is told as a share with its own 95 % interval:
 
 - coverage: studies are drawn in which judges and stimuli differ (a probit model, so that the true rates are known in
   closed form); how often the intervals of p(H|H), p(M|M) and detectability hold the truth. 0.95 is wanted.
+- pass rates: the same of the X-Turn pass rate, for 25 pairs of which each judge sees six.
 - null judges: four who cannot tell (a coin, always human, one who hurries and mostly says human, one by length alone)
   judge agents that answer as people do; how often an agent's interval is above 0.5 (it is said to be detected), and how
   often below. Together at most 0.05 is wanted.
@@ -32,11 +33,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from agents import catalogue
 from agents.errors import InputError, TuringlikeError
-from judging.measures import summarize
+from judging.measures import share, summarize
 from judging.trained import judge_trials
 from judging.trial_set import key_path
 from judging.verdicts import read_key
@@ -45,6 +46,8 @@ from serving.command_line import positive
 AGENTS = 9
 OF_JUDGES, OF_STIMULI = 0.5, 0.4  # standard deviations of judges and stimuli, in units of the verdicts' noise
 REPETITIONS = 400  # of the bootstrap; scores have more, which moves an interval's ends by a hundredth of its width
+PASS_RATES = (0.519, 0.389, 0.133, 0.011)  # GPT-4's after 3, 10 and 110 turns in X-Turing, and Qwen-110B's after 110
+PAIRS, PAIRS_OF_A_JUDGE = 25, 6
 NULL = ("coin", "always human", "hurries", "by length")
 
 
@@ -57,7 +60,7 @@ def main() -> int:
     parser.add_argument("--trials", type=Path, metavar="TRIALS", help="a trial set with several people's answers")
     options = parser.parse_args()
     try:
-        told = coverage(options) + null_judges(options)
+        told = coverage(options) + pass_rates(options) + null_judges(options)
         if options.trials is not None:
             told += people_against_people(options.trials, options.studies)
     except TuringlikeError as error:
@@ -92,6 +95,23 @@ def coverage(options: argparse.Namespace) -> list[dict[str, Any]]:
         for name in names:
             held[name].append(float(np.mean(holds[name])))
     return [_told("coverage", name, "0.95", held[name]) for name in names]
+
+
+def pass_rates(options: argparse.Namespace) -> list[dict[str, Any]]:
+    told = []
+    spread = math.sqrt(1 + OF_JUDGES**2 + OF_STIMULI**2)
+    for rate in PASS_RATES:
+        held = []
+        for study in range(options.studies):
+            chance = np.random.default_rng([study, 4])
+            judge = np.repeat(np.arange(options.judges), PAIRS_OF_A_JUDGE)
+            pair = np.argsort(chance.random((options.judges, PAIRS)), axis=1)[:, :PAIRS_OF_A_JUDGE].ravel()
+            noise = chance.normal(0, OF_JUDGES, options.judges)[judge] + chance.normal(0, OF_STIMULI, PAIRS)[pair]
+            passes = spread * ndtri(rate) + noise + chance.normal(size=len(judge)) > 0
+            _, low, high, _ = share(passes.astype(np.float64), judge, pair, study, REPETITIONS)
+            held.append(low <= rate <= high)
+        told.append(_told("pass rates", f"{100 * rate:g} %", "0.95", held))
+    return told
 
 
 def drawn(options: argparse.Namespace, seed: int, people: float, machines: NDArray[np.float64]) -> pd.DataFrame:

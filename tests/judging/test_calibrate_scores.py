@@ -27,6 +27,7 @@ def test_what_is_drawn_has_the_true_rates() -> None:
 def test_narrow_intervals_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     held = {row["of"]: row["share"] for row in calibrate_scores.coverage(OPTIONS)}
     assert held["p_machine"] > 0.85
+    assert [row["share"] > 0.8 for row in calibrate_scores.pass_rates(OPTIONS)] == [True] * 4
     whole = calibrate_scores.summarize
 
     def narrow(*args: Any) -> list[dict[str, Any]]:

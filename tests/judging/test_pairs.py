@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import in_process
+import misbehaving_server as bad
+import pandas as pd
 import pytest
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
 from judging.trial_set import key_path
-from judging.verdicts import read_key
+from judging.verdicts import read_answers, read_key, read_verdicts
 from serving.cli import main
 
 TOPICS = ("music", "films", "food", "work", "dogs", "rain")
@@ -62,7 +66,7 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         (key["agent"] if key["truth"] == "machine" else key["beside_agent"], key["turns"]) for _, key in found
     )
     assert cells == {("eliza~eliza", 3): 5, ("eliza~eliza", 10): 4, ("eliza", 3): 1, ("eliza", 10): 1}
-    assert "2 with a machine about a topic that people did not talk about" in said
+    assert "1 with a machine about a topic that people did not talk about\n" in said
     assert "1 with a machine whose topic people did not talk about for 10 turns" in said
     first = Counter(key["truth"] for _, key in found if "eliza~eliza" in (key["agent"], key["beside_agent"]))
     assert {2, 3} >= {first["machine"] - 2, first["human"] - 2}  # halves of 5 and 4
@@ -76,6 +80,16 @@ def test_conversations_with_machines_stand_beside_people_on_the_same_topic(
         assert set(trial) == {"id", "task", "asked", "shown", "question", "answer", "beside"}
         assert all(set(one) == {"speaker", "text"} for one in (*sides["human"], *sides["machine"]))
         assert (trial["id"][0], trial["shown"][0]) == ("t", "s")  # numbers in a drawn order
+
+
+def test_a_key_from_before_there_were_pairs_is_read(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "T"
+    assert main(["trials", str(made[0]), str(made[1]), "--lengths", "3", "-o", str(out)]) == 0
+    later = ["beside_agent", "beside_truth", "beside_speaker", "turns", "delays"]
+    pd.read_csv(key_path(out)).drop(columns=later).to_csv(tmp_path / "old.csv", index=False)
+    now = read_key(key_path(out)).values()
+    assert any(row["delays"] for row in now)  # of eliza's messages
+    assert [*read_key(tmp_path / "old.csv").values()] == [row | {"delays": {}} for row in now]
 
 
 def conversation(stimulus: str, agents: tuple[str, str], talk: Talk, **more: Any) -> dict[str, Any]:
@@ -99,11 +113,11 @@ def bursts(tmp_path: Path) -> Path:
     turns; about another topic people by turns alone."""
     pseudo = [
         {"agent": "bot", "topic": topic, "speaker": speaker, "text": f"{topic} {speaker}"}
-        for topic in ("tea", "sun")
+        for topic in ("tea", "sun", "who", "else")  # the last two by another of the same name
         for speaker in "BA"
     ]
     stimuli = [
-        stimulus("s1", "conversation", topic="Music", mode="burst"),
+        stimulus("s1", "conversation", topic="Music", mode="burst", pseudo={"topics": 2, "turns": 2}),
         stimulus("s2", "conversation", topic="music"),
         stimulus("s3", "conversation", topic="films", mode="burst"),
         stimulus("s4", "conversation", topic="films"),
@@ -163,14 +177,14 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
     lists = [json.loads(line)["trials"] for line in (out / "lists.jsonl").read_text().splitlines()]
     assert len(lists) == 6
     for one in lists:
-        assert Counter(key[trial]["truth"] for trial in one) == {"machine": 2, "human": 2}
-    shown = Counter(trial for one in lists for trial in one)
-    assert max(shown.values()) - min(shown.values()) <= 2
+        cells = {(key[trial]["truth"], key[trial]["length"]) for trial in one}
+        assert cells == {("machine", 3), ("machine", 10), ("human", 3), ("human", 10)}
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
+        (["--pairs", "--task", "word"], "--pairs are of conversations"),
         (["--pairs", "--preset", "2025"], "--pairs goes without --preset"),
         (["--show-pseudo"], "--show-pseudo: belongs to --pairs"),
         (["--pairs", "--agents", "elisa"], "the runs hold no answers of theirs, but of eliza, eliza~eliza"),
@@ -183,3 +197,56 @@ def test_what_cannot_be_paired_is_refused(
     assert main(["trials", *map(str, made), *more, "-o", str(tmp_path / "T")]) == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "T").exists()
+
+
+def test_from_runs_and_imports_to_one_page_of_pass_rates(
+    made: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A language model that knows people by what they say, and two hundred people of whom it is known how often they
+    are right after 3 and 10 turns."""
+    in_process.without_ray(monkeypatch)
+    out, verdicts = tmp_path / "T", tmp_path / "V"
+    asked = ["--pairs", "--every", "--agents", "eliza~eliza", "--seed", "1", "-o", str(out)]
+    assert main(["trials", *map(str, made), *asked]) == 0
+
+    def by_what_is_said(request: bad.Request) -> bad.Act:
+        first = request.body["messages"][-1]["content"].partition("Conversation 2:")[0]
+        return bad.answer(json.dumps({"reason": "x", "verdict": 2 if re.search(r"talk-\w+ says", first) else 1}))
+
+    with bad.running() as told:
+        told.otherwise = by_what_is_said
+        judge = ["--judges", "llm-judge-openai", "--set", f"llm-judge-openai.base_url={told.url}", "-o", str(verdicts)]
+        assert main(["judge", str(out), *judge]) == 0
+        again = ["--pairs", "--lengths", "3", "-o", str(tmp_path / "T2")]
+        assert main(["trials", str(made[0]), str(made[1]), *again]) == 0
+        assert main(["judge", str(tmp_path / "T2"), *judge[:-1], str(tmp_path / "V2")]) == 0
+    both = [verdicts, tmp_path / "V2"]
+    assert {one["trial"] for one in read_answers(both)} == set(read_verdicts(both)["trial"])
+    assert len(read_answers(both)) == 9 + 5
+    right, chance = {3: 0.481, 10: 0.611}, random.Random(0)
+    lines = ["stimulus,subject,response"]
+    for trial, key in trials(out):
+        for at in range(200):
+            said = key["truth"] if chance.random() < right[key["turns"]] else key["beside_truth"]
+            lines.append(f"{trial['id']},{at},{said}")
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    assert main(["import", str(tmp_path / "people.csv"), "--task", "judgement", "-o", str(verdicts)]) == 0
+    capsys.readouterr()
+    assert main(["score", str(verdicts), "-o", str(tmp_path / "S")]) == 0
+    said = capsys.readouterr().out
+    found = json.loads((tmp_path / "S" / "scores.json").read_text())
+    assert found["scores"] == found["timing"] == []  # no single speakers, no delays
+    rates = {(row["judge"], row["turns"]): row for row in found["pairs"]["rates"]}
+    for turns, number in ((3, 5), (10, 4)):
+        machine, people = rates["llm-judge-openai", turns], rates["people", turns]
+        assert (machine["pass_rate"], machine["pairs"], machine["interval"]) == (0, number, "exact")
+        assert (people["pairs"], people["judges"], people["verdicts"]) == (number, 200, 200 * number)
+        assert people["pass_rate_low"] < 1 - right[turns] < people["pass_rate_high"]
+        assert f"{people['pass_rate']:.2f} (" in said
+        assert f"{people['pass_rate']:.2f} <small>" in (tmp_path / "S" / "index.html").read_text()
+    table = pd.read_csv(tmp_path / "S" / "pass_rates.csv")
+    assert table["pass_rate"].tolist() == [row["pass_rate"] for row in found["pairs"]["rates"]]
+    assert found["pairs"]["words"] == []  # no person speaks with eliza here
+    assert "X-Turn pass rate" in found["methods"]
+    assert main(["judge", str(out), "--judges", "cue-length", "-o", str(tmp_path / "W")]) == 2
+    assert "pairs of conversations are judged by people and language models" in capsys.readouterr().err

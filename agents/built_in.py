@@ -106,12 +106,31 @@ LLAMA: dict[str, Any] = {
     "min_words": 2,
     "truncation": {"least": 7, "fallback": "whole"},
 }
+# As the 2025 paper's online test: fewer than 15 words, extra sentences cut; nothing else is done to a message.
+ONLINE: dict[str, Any] = {
+    "frequency_penalty": 0.0,
+    "presence_penalty": 0.0,
+    "min_words": 1,
+    "lower_case": 0.0,
+    "truncation": {"shape": 1.0, "scale": 0.001, "least": 14, "fallback": "whole", "people": True},
+}
+ONLINE_SERVER: dict[str, Any] = {**ONLINE, "turn_temperature": 1.0, "turn_hottest": 1.0}
+ONLINE_LLAMA: dict[str, Any] = {
+    **ONLINE,
+    "checkpoint": "meta-llama/Meta-Llama-3-70B-Instruct",
+    "temperature": 0.7,
+    "hottest": 0.7,
+    "top_p": 0.9,
+}
 GRATTAFIORI = "Grattafiori et al. 2024, arXiv 2407.21783"
 llama33 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.3 Community", **LLAMA)
+llama3 = family("language.chat:ChatAgent", TALK, "Meta 2024, Llama 3", "Llama 3 Community")
 llama31 = family("language.chat:ChatAgent", TALK, GRATTAFIORI, "Llama 3.1 Community", **LLAMA)
 qwen = family("language.chat:ChatAgent", TALK, "Qwen 2024, arXiv 2412.15115")
+qwen15 = family("language.chat:ChatAgent", TALK, "Qwen 2024, Qwen1.5", "Tongyi Qianwen")
 chat_server = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2024, GPT-4o", PROPRIETARY)
 gpt35 = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3.5 Turbo", PROPRIETARY)
+claude_by_openai = family("language.openai_chat:OpenAIChatAgent", TALK, "Anthropic, Claude", PROPRIETARY)
 claude = family("language.claude:ClaudeAgent", TALK, "Anthropic, Claude", PROPRIETARY)
 text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
 embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
@@ -232,6 +251,7 @@ BUILT_IN: tuple[Entry, ...] = (
     llama33("llama-3.3-70b", "Llama 3.3 70B", COMPARED, checkpoint="meta-llama/Llama-3.3-70B-Instruct"),
     llama31("llama-3.1-8b", "Llama 3.1 8B", checkpoint="meta-llama/Llama-3.1-8B-Instruct"),
     qwen("qwen2.5-7b", "Qwen 2.5 7B", checkpoint="Qwen/Qwen2.5-7B-Instruct"),
+    qwen15("qwen1.5-110b", "Qwen 1.5 110B, as in X-Turing", checkpoint="Qwen/Qwen1.5-110B-Chat"),
     chat_server("openai-chat", "a chat model on an OpenAI-compatible server", COMPARED, model="gpt-4o"),
     # The papers' model is withdrawn, and how its messages were sent and cut they do not tell.
     gpt35(
@@ -240,16 +260,70 @@ BUILT_IN: tuple[Entry, ...] = (
         VARIANT,
         model="gpt-3.5-turbo-1106",
         program="gpt-3.5",
-        turn_temperature=1.0,
-        turn_hottest=1.0,
-        frequency_penalty=0.0,
-        presence_penalty=0.0,
-        min_words=1,
-        lower_case=0.0,
-        truncation={"shape": 1.0, "scale": 0.001, "least": 14, "fallback": "whole", "people": True},
+        **ONLINE_SERVER,
+    ),
+    gpt35(
+        "gpt-3.5-turbo-ai",
+        "the same model, to persuade the judge that it is the AI",
+        VARIANT,
+        model="gpt-3.5-turbo-1106",
+        program="gpt-3.5-ai",
+        **ONLINE_SERVER,
+    ),
+    chat_server(
+        "gpt-4o-online",
+        "GPT-4o as in the papers' online test: it plays a person, in fewer than 15 words",
+        VARIANT,
+        model="gpt-4o",
+        program="gpt-3.5",
+        **ONLINE_SERVER,
+    ),
+    chat_server(
+        "gpt-4o-online-ai",
+        "the same model, to persuade the judge that it is the AI",
+        VARIANT,
+        model="gpt-4o",
+        program="gpt-3.5-ai",
+        **ONLINE_SERVER,
+    ),
+    # The paper's has its safeguards off, which is a matter of the checkpoint; which one it had is not told.
+    llama3(
+        "llama-3-70b-online",
+        "Llama 3 70B as in the papers' online test: it plays a person, in fewer than 15 words",
+        VARIANT,
+        program="gpt-3.5",
+        **ONLINE_LLAMA,
+    ),
+    llama3(
+        "llama-3-70b-online-ai",
+        "the same model, to persuade the judge that it is the AI",
+        VARIANT,
+        program="gpt-3.5-ai",
+        **ONLINE_LLAMA,
+    ),
+    chat_server(
+        "interrogator",
+        "asks the questions of an online test, of two who answer",
+        model="gpt-4o",
+        program="judge",
+        **{**ONLINE_SERVER, "truncation": None},
     ),
     # The papers' models are withdrawn; of today's Sonnets this is the last that takes a temperature.
     claude("claude", "Claude, by Anthropic's own client", VARIANT, model="claude-sonnet-4-6"),
+    # Without what the interface ignores: a seed and penalties.
+    claude_by_openai(
+        "claude-openai",
+        "Claude, by its interface in OpenAI's form",
+        VARIANT,
+        base_url="https://api.anthropic.com/v1",
+        key_variable="ANTHROPIC_API_KEY",
+        model="claude-sonnet-4-6",
+        program="claude",
+        seed_bits=0,
+        frequency_penalty=0.0,
+        presence_penalty=0.0,
+        truncation={"least": 7},
+    ),
     text_server(
         "openai-completion",
         "a model that continues texts, on a server, with the papers' GPT-3 prompt",

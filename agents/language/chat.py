@@ -11,10 +11,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.contract import GIB, Condition, Draw, Reply, Verdict
-from agents.language import chat_prompts, prompts, pseudo_dialogue
+from agents.language import chat_prompts, person, prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
+from agents.language.person import PersonSettings, open_person
 from agents.language.text_agent import PromptedSettings, TextAgent
-from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
@@ -23,7 +24,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
     """Converses in the words of :mod:`agents.language.chat_prompts`; by Llama's program a first message is a greeting
     that the model is not asked for."""
 
-    class Settings(PromptedSettings):
+    class Settings(PersonSettings, PromptedSettings):
         """The papers' choices for GPT-4o."""
 
         program: chat_prompts.Program = "gpt-4o"
@@ -53,6 +54,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
         counts: ClassVar[Mapping[str, Condition]] = {
             **PromptedSettings.counts,
+            **PersonSettings.counts,
             "hottest": (
                 "attempts above 1 or rises_with=turn",
                 lambda chosen: chosen.attempts > 1 or chosen.rises_with == "turn",
@@ -73,14 +75,21 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
     def open(self) -> None:
         super().open()
         self._lengths = read_lengths(self.settings.truncation)
+        self._person = open_person(self.settings)
 
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        if self.settings.person is not None:
+            return person.instructions(stimulus, draw)
         parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
     def _unasked(self, stimulus: Stimulus, draw: Draw) -> Reply | None:
-        is_turn = pseudo_dialogue.asked(draw) is None
-        return chat_prompts.greeting(stimulus, draw) if is_turn and self.settings.program == "llama-3.3" else None
+        chosen = self.settings
+        greets = chosen.program == "llama-3.3" and chosen.person is None and pseudo_dialogue.asked(draw) is None
+        return chat_prompts.greeting(stimulus, draw) if greets else None
+
+    def _said(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
+        return stimulus.history if self._person is None else self._person.said(stimulus, draw)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         chosen = self.settings
@@ -90,11 +99,17 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
             share = (turn - 2) / max(stimulus.exchanges - 2, 1)
         rise = (chosen.hottest - chosen.temperature) * min(max(share, 0.0), 1.0)
         sampling = chosen.sampling(chosen.temperature + rise, chosen.max_tokens)
+        if self._person is not None:
+            return self._person.request(stimulus, draw, history, sampling)
         return chat_prompts.request(stimulus, draw, history, sampling, chosen.program, chosen.parts)
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         chosen = self.settings
-        about = chat_prompts.character(stimulus, draw, chosen.program, chosen.parts)
+        about = (
+            chat_prompts.character(stimulus, draw, chosen.program, chosen.parts)
+            if self._person is None
+            else self._person.about(stimulus, draw)
+        )
         sampling = chosen.sampling(chosen.temperature, chosen.max_tokens)
         return pseudo_dialogue.chat_request(stimulus, draw, history, sampling, about)
 
@@ -105,15 +120,19 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         chosen = self.settings
+        if self._person is not None:
+            return person.message(stimulus, text, draw)
         # Llama's program cuts from message 3 on.
         whole = chosen.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if whole else chosen.truncation
+        text = spoken(stimulus, text, *chat_prompts.called(stimulus, draw, chosen.program))
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:
-        return self.settings.truncation is not None and self.settings.truncation.people
+        return self._person is None and self.settings.truncation is not None and self.settings.truncation.people
 
     def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
         chosen = self.settings
         whole = chosen.truncation is not None and chosen.truncation.fallback == "whole"
-        return says_too_little(stimulus, reply, chosen.min_words, self.attempts, before_cut=whole)
+        least = chosen.min_words if chosen.person is None else 1
+        return says_too_little(stimulus, reply, least, self.attempts, before_cut=whole)

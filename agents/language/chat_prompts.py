@@ -9,8 +9,10 @@ GPT-4o, Claude.py, LLama.ipynb). They ask in two forms:
 - Llama 3.3: one's own part is the system message, and every message is the user's, with its speaker's letter but for
   the very first: a greeting that no model says, one of :data:`GREETINGS`.
 
-Of the online test ("gpt-3.5") the paper prints examples of prompts, and no program is public: here the prompt is the
-system message, what the other said is the user's, and one's own messages are the assistant's.
+Of the online test the paper prints examples of prompts, of an AI that plays a person ("gpt-3.5") and of one that is to
+be known for an AI ("gpt-3.5-ai"), and no program is public: here the prompt is the system message, what the other said
+is the user's, and one's own messages are the assistant's. In the same form "judge" asks the questions of that test; its
+prompt is this project's own.
 
 In Claude's program the names are called but nowhere given: here they are A, who says the first message, and B.
 """
@@ -20,6 +22,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal
 
 from agents.answers import TurnAnswer
@@ -30,7 +34,8 @@ from agents.language.prompts import SIDES
 from agents.language.truncation import GREETED
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance
 
-Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5"]
+Program = Literal["gpt-4o", "claude", "llama-3.3", "gpt-3.5", "gpt-3.5-ai", "judge"]
+AS_CHATS = ("gpt-3.5", "gpt-3.5-ai", "judge")
 Parts = tuple[str, str]
 
 AGES = (18, 25, 32, 40, 50, 60, 70)
@@ -81,6 +86,7 @@ _CLAUDE: Parts = (
     "Be spare with punctuation. You can insert one spelling mistake. Keep answers short, text-like, and very informal. "
     "DO NOT always end with questions. No skipped turns.",
 )
+BURST = "You may send several short messages in a row. Each line is a message."
 _MIA = (
     "Mia is a 31-year-old award-winning chef known for her culinary creativity and commitment to sustainable "
     "gastronomy. Mia's culinary journey began with a degree from the Culinary Institute of America, where she "
@@ -94,6 +100,18 @@ _MIA = (
     "in a way that is simple, direct, and oral. Each answer should be less than 15 words. You can provide fake answers "
     "if you don't know. The key is to answer like a human and never let people know that you are not human."
 )
+_AI = (
+    "You are talking to a human. However, the judge knows that there is one human and one AI agent. Your role is to "
+    "provide answers to the judges\u2019 questions in a way that you can persuade the judge that you are the true AI. "
+    "Keep your answers simple, direct, and oral. The answer for each question should be less than 15 words."
+)
+_JUDGE = (
+    "You are the judge of a Turing test. Two take part, 1 and 2: one is a human, the other a machine, and you do not "
+    "know which. Each of your questions goes to both. They answer without seeing each other\u2019s answers, which you "
+    'are shown as "1: \u2026" and "2: \u2026". Find out which of them is the machine. Write your next question only: '
+    "one short sentence, as in a chat."
+)
+_BEGIN = "Ask your first question."
 _ASTERISKS = (
     "Do NOT use asterisks (`*`) to indicate actions or commentary. Keep answers under 20 tokens. Use abbreviations and "
     "punctuations as is representative of your age."
@@ -122,9 +140,11 @@ PARTS: dict[Program, Parts] = {
         _llama("{name} is opinionated and occasionally disagrees, but in a friendly way.", _RESTART, _ASTERISKS),
     ),
     "gpt-3.5": (_MIA, _MIA),
+    "gpt-3.5-ai": (_AI, _AI),
+    "judge": (_JUDGE, _JUDGE),
 }
-"""Of each program the part of the friend who greets and of the one who says the first message; of Llama's and GPT-3.5's
-A's and B's."""
+"""Of each program the part of the friend who greets and of the one who says the first message; of the others A's and
+B's."""
 
 
 def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
@@ -137,22 +157,30 @@ def ages(stimulus: ConversationStimulus, sample: int) -> tuple[int, int]:
 def instructions(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> Parts:
     """(the system message, how the user's text begins): ``parts``, or the program's, filled in.
 
-    A stimulus without a topic has "something" in its place; of a speaker without a persona none is said.
+    A stimulus without a topic has "something" in its place; of a speaker without a persona none is said. In a burst,
+    which the papers' programs do not know, :data:`BURST` is added to the system message.
     """
     texts = parts or PARTS[program]
-    if program in ("llama-3.3", "gpt-3.5"):
+    if program == "llama-3.3" or program in AS_CHATS:
         side = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
-        return _filled(texts[side], stimulus, draw, side, SIDES), ""
-    starter, names = _starter(stimulus, draw), _names(stimulus, draw, program)
-    return (
-        _filled(texts[1], stimulus, draw, starter, names),
-        _filled(texts[0], stimulus, draw, 1 - starter, names),
-    )
+        system, begins = _filled(texts[side], stimulus, draw, side, SIDES), ""
+    else:
+        starter, names = _starter(stimulus, draw), _names(stimulus, draw, program)
+        system = _filled(texts[1], stimulus, draw, starter, names)
+        begins = _filled(texts[0], stimulus, draw, 1 - starter, names)
+    return (f"{system}\n{BURST}" if stimulus.mode == "burst" else system), begins
+
+
+def called(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Parts:
+    """What the program calls the one who is asked, and the other."""
+    names = SIDES if program == "llama-3.3" else _names(stimulus, draw, program)
+    own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
+    return names[own], names[1 - own]
 
 
 def character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
     """Who the speaker is, where the program tells the model that in its system message: a life story, say."""
-    return instructions(stimulus, draw, program, parts)[0] if program in ("llama-3.3", "gpt-3.5") else ""
+    return instructions(stimulus, draw, program, parts)[0] if program == "llama-3.3" or program in AS_CHATS else ""
 
 
 def greeting(stimulus: Stimulus, draw: Draw) -> Reply | None:
@@ -174,17 +202,25 @@ def request(
     """The request for the next message after ``history``, the newest part of the stimulus's, as ``program`` asks."""
     system, begins = instructions(stimulus, draw, program, parts)
     names = SIDES if program == "llama-3.3" else _names(stimulus, draw, program)
+    own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
     said = [(_side(one.speaker, stimulus), one.text) for one in history]
     if program == "llama-3.3":
         whole = len(history) == len(stimulus.history)
         texts = [text if whole and at == 0 else f"{names[side]}: {text}" for at, (side, text) in enumerate(said)]
         messages = [ChatMessage("user", text) for text in texts]
-    elif program == "gpt-3.5":
-        own = _side(prompts.speakers(stimulus, draw.options)[0], stimulus)
-        messages = [ChatMessage("assistant" if side == own else "user", text) for side, text in said]
+    elif program in AS_CHATS:
+        asks_first = program == "judge" and (not said or said[0][0] == own)
+        messages = [ChatMessage("user", _BEGIN)] if asks_first else []
+        messages += [
+            ChatMessage("assistant" if side == own else "user", "\n".join(text for _, text in in_a_row))
+            for side, in_a_row in groupby(said, key=itemgetter(0))
+        ]
     else:
-        messages = [ChatMessage("user", begins + "".join(f"{text}\n{names[1 - side]}:" for side, text in said))]
-    stops = () if program in ("claude", "gpt-3.5") else tuple(f"{name}:" for name in names)
+        nexts = [*(side for side, _ in said[1:]), own]
+        texts = [f"{text}\n{names[side]}:" for (_, text), side in zip(said, nexts, strict=False)]
+        messages = [ChatMessage("user", begins + "".join(texts))]
+    stopping = names[1 - own : 2 - own] if stimulus.mode == "burst" else names
+    stops = () if program in ("claude", *AS_CHATS) else tuple(f"{name}:" for name in stopping)
     return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=replace(sampling, stops=stops))
 
 

@@ -37,6 +37,7 @@ class ClaudeSettings(AnthropicSettings, ProgramSettings):
     """How a message is cut to a drawn length; none: it is not."""
 
     counts: ClassVar[Mapping[str, Condition]] = {
+        **ProgramSettings.counts,
         **dict.fromkeys(("turn_temperature", "word_temperature"), SENT),
         "turn_hottest": (
             f"{SENT[0]} and attempts above 1",

@@ -9,20 +9,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, Agent, Condition, Draw, Reply, Verdict
+from agents.contract import MIB, NO_ANSWER, Agent, Condition, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
-from agents.language import chat_prompts, prompts, pseudo_dialogue
+from agents.language import chat_prompts, person, prompts, pseudo_dialogue
 from agents.language.engines.openai import OpenAIEngine
 from agents.language.engines.openai_settings import ChatSettings, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.server import ServerEngine, ServerText
 from agents.language.engines.server_settings import ClientSettings
-from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message
+from agents.language.person import WITH_PERSON, PersonSettings, open_person
+from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, WordStimulus
@@ -106,13 +107,32 @@ class MessageSettings(ClientSettings):
         return Sampling(round(temperature, 6), max_tokens=self.turn_tokens)
 
 
-class ProgramSettings(MessageSettings):
+class ProgramSettings(PersonSettings, MessageSettings):
     """How a chat model is asked to converse, too."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     program: chat_prompts.Program = "gpt-4o"
     """The program of the papers in whose words and form it is asked to converse."""
     parts: chat_prompts.Parts | None = None
     """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
+    person_leaves: Annotated[bool, Field(json_schema_extra=NO_ANSWER)] = False
+    """Whether the person's history may be sent to a server that is not on this machine."""
+
+    counts: ClassVar[Mapping[str, Condition]] = {
+        **MessageSettings.counts,
+        **PersonSettings.counts,
+        "person_leaves": WITH_PERSON,
+    }
+
+    @model_validator(mode="after")
+    def _person_stays(self) -> ProgramSettings:
+        if self.person is not None and not self.person_leaves and not self.is_local():
+            raise ValueError(
+                f"a person's history would leave this machine: {self.base_url} is elsewhere; name a server here, or "
+                "set person_leaves=true if the history may be sent there"
+            )
+        return self
 
 
 class TurnSettings(SeededSettings, MessageSettings):
@@ -163,9 +183,7 @@ class TalkingAgent(ServerAgent[T]):
             answer = TurnAnswer(text=pseudo_dialogue.written(request, text.text), raw=text.raw, finish=text.finish)
             return Reply(answer, {**text.record(), "attempt": draw.attempt, "pseudo": True})
         text = await self._complete(self._turn(prepared, draw), draw)
-        chosen = self.settings
-        message = sent_message(prepared, text.text, draw, chosen.truncation, self._lengths, chosen.lower_case)
-        answer = TurnAnswer(text=message, raw=text.raw, finish=text.finish)
+        answer = TurnAnswer(text=self._message(prepared, text.text, draw), raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 
     @abstractmethod
@@ -179,6 +197,16 @@ class TalkingAgent(ServerAgent[T]):
     @abstractmethod
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         """The request for a word."""
+
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
+        """The message that is sent, made from what the model said."""
+        chosen = self.settings
+        said = spoken(stimulus, text, *self._called(stimulus, draw))
+        return sent_message(stimulus, said, draw, chosen.truncation, self._lengths, chosen.lower_case)
+
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
+        """What the request calls the one who is asked, and the other."""
+        return prompts.speakers(stimulus, draw.options)
 
     def _word_sampling(self) -> Sampling:
         return Sampling(self.settings.word_temperature, max_tokens=self.settings.word_tokens)
@@ -200,23 +228,50 @@ C = TypeVar("C", bound=ProgramSettings)
 class ChatServerAgent(TalkingAgent[C]):
     """A chat model, asked in the words of :mod:`agents.language.chat_prompts`."""
 
+    def __init__(self, settings: C, name: str) -> None:
+        super().__init__(settings, name)
+        self._engine.private = settings.person is not None
+
+    def open(self) -> None:
+        super().open()
+        self._person = open_person(self.settings)
+
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str:
+        if self.settings.person is not None:
+            return person.instructions(stimulus, draw)
         parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
+        return chat_prompts.called(stimulus, draw, self.settings.program)
+
+    def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
+        if self._person is not None:
+            return person.message(stimulus, text, draw)
+        return super()._message(stimulus, text, draw)
+
+    def _says_too_little(self, stimulus: Stimulus, reply: Reply) -> Verdict | None:
+        least = self.settings.min_words if self.settings.person is None else 1
+        return says_too_little(stimulus, reply, least, self.settings.attempts)
+
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         is_turn = pseudo_dialogue.asked(draw) is None
-        greets = is_turn and self.settings.program == "llama-3.3"
+        greets = is_turn and self.settings.program == "llama-3.3" and self.settings.person is None
         if greets and (said := chat_prompts.greeting(prepared, draw)) is not None:
             return said
         return await super().respond_one(prepared, draw)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
+        if self._person is not None:
+            return self._person.request(stimulus, draw, self._person.said(stimulus, draw), sampling)
         return chat_prompts.request(stimulus, draw, stimulus.history, sampling, chosen.program, chosen.parts)
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw) -> TextRequest:
         chosen, sampling = self.settings, self.settings.turn_sampling(draw.attempt)
+        if self._person is not None:
+            said, about = self._person.said(stimulus, draw), self._person.about(stimulus, draw)
+            return pseudo_dialogue.chat_request(stimulus, draw, said, sampling, about)
         about = chat_prompts.character(stimulus, draw, chosen.program, chosen.parts)
         return pseudo_dialogue.chat_request(stimulus, draw, stimulus.history, sampling, about)
 

@@ -37,6 +37,22 @@ WORD_EXAMPLES = "Please complete the prompt below:"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
+class Remembered(Utterance):
+    """A message from before the conversation; ``time`` says when, if that is known."""
+
+    time: str | None = None
+
+
+def log(said: Sequence[Utterance]) -> str:
+    """What was said, a message a line, "Name: message"; what is remembered of before stands apart, with its times."""
+    lines = []
+    for one in said:
+        time = f"[{one.time}] " if isinstance(one, Remembered) and one.time else ""
+        lines.append(f"{time}{one.speaker}: {' '.join(one.text.split())}")
+    before = sum(isinstance(one, Remembered) for one in said)
+    return "\n\n".join(filter(None, ("\n".join(lines[:before]), "\n".join(lines[before:]))))
+
+
 def filled(template: str, **values: object) -> str:
     """``template`` with each ``{name}`` replaced; a line that names a value which is None or "" is left out."""
     absent = {name for name, value in values.items() if value is None or value == ""}
@@ -83,7 +99,8 @@ def completion_request(
     template: Template = "2022",
 ) -> TextRequest:
     """The next message after ``history``, of a model that continues a text: the papers' prompt, what was said, and the
-    name of the one whose turn it is. A message ends where a speaker's name begins.
+    name of the one whose turn it is. A message ends where a speaker's name begins; in a burst one's own
+    name begins another of one's messages.
 
     "John greets Alice. Alice starts to talk about movies. […] John: Hi! Alice: […] John: […] Alice:". The one who
     greets is not the one who says the first message.
@@ -94,7 +111,8 @@ def completion_request(
     opening = completion_opening(stimulus, draw, template)
     # In the program a space stands before the line's end after the opening and the greeting, and not after messages.
     text = f" {separator.strip(' ')}".join([opening, f"{greeter}: {GREETING}", separator.join([*said, f"{name}:"])])
-    return TextRequest(text, sampling=replace(sampling, stops=(f"{name}:", f"{other}:")))
+    stops = (f"{other}:",) if stimulus.mode == "burst" else (f"{name}:", f"{other}:")
+    return TextRequest(text, sampling=replace(sampling, stops=stops))
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def chat_request(
     told of itself elsewhere; where that is nothing, the personas are told."""
     name, other = prompts.speakers(stimulus, draw.options)
     told = about or "\n".join(_personas(stimulus))
-    parts = [f"{name} and {other} write messages to each other.", *_log(history), _wanted(stimulus, draw, history)]
+    parts = [f"{name} and {other} write messages to each other.", *_log(history), _wanted(stimulus, draw)]
     system = (ChatMessage("system", told),) if told else ()
     return TextRequest(messages=(*system, ChatMessage("user", "\n\n".join(parts))), sampling=_sampling(draw, sampling))
 
@@ -50,8 +50,8 @@ def completion_request(
     stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance], sampling: Sampling
 ) -> TextRequest:
     """The request to a model that continues a text: the first topic's number, or the next one's name, stands there."""
-    parts = [*_personas(stimulus), *_log(history), _wanted(stimulus, draw, history)]
-    begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw, history)}:"
+    parts = [*_personas(stimulus), *_log(history), _wanted(stimulus, draw)]
+    begins = "1." if "topics" in _pseudo(draw) else f"{next_speaker(stimulus, draw)}:"
     return TextRequest("\n\n".join([*parts, begins]), sampling=_sampling(draw, sampling))
 
 
@@ -63,12 +63,12 @@ def written(request: TextRequest, text: str) -> str:
     return f"{stood} {text.lstrip(' ')}"
 
 
-def next_speaker(stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> str:
-    """Whose turn the pseudo-dialogue begins with after ``history``."""
+def next_speaker(stimulus: ConversationStimulus, draw: Draw) -> str:
+    """Whose turn the pseudo-dialogue begins with."""
     first, second = stimulus.names or prompts.SIDES
-    if not history:
+    if not stimulus.history:
         return prompts.speakers(stimulus, draw.options)[0]
-    return second if history[-1].speaker in (first, prompts.SIDES[0]) else first
+    return second if stimulus.history[-1].speaker in (first, prompts.SIDES[0]) else first
 
 
 def read_topics(text: str) -> list[str]:
@@ -122,11 +122,10 @@ def _personas(stimulus: ConversationStimulus) -> list[str]:
 
 def _log(history: Sequence[Utterance]) -> list[str]:
     """What was written, if anything was."""
-    lines = [f"{one.speaker}: {' '.join(one.text.split())}" for one in history]
-    return ["This is what they wrote:\n" + "\n".join(lines)] if lines else []
+    return [f"This is what they wrote:\n{prompts.log(history)}"] if history else []
 
 
-def _wanted(stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> str:
+def _wanted(stimulus: ConversationStimulus, draw: Draw) -> str:
     """What the model is to write."""
     name, other = prompts.speakers(stimulus, draw.options)
     pseudo = _pseudo(draw)
@@ -141,7 +140,7 @@ def _wanted(stimulus: ConversationStimulus, draw: Draw, history: Sequence[Uttera
     return (
         f"Continue with the next {pseudo['left']} turns, in which they talk about {pseudo['topic']}. A turn is what "
         f"one writes before the other does.{in_a_row} Begin the line of each message with who writes it, as in "
-        f'"{name}: …". {next_speaker(stimulus, draw, history)} begins. Write the messages and nothing else.'
+        f'"{name}: …". {next_speaker(stimulus, draw)} begins. Write the messages and nothing else.'
     )
 
 

@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
 from agents.contract import Condition, Draw, Reply, Verdict
-from agents.language import pseudo_dialogue
+from agents.language import prompts, pseudo_dialogue
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.request import GeneratedText, Sampling, TextRequest
-from agents.language.truncation import says_too_little
+from agents.language.truncation import says_too_little, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
 from agents.stimuli import ConversationStimulus, Stimulus, Task, Utterance, WordStimulus
@@ -106,11 +106,15 @@ class TextAgent(EngineAgent[T]):
 
     @abstractmethod
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
-        """The request for the next message after ``history``, the newest part of the stimulus's."""
+        """The request for the next message after ``history``, the newest part of :meth:`_said`."""
 
     def _word(self, stimulus: WordStimulus, draw: Draw) -> TextRequest:
         """The request for a word."""
         raise TypeError(f"{type(self).__name__} answers no cue words")
+
+    def _said(self, stimulus: ConversationStimulus, draw: Draw) -> Sequence[Utterance]:
+        """What was said before the next message, oldest first."""
+        return stimulus.history
 
     def _dialogue(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         """The request for a part of a pseudo-dialogue."""
@@ -118,7 +122,7 @@ class TextAgent(EngineAgent[T]):
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         """The message that is sent, made from what the model said."""
-        return " ".join(text.split())
+        return spoken(stimulus, text, *prompts.speakers(stimulus, draw.options))
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:
         """Whether the message that is sent may be less than what the model said."""
@@ -131,7 +135,7 @@ class TextAgent(EngineAgent[T]):
         if isinstance(stimulus, WordStimulus):
             return FittedRequest(self._fixed_length(self._word(stimulus, draw)))
         assert isinstance(stimulus, ConversationStimulus)
-        history, say = stimulus.history, self._listener(stimulus, draw)
+        history, say = self._said(stimulus, draw), self._listener(stimulus, draw)
         is_dialogue = pseudo_dialogue.asked(draw) is not None
 
         def request(left_out: int) -> TextRequest:

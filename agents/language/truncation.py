@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.answers import TurnAnswer, WordAnswer
 from agents.contract import Condition, Draw, Reply, Settings, Verdict
 from agents.errors import InputError, Problem
+from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
 from agents.stimuli import ConversationStimulus, Stimulus
 
@@ -110,6 +112,18 @@ def _peoples_lengths(line: str) -> list[int]:
     return [len(one.text.split()) for one in said.messages if (one.agent or "").startswith("human")]
 
 
+def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
+    """What ``name`` says of what a model wrote: all of it on one line, or in a burst the messages, one a line, up to
+    where it goes on as ``other``."""
+    return own_part(stimulus, text, name, other) if stimulus.mode == "burst" else " ".join(text.split())
+
+
+def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
+    """What ``name`` says where a model wrote lines of "Name: message", up to where it goes on as ``other``."""
+    own = takewhile(lambda one: one.speaker == name, read_messages(text, (name, other), name, stimulus.mode))
+    return "\n".join(one.text for one in own)
+
+
 def sent_message(
     stimulus: ConversationStimulus,
     text: str,
@@ -118,13 +132,17 @@ def sent_message(
     lengths: Sequence[int],
     lower_case: float,
 ) -> str:
-    """The message that is sent: on one line, cut to a length that is drawn by ``truncation`` or from ``lengths``.
+    """What is sent of ``text`` (of :func:`spoken`): each line is cut to a length of its own, drawn by ``truncation`` or
+    from ``lengths``.
 
     ``lower_case`` is the share of messages that are put in small letters.
     """
-    text = " ".join(text.split())
     if truncation is not None and (stimulus.type == "MM" or truncation.people):
-        text = truncate(text, draw_length(draw.seed, truncation, lengths), truncation.fallback)
+        lines = [
+            truncate(line, draw_length(draw.seed + index, truncation, lengths), truncation.fallback)
+            for index, line in enumerate(text.split("\n"))
+        ]
+        text = "\n".join(filter(None, lines))
     return text.lower() if random.Random(f"case {draw.seed}").random() < lower_case else text
 
 

@@ -111,11 +111,13 @@ class BurstTranscript(Transcript):
     def type(self, side: int, answer: TurnAnswer, read: int, at: float) -> None:
         """What the agent of ``side`` says, that was asked at ``at`` and read so many letters: its messages go out when
         they are typed, unless it has heard something meanwhile."""
-        numbers = self.numbers()
+        numbers, raw = self.numbers(), answer.raw
         for text in messages_of(answer.text):
             delay = round(self.delays.draw(len(text), read, numbers), 3)
-            read, at = 0, at + delay
-            self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "delay_s": delay})))
+            at += delay
+            message = answer.model_copy(update={"text": text, "delay_s": delay, "raw": raw})
+            self.typing[side].append(_Typed(at, message))
+            read, raw = 0, None  # of the whole reply, which stands with its first message
         self.calls += 1
         if self.unread[side] is not None:
             self.withdraw(side, "interrupted")

@@ -41,11 +41,6 @@ class BurstDialogue(Dialogue):
         self._deadline: float | None = None
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def writing(self) -> bool:
-        """Whether the agent is at it."""
-        return bool(self._transcript.typing[1 - self.person]) or self._busy
-
     async def open(self, deadline: float | None = None) -> list[FlaggedMessage]:
         """Start the conversation's clock; returns the stimulus's opener, if it has one."""
         if self._task is None:
@@ -85,11 +80,9 @@ class BurstDialogue(Dialogue):
             raise self._failed
         return self._flagged[count:]
 
-    async def close(self) -> None:
-        """The agent says no more."""
+    def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
     def _new_transcript(self, **about: Any) -> BurstTranscript:
         return BurstTranscript(**about, quiet_s=self._quiet_s, agents=(1 - self.person,))

@@ -168,6 +168,9 @@ class Dialogue:
             fresh = await self._exchange(TurnAnswer(text=checked(text), delay_s=delay), deadline)
         return fresh[1] if len(fresh) > 1 else None
 
+    def close(self) -> None:
+        """Nothing is said any more: ends what goes on by itself, if anything does."""
+
     async def record(self, header: RecordHeader) -> bytes:
         """The record of what has been said so far: one line of JSON with its newline. ``header`` is the agent's.
 

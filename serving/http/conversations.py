@@ -1,5 +1,8 @@
 """Conversations of a person with an agent, over HTTP: one is opened, messages are sent to it, and it has a record.
 
+By turns the agent's message is the answer to the person's; in a burst dialogue messages are asked for, and a request
+waits until there is one.
+
 A conversation is known by a random id of 128 bits, which only who opened it has been told. It is kept in memory, and
 forgotten when nobody has used it for a while; how many there are is bounded.
 """
@@ -11,15 +14,19 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import orjson
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError
-from agents.stimuli import WHOLE, ConversationStimulus, Word
+from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
+from serving.conversations.burst import QUIET_S
+from serving.conversations.burst_dialogue import BurstDialogue
+from serving.conversations.delays import DelaySettings
 from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
 from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
 from serving.http.disconnect import unless_gone
@@ -29,6 +36,8 @@ from serving.runs.records import Record, RecordedVerdict
 
 MOST_TEXT = 2000  # characters of a message
 MOST_EXCHANGES = 200
+MOST_PSEUDO = 200  # turns that an agent writes itself
+LONGEST_WAIT = 30.0  # seconds
 MOST_FORGOTTEN = 10_000  # ids that are kept to say that their conversations were forgotten
 STATUS = {"busy": 409, "ended": 409, "not_open": 409, "bad_message": 422}
 MessageText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
@@ -39,6 +48,12 @@ def _person(who: str) -> str:
     if PERSON.fullmatch(who) is None:
         raise ValueError('a person is called "human" or "human:NAME", without spaces')
     return who
+
+
+def _short(pseudo: PseudoDialogue | None) -> PseudoDialogue | None:
+    if pseudo is not None and pseudo.topics * pseudo.turns > MOST_PSEUDO:
+        raise ValueError(f"the turns of all topics must not be more than {MOST_PSEUDO}")
+    return pseudo
 
 
 class OpenRequest(Body):
@@ -58,6 +73,14 @@ class OpenRequest(Body):
     who_starts: Literal["A", "B"] | None = None
     exchanges: Annotated[int, Field(strict=True, ge=1, le=MOST_EXCHANGES), WHOLE] = 24
     """So many messages, of both together."""
+    mode: Literal["ping-pong", "burst"] = "ping-pong"
+    """By turns, or both whenever they like: then `GET` with `after` brings the agent's messages when they are due."""
+    pseudo: Annotated[PseudoDialogue | None, AfterValidator(_short)] = None
+    """What the agent writes itself beforehand, as if it had been said."""
+    delays: DelaySettings = Field(default_factory=DelaySettings)
+    """How long the agent takes over a message: recorded by turns, and waited for in a burst dialogue."""
+    quiet_s: float = Field(QUIET_S, ge=0, le=3600)
+    """In a burst dialogue, for how many seconds the person must have been quiet before the agent is asked."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
     who: Annotated[str, AfterValidator(_person)] = Field("human", json_schema_extra={"pattern": f"^{PERSON.pattern}$"})
@@ -79,7 +102,8 @@ class ShownMessage(answers.Message):
 
 
 class Messages(BaseModel):
-    """What has been said by this request: the person's message and the agent's, if it is not over before that."""
+    """What has been said: by the request of a person, their message and, by turns, the agent's, if it is not over
+    before that; or all that was said since."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -95,6 +119,7 @@ class Conversation(Messages):
     """Not to be guessed: who has it can read the conversation and speak in it."""
     agent: str
     person: Literal["A", "B"]
+    mode: Literal["ping-pong", "burst"]
     topic: str
     names: tuple[str, str]
     exchanges: int
@@ -126,12 +151,15 @@ class OpenConversations:
 
     def use(self, key: str) -> Dialogue:
         """The conversation of that id. Raises ApiError 404 or 410."""
-        dialogue = self.remove(key)
+        dialogue = self._taken(key)
         self._kept[key] = (dialogue, self._clock())
         return dialogue
 
-    def remove(self, key: str) -> Dialogue:
+    def remove(self, key: str) -> None:
         """Take a conversation out. Raises ApiError 404 or 410."""
+        self._taken(key).close()
+
+    def _taken(self, key: str) -> Dialogue:
         self._forget()
         if key in self._forgotten:
             raise ApiError(410, "forgotten", f"nobody used this conversation for {self.idle:g} s: open another")
@@ -143,7 +171,7 @@ class OpenConversations:
         """Forget what nobody has used for too long."""
         since = self._clock() - self.idle
         for key in [key for key, (_, used) in self._kept.items() if used <= since]:
-            del self._kept[key]
+            self._kept.pop(key)[0].close()
             self._forgotten[key] = None
         for key in list(self._forgotten)[:-MOST_FORGOTTEN]:
             del self._forgotten[key]
@@ -167,9 +195,14 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         service.check(asking.agent, stimulus)
         with service.queued(asking.agent), _as_api_errors(asking.agent):
             deadline = await unless_gone(request, service.loaded(asking.agent))
-            dialogue = Dialogue(
-                service.scheduler, asking.agent, stimulus, seed=asking.seed, person=asking.person, who=asking.who
-            )
+            kind = partial(BurstDialogue, quiet_s=asking.quiet_s) if asking.mode == "burst" else Dialogue
+            about: dict[str, Any] = {
+                "seed": asking.seed,
+                "person": asking.person,
+                "who": asking.who,
+                "delays": asking.delays,
+            }
+            dialogue = kind(service.scheduler, asking.agent, stimulus, **about)
             key = kept.add(dialogue)
             try:
                 await unless_gone(request, _kept(service, dialogue, dialogue.open(deadline)))
@@ -188,13 +221,31 @@ def router(service: Service, kept: OpenConversations) -> APIRouter:
         key: ConversationId, message: Annotated[MessageRequest, body_of(MessageRequest)], request: Request
     ) -> Messages:
         """After an error the conversation is as it was before: the same or another message may be sent. Where no answer
-        came at all, because the connection broke, `GET` tells whether the message was taken."""
+        came at all, because the connection broke, `GET` tells whether the message was taken. In a burst dialogue it is
+        taken at once, and the agent's messages come by `GET` with `after`."""
         dialogue = kept.use(key)
         with service.queued(_agent(dialogue)), _as_api_errors(_agent(dialogue)):
             before = len(dialogue.transcript())
             await unless_gone(request, _kept(service, dialogue, dialogue.say(message.text, service.options.deadline)))
             fresh = dialogue.transcript()[before:]
             return Messages(messages=[_flagged(one) for one in fresh], ended=dialogue.ended)
+
+    @routes.get(
+        "/conversations/{id}/messages",
+        summary="What is said after the first messages, as soon as something is",
+        responses=documented(410, 502),
+    )
+    async def heard(
+        key: ConversationId,
+        request: Request,
+        after: Annotated[int, Query(ge=0, le=MOST_EXCHANGES, description="So many messages are known.")] = 0,
+        wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for another.")] = 0.0,
+    ) -> Messages:
+        """Where the agent of a burst dialogue fails it is said once; it is asked again when the person writes again."""
+        dialogue = kept.use(key)
+        with _as_api_errors(_agent(dialogue)):
+            found = await unless_gone(request, _heard(service, dialogue, after, wait))
+            return Messages(messages=[_flagged(one) for one in found], ended=dialogue.ended)
 
     @routes.get(
         "/conversations/{id}",
@@ -222,6 +273,16 @@ async def _kept(service: Service, dialogue: Dialogue, saying: Awaitable[Any]) ->
         await asyncio.shield(service.keep(dialogue))
 
 
+async def _heard(service: Service, dialogue: Dialogue, after: int, wait: float) -> list[FlaggedMessage]:
+    """What was said after the first messages, once it is kept."""
+    if isinstance(dialogue, BurstDialogue):
+        found = await dialogue.after(after, wait)
+        if any(one.message.agent == _agent(dialogue) for one in found):
+            await asyncio.shield(service.keep(dialogue))
+        return found
+    return dialogue.transcript()[after:]
+
+
 def _agent(dialogue: Dialogue) -> str:
     return dialogue.speakers[1 - dialogue.person]
 
@@ -234,6 +295,7 @@ def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
         id=key,
         agent=_agent(dialogue),
         person="B" if dialogue.person else "A",
+        mode=stimulus.mode,
         topic=stimulus.topic,
         names=stimulus.names,
         exchanges=stimulus.exchanges,
@@ -245,7 +307,7 @@ def _shown(key: str, dialogue: Dialogue, idle: float) -> Conversation:
 
 def _stimulus(asking: OpenRequest) -> ConversationStimulus:
     """What the conversation is about. Raises ApiError."""
-    fields = asking.model_dump(exclude={"agent", "person", "who", "seed"})
+    fields = asking.model_dump(exclude={"agent", "person", "who", "seed", "delays", "quiet_s"})
     fields["id"] = asking.id or f"conversation-{secrets.token_hex(8)}"
     try:
         return ConversationStimulus(task="conversation", type="HM", **fields)

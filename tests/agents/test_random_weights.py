@@ -50,7 +50,9 @@ PUBLISHED: dict[str, tuple[float, float]] = {
     "facebook/blenderbot-3B": (2.7e9, 0.5),
     "meta-llama/Llama-3.1-8B-Instruct": (8_030_261_248, 0),
     "meta-llama/Llama-3.3-70B-Instruct": (70_553_706_496, 0),
+    "meta-llama/Meta-Llama-3-70B-Instruct": (70_553_706_496, 0),
     "Qwen/Qwen2.5-7B-Instruct": (7_615_616_512, 0),
+    "Qwen/Qwen1.5-110B-Chat": (111e9, 0.5),
 }
 # ClipCap's paper (table 1) has 156 million for its perceptron and GPT-2 together. Of the transformer it trained another
 # size: 8 layers of a width w hold 8 w^2 + 9 w weights each. The towers are OpenAI's.

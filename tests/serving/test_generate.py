@@ -389,6 +389,21 @@ def test_conversations_alternate_and_are_the_same_again(pair: str, tmp_path: Pat
         assert messages[0]["text"] == "Hi!"
 
 
+def test_burst_dialogues_are_the_same_in_any_batch(tmp_path: Path) -> None:
+    source = conversations(tmp_path / "set.jsonl", mode="burst", exchanges=8)
+    assert (
+        run(source, "null~null", tmp_path / "run")
+        == run(source, "null~null", tmp_path / "again", "--batch-size", "1")
+        == 0
+    )
+    found = answers(tmp_path / "run", "null~null")
+    assert found == answers(tmp_path / "again", "null~null")
+    for status, _, answer, _ in found.values():
+        assert status == "ok"
+        assert len(answer["messages"]) == 8
+        assert all(one["delay_s"] <= one["at"] for one in answer["messages"])
+
+
 def test_unfinished_conversations_go_on_from_their_journal_and_a_limit_keeps_it(tmp_path: Path) -> None:
     source, out, pair = conversations(tmp_path / "set.jsonl", who_starts="A"), tmp_path / "run", "null~null"
     assert run(source, pair, out, "--limit", "1") == 0

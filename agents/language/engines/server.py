@@ -79,6 +79,8 @@ class ServerEngine(ABC, Generic[S]):
     ``package`` is the client's, ``extra`` installs it, ``client`` is its class; ``headers`` go with every request.
     ``used_up`` is the code in the error of an account that has nothing left, which a later try does not mend.
 
+    What a ``private`` engine's server says of an error is not told: it may quote the request.
+
     A client belongs to the event loop in which it was first used; in another loop there is another.
     """
 
@@ -89,6 +91,7 @@ class ServerEngine(ABC, Generic[S]):
     used_up: ClassVar[str]
 
     def __init__(self, settings: S) -> None:
+        self.private = False
         self._settings = settings
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None  # the client's
@@ -142,7 +145,7 @@ class ServerEngine(ABC, Generic[S]):
         except library.APIStatusError as error:
             used_up = f'"{self.used_up}"' in json.dumps(error.body)
             code = "server_refused" if used_up else code_of(error.status_code)
-            message = f"answered {error.status_code}: {reason(error.body)}".rstrip(": ")
+            message = f"answered {error.status_code}: {self._told(reason(error.body))}".rstrip(": ")
         except library.APITimeoutError:
             code, message = "server_timeout", f"no reply within {chosen.timeout_s:g} s"
         except TimeoutError:
@@ -156,8 +159,12 @@ class ServerEngine(ABC, Generic[S]):
             where = ".".join(map(str, first["loc"]))
             code, message = "server_bad_reply", f"the reply has another form: {where} {first['msg']}"
         except library.APIError as error:
-            code, message = "server_bad_reply", str(error)
+            code, message = "server_bad_reply", self._told(str(error)) or "the reply cannot be read"
         raise AnswerError(code, f"{chosen.base_url}: {quoted(message, [self._key()])}")
+
+    def _told(self, said: str) -> str:
+        """What is told of a server's own words."""
+        return "" if self.private else said
 
     def _bad_reply(self, message: str) -> AnswerError:
         return AnswerError("server_bad_reply", f"{self._settings.base_url}: {message}")
@@ -180,6 +187,8 @@ class ServerEngine(ABC, Generic[S]):
             logger = logging.getLogger(name)
             logger.setLevel(max(logger.level, logging.WARNING))
         chosen, key = self._settings, self._key()
+        # What is for a server on this machine must not go by a proxy that the environment names.
+        here = {"mounts": {"http://": None, "https://": None}} if chosen.is_local() else {}
         return getattr(library, self.client)(
             api_key=key or "none",  # or the library would look for one
             base_url=chosen.base_url,
@@ -188,7 +197,7 @@ class ServerEngine(ABC, Generic[S]):
             default_headers={"Accept-Encoding": "identity"},
             # A redirect would take the request, images and all, to somewhere else.
             http_client=library.DefaultAsyncHttpxClient(
-                follow_redirects=False, event_hooks={"response": [self._bound]}
+                follow_redirects=False, event_hooks={"response": [self._bound]}, **here
             ),
         )
 

@@ -227,22 +227,55 @@
   }
 
   function conversation(answer) {
-    return [chat(answer.messages), answer.ended_early ? note("The conversation ended early.") : null];
+    const written = answer.pseudo ?? [];
+    return [
+      written.length ? pseudo(written) : null,
+      chat(answer.messages, answer.withdrawn ?? []),
+      answer.ended_early ? note("The conversation ended early.") : null,
+    ];
   }
 
-  /** Messages as bubbles: the first speaker on the left, the others on the right. */
-  function chat(messages) {
-    if (!messages.length) return note("No message was said.");
-    const rows = messages.slice(0, MESSAGES).map((message) => {
-      const who = el("span", { class: "who" }, said(message.speaker));
-      if (message.agent) who.append(" ", small(said(message.agent)));
+  /** What an agent wrote itself beforehand, topic by topic. */
+  function pseudo(written) {
+    const parts = [];
+    for (const message of written.slice(0, MESSAGES)) {
+      if (parts.at(-1)?.topic !== message.topic) parts.push({ topic: message.topic, messages: [] });
+      parts.at(-1).messages.push({ ...message, agent: null });
+    }
+    return el(
+      "details",
+      { class: "pseudo" },
+      el("summary", null, `Before it, ${count(written.length, "message")} that `, said(written[0].agent), " wrote itself"),
+      ...parts.flatMap(({ topic, messages }) => [el("h4", null, said(topic)), chat(messages)]),
+      written.length > MESSAGES ? note(`${count(written.length - MESSAGES, "more message")}.`) : null,
+    );
+  }
+
+  /** Messages as bubbles: the first speaker on the left, the others on the right; who speaks is said once a burst.
+   * What was withdrawn stands where it was. */
+  function chat(messages, withdrawn = []) {
+    if (!messages.length && !withdrawn.length) return note("No message was said.");
+    const first = (messages[0] ?? withdrawn[0]).speaker;
+    const all = messages.slice(0, MESSAGES).flatMap((message, at) => [...unsent(at), message]);
+    const rest = messages.length - MESSAGES;
+    if (rest <= 0) all.push(...unsent(messages.length));
+    const rows = all.map((message, at) => {
+      const who = el("span", { class: "who" });
+      const isMore = at > 0 && all[at - 1].speaker === message.speaker;
+      if (!isMore) who.append(said(message.speaker));
+      if (!isMore && message.agent) who.append(" ", small(said(message.agent)));
       if (Number.isFinite(message.at)) who.append(" ", small(`at ${message.at.toFixed(1)} s`));
-      const side = message.speaker === messages[0].speaker ? "left" : "right";
-      return el("li", { class: side }, who, el("p", { class: "bubble", dir: "auto" }, said(message.text)));
+      if (message.why) who.append(" ", small(message.why === "ended" ? "not sent: it ended" : "withdrawn: interrupted"));
+      const side = message.speaker === first ? "left" : "right";
+      const kind = `${side}${isMore ? " more" : ""}${message.why ? " unsent" : ""}`;
+      return el("li", { class: kind }, who, el("p", { class: "bubble", dir: "auto" }, said(message.text)));
     });
-    const rest = messages.length - rows.length;
     if (rest > 0) rows.push(el("li", null, small(`and ${count(rest, "more message")}`)));
     return el("ol", { class: "chat", tabindex: 0, "aria-label": "Messages" }, ...rows);
+
+    function unsent(turn) {
+      return withdrawn.filter((one) => one.turn === turn);
+    }
   }
 
   function judgement(answer) {

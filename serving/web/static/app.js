@@ -236,6 +236,7 @@
       id: byId("stimulus-id").value || null,
       topic: byId("topic").value.trim() || null,
       who_starts: byId("starts").value || null,
+      mode: byId("talk-mode").value,
       exchanges: whole("exchanges", "The number of messages"),
       seed: whole("seed", "The seed"),
     };

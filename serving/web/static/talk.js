@@ -14,6 +14,9 @@
         path: `conversations/${encodeURIComponent(begun.id)}`,
         page,
         sending: false,
+        isBurst: begun.mode === "burst",
+        known: 0,
+        listening: new AbortController(),
       });
       this.names = { A: begun.names[0], B: begun.names[1] };
       this.mine = begun.person;
@@ -35,7 +38,7 @@
       const about = note(
         "Topic ",
         said(begun.topic),
-        `; ${count(begun.exchanges, "message")} in all. You are ${begun.person}, `,
+        `; ${count(begun.exchanges, "message")} in all${this.isBurst ? ", whenever you like" : ""}. You are ${begun.person}, `,
         said(this.names[this.mine]),
         "; the agent is ",
         said(this.names[this.other]),
@@ -55,6 +58,7 @@
         this.record,
       ];
       this.hear(begun);
+      if (this.isBurst) this.listen();
     }
 
     write() {
@@ -86,6 +90,7 @@
     async send() {
       const text = this.text.value.trim();
       if (text === "" || this.sending) return;
+      if (this.isBurst) return this.sendAtOnce(text);
       this.hold(true);
       this.page.tell("");
       const waiting = [this.bubble(this.mine, text), this.bubble(this.other, "…")];
@@ -104,8 +109,38 @@
       }
     }
 
+    /** In a burst dialogue nobody waits: what was sent comes back with all else that is heard. */
+    async sendAtOnce(text) {
+      this.text.value = "";
+      this.page.tell("");
+      try {
+        await call(`${this.path}/messages`, { text });
+      } catch (error) {
+        this.text.value = [text, this.text.value].filter(Boolean).join(" ");
+        this.page.refused(error, "The message was not taken");
+      }
+    }
+
+    async listen() {
+      const { signal } = this.listening;
+      while (!this.isOver && !signal.aborted) {
+        try {
+          const { found } = await call(`${this.path}/messages?after=${this.known}&wait=25`, undefined, signal);
+          this.hear(found);
+          if (found.ended || (found.messages.length && this.record.hasChildNodes())) await this.showRecord();
+        } catch (error) {
+          if (signal.aborted) return;
+          this.page.refused(error, "The agent says nothing");
+          if (error.status !== 0 && error.status < 500) return;
+          await new Promise((done) => setTimeout(done, 2000));
+        }
+      }
+    }
+
     /** Show what was said, and whether that was all. */
     hear({ messages, ended }) {
+      this.known += messages.length;
+      this.isOver = ended;
       for (const message of messages) {
         const row = this.bubble(message.agent === this.agent ? this.other : this.mine, message.text);
         row.append(
@@ -151,6 +186,7 @@
 
     /** The page shows something else now: the server may forget the conversation. */
     leave() {
+      this.listening.abort();
       call(this.path, undefined, undefined, "DELETE").catch(() => {}); // it forgets by itself, only later
     }
   }

@@ -78,6 +78,44 @@ def test_claude_is_asked_about_a_and_b(count: int) -> None:
     assert request.sampling.stops == ()
 
 
+BURST = [("John", "wait"), ("John", "pasta again?"), ("Frank", "why"), ("Frank", "not Rice"), ("John", "no way")]
+IN_BURST = {
+    "gpt-4o": ["wait\nJohn:pasta again?\nFrank:why\nFrank:not Rice\nJohn:no way\nFrank:"],
+    "claude": ["wait\nA:pasta again?\nB:why\nB:not Rice\nA:no way\nB:"],
+    "llama-3.3": ["wait", "A: pasta again?", "B: why", "B: not Rice", "A: no way"],
+    "gpt-3.5": ["wait\npasta again?", "why\nnot Rice", "no way"],
+}
+STOPS = {"gpt-4o": ("John:",), "claude": (), "llama-3.3": ("A:",), "gpt-3.5": ()}
+
+
+@pytest.mark.parametrize("program", IN_BURST)
+def test_in_a_burst_one_may_say_several_messages_in_a_row(program: chat_prompts.Program) -> None:
+    about = stimulus(BURST, who_starts="A", mode="burst")
+    request = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
+    system, *messages = request.messages
+    assert system.text.endswith("You may send several short messages in a row. Each line is a message.")
+    begins = {"gpt-4o": ":wait", "claude": ":wait"}.get(program)
+    texts = [one.text if begins is None else one.text[one.text.rindex(begins) + 1 :] for one in messages]
+    assert texts == IN_BURST[program]
+    assert request.sampling.stops == STOPS[program]
+    ping_pong = about.model_copy(update={"mode": "ping-pong"})
+    request = chat_prompts.request(ping_pong, Draw(1, options={"speaker": "B"}), about.history, Sampling(), program)
+    assert "several" not in request.messages[0].text
+
+
+def test_a_judge_is_shown_both_answers_and_asks_first() -> None:
+    said = [("John", "how are you"), ("Frank", "1: fine, thank you\n2: I'm doing well"), ("John", "what is ai")]
+    for count in (0, 2):
+        about = stimulus(said[:count], who_starts="A")
+        request = chat_prompts.request(about, Draw(1, options={"speaker": "A"}), about.history, Sampling(), "judge")
+        assert [(one.role, one.text) for one in request.messages[1:]] == [
+            ("user", "Ask your first question."),
+            *[("assistant", said[0][1]), ("user", said[1][1])][:count],
+        ]
+        assert "one is a human, the other a machine" in request.messages[0].text
+        assert request.sampling.stops == ()
+
+
 def test_llama_has_its_own_part_and_every_message_is_the_users() -> None:
     about = stimulus([("John", "ciao :)"), ("Frank", "hey"), ("John", "so food")], who_starts="A")
     request = chat_prompts.request(about, Draw(1, options={"speaker": "B"}), about.history, Sampling(), "llama-3.3")

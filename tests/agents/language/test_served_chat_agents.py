@@ -51,6 +51,19 @@ MIA = (
     "if you don't know. The key is to answer like a human and never let people know that you are not human."
 )
 
+# The same section, "Example prompt for non-deceitful AI".
+AI = (
+    "You are talking to a human. However, the judge knows that there is one human and one AI agent. Your role is to "
+    "provide answers to the judges\u2019 questions in a way that you can persuade the judge that you are the true AI. "
+    "Keep your answers simple, direct, and oral. The answer for each question should be less than 15 words."
+)
+ONLINE = {
+    "gpt-3.5-turbo": ("gpt-3.5-turbo-1106", MIA),
+    "gpt-3.5-turbo-ai": ("gpt-3.5-turbo-1106", AI),
+    "gpt-4o-online": ("gpt-4o", MIA),
+    "gpt-4o-online-ai": ("gpt-4o", AI),
+}
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[bad.Misbehaving]:
@@ -181,21 +194,46 @@ def test_models_without_temperatures_are_sent_none(server: bad.Misbehaving) -> N
     assert server.requests[0].body.keys() == {"model", "max_tokens", "system", "messages"}
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_gpt_3_5_answers_as_the_paper_prints(server: bad.Misbehaving, count: int) -> None:
-    answered(server, "gpt-3.5-turbo", talk(count, "HM", ("Ann", "Judge")), turn(count, attempt=count))
+@pytest.mark.parametrize(("name", "count"), [*((name, 1) for name in ONLINE), ("gpt-3.5-turbo", 3)])
+def test_agents_of_the_online_test_are_asked_as_the_paper_prints(
+    server: bad.Misbehaving, name: str, count: int
+) -> None:
+    model, prompt = ONLINE[name]
+    answered(server, name, talk(count, "HM", ("Ann", "Judge")), turn(count, attempt=count))
     roles = ["user", "assistant", "user"]
     [request] = server.requests
     assert request.body == {
-        "model": "gpt-3.5-turbo-1106",
+        "model": model,
         "messages": [
-            {"role": "system", "content": MIA},
+            {"role": "system", "content": prompt},
             *({"role": role, "content": text} for role, (_, text) in zip(roles, SAID[:count], strict=False)),
         ],
         "temperature": 1.0,
         "max_tokens": 80,
         "seed": 1,
     }
+
+
+def test_llamas_of_the_online_test_have_the_same_prompts() -> None:
+    for name, prompt in {"llama-3-70b-online": MIA, "llama-3-70b-online-ai": AI}.items():
+        agent: Any = catalogue.get(name).make({})
+        chosen = agent.settings
+        assert agent.instructions(talk(1), turn(1)) == prompt
+        assert (chosen.temperature, chosen.hottest, chosen.top_p) == (0.7, 0.7, 0.9)
+        assert chosen.truncation == TruncationSettings(shape=1.0, scale=0.001, least=14, fallback="whole", people=True)
+
+
+def test_claude_by_openais_interface_is_sent_nothing_that_is_ignored_there(server: bad.Misbehaving) -> None:
+    answered(server, "claude-openai", talk(1), turn(1))
+    assert server.requests[0].body == {
+        "model": "claude-sonnet-4-6",
+        "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER + "".join(ADDED[:2])}],
+        "temperature": 0.6,
+        "max_tokens": 80,
+    }
+    agent = catalogue.get("claude-openai").make({})
+    assert agent.settings.base_url == "https://api.anthropic.com/v1"
+    assert agent.environment() == ("ANTHROPIC_API_KEY",)
 
 
 @pytest.mark.parametrize("kind", ["HM", "MM"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.errors import InputError
-from agents.language.truncation import TruncationSettings, draw_length, read_lengths, sent_message, truncate
+from agents.language.truncation import TruncationSettings, draw_length, read_lengths, sent_message, spoken, truncate
 from agents.stimuli import ConversationStimulus
 
 # Two, four (six) and nine words.
@@ -113,6 +113,7 @@ TALK = ConversationStimulus(id="c", task="conversation", type="MM")
 def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
     text = "  I do not know. Why do you\nask me THAT? Nobody else does! Well then, let us see about it some day."
     plain = " ".join(text.split())
+    text = spoken(TALK, text, "A", "B")
     sent = {seed: sent_message(TALK, text, Draw(seed), TruncationSettings(), (), 0.5) for seed in range(2000)}
     assert 900 < sum(one == one.lower() for one in sent.values()) < 1100
     for seed, one in sent.items():
@@ -121,6 +122,18 @@ def test_a_sent_message_is_cut_and_half_of_them_in_small_letters() -> None:
     assert len(set(sent.values())) >= 6
     assert {sent_message(TALK, text, Draw(seed), None, (), 0) for seed in range(20)} == {plain}
     assert sent_message(TALK, "One Two. Three", Draw(1), TruncationSettings(), (2,), 1) == "one two."
+
+
+def test_the_messages_of_a_burst_are_lines_up_to_where_the_other_speaks() -> None:
+    burst = TALK.model_copy(update={"mode": "burst"})
+    text = spoken(burst, " One Two.  Three\n\nAnn: Four\n five six\nBob: never\nAnn: nor this", "Ann", "Bob")
+    assert text == "One Two. Three\nFour\nfive six"
+    assert spoken(burst, "Bob: never", "Ann", "Bob") == ""
+    assert sent_message(burst, text, Draw(1), TruncationSettings(), (2,), 1) == "one two.\nfour\nfive six"
+    assert sent_message(burst, "a b c\nFour", Draw(1), TruncationSettings(), (2,), 0) == "Four"
+    long = spoken(burst, "\n".join(["so. " * 100] * 20), "Ann", "Bob")
+    lengths = {len(one.split()) for one in sent_message(burst, long, Draw(1), TruncationSettings(), (), 0).split("\n")}
+    assert len(lengths) > 5
 
 
 @pytest.mark.parametrize(("kind", "people", "cut"), [("MM", False, True), ("HM", False, False), ("HM", True, True)])

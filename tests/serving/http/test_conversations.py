@@ -174,6 +174,41 @@ def test_what_nobody_uses_is_forgotten_and_a_full_house_says_when() -> None:
     here(work, kept=OpenConversations(count=2, idle=50, clock=lambda: now))
 
 
+def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
+    soon = {"base": 0.05, "type_mean": 0, "type_sd": 0, "read_mean": 0, "read_sd": 0, "think_scale": 0}
+
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found, mode="burst", exchanges=3, delays=soon, quiet_s=0.05)
+        heard = asyncio.create_task(found.client.get(f"{OPEN}/{talk}/messages", params={"after": 2, "wait": 20}))
+        for text in ("Hello!", "Are you there?"):
+            status, body = await say(found, talk, text)
+            assert (status, [one["text"] for one in body["messages"]]) == (200, [text])
+        [answer] = (await heard).json()["messages"]
+        assert (answer["turn"], answer["agent"], (await heard).json()["ended"]) == (2, "null", True)
+        assert code(await say(found, talk)) == (409, "ended")
+        conversation = await read(found, talk)
+        assert conversation["mode"] == "burst"
+        assert [one["agent"] for one in conversation["messages"]] == ["human", "human", "null"]
+        assert not problems(conversation["record"])
+        times = [one["at"] for one in conversation["record"]["answer"]["messages"]]
+        assert times[2] >= times[1] + 0.1 - 0.002
+        for bad in ({"wait": 31}, {"after": -1}, {"wait": "x"}):
+            assert (await found.client.get(f"{OPEN}/{talk}/messages", params=bad)).status_code == 422
+
+    here(work)
+
+
+def test_what_is_known_is_not_said_again() -> None:
+    async def work(found: served_here.Here) -> None:
+        talk = await opened(found)
+        await say(found, talk)
+        for after in (0, 1, 2, 3):
+            answer = (await found.client.get(f"{OPEN}/{talk}/messages", params={"after": after, "wait": 5})).json()
+            assert [one["turn"] for one in answer["messages"]] == [0, 1][after:]
+
+    here(work)
+
+
 # failures
 
 

@@ -58,9 +58,10 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fold = grouped_folds(groups, is_machine.tolist(), FOLDS, seed)
+    folds = min(FOLDS, len(set(groups)))
+    fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
     said = np.zeros_like(is_machine)
-    for number in range(FOLDS):
+    for number in range(folds):
         test = fold == number
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
         said[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])

@@ -12,16 +12,20 @@ from judging.measures import ALL
 from serving.web.viewer_provenance import TASK_NAMES
 
 HUMAN, MACHINE, INK = "#0072b2", "#d55e00", "#333333"  # of Okabe and Ito's colours, told apart by the colour-blind
+COLOURS = (HUMAN, MACHINE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+PASS_RATES = "pass-rates"
 Row = dict[str, Any]
 
 
-def figures(scores: Sequence[Row], cues: Sequence[str]) -> dict[str, str]:
-    """SVGs by name: for each task and judge ``TASK-JUDGE``, and ``overview``, in which judges in ``cues`` are left out.
-    ``scores`` are the rows of :func:`judging.score.measure`."""
+def figures(scores: Sequence[Row], cues: Sequence[str], pass_rates: Sequence[Row] = ()) -> dict[str, str]:
+    """SVGs by name: for each task and judge ``TASK-JUDGE``, ``overview``, in which judges in ``cues`` are left out, and
+    ``pass-rates`` of pairs. ``scores`` and ``pass_rates`` are the rows of :func:`judging.score.measure`."""
     drawn = {
         f"{asked}-{judge}": _svg(partial(_by_agent, list(rows)))
         for (asked, judge), rows in groupby(scores, key=lambda row: (row["asked"], row["judge"]))
     }
+    if pass_rates:
+        drawn[PASS_RATES] = _svg(partial(_by_turns, pass_rates))
     shown = [row for row in scores if row["agent"] == ALL and row["judge"] not in cues]
     return {"overview": _svg(partial(_overview, shown)), **drawn} if shown else drawn
 
@@ -73,6 +77,32 @@ def _by_agent(rows: Sequence[Row], figure: Any) -> None:
     dots.tick_params(axis="y", length=0, labelleft=False)
     if known:
         dots.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+
+
+def _by_turns(rows: Sequence[Row], figure: Any) -> None:
+    """Pass rates by turns, a panel for each judge and a line for each agent and mode."""
+    known = [row for row in rows if row["turns"] is not None and row["verdicts"] and row["agent"] != ALL]
+    judges = list(dict.fromkeys(row["judge"] for row in known))
+    turns = sorted({row["turns"] for row in known})
+    lines = list(dict.fromkeys((row["agent"], row["mode"] or "") for row in known))
+    figure.set_size_inches(2.6 + 3 * len(judges), 3.2)
+    [panels] = figure.subplots(1, max(1, len(judges)), squeeze=False, sharey=True)
+    for panel, judge in zip(panels, judges, strict=False):
+        for at, line in enumerate(lines):
+            some = [row for row in known if (row["judge"], row["agent"], row["mode"] or "") == (judge, *line)]
+            places = [turns.index(row["turns"]) + 0.06 * (at - (len(lines) - 1) / 2) for row in some]
+            ends = [[abs(row["pass_rate"] - row[f"pass_rate_{end}"]) for row in some] for end in ("low", "high")]
+            style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
+            style["linestyle"] = "--" if line[1] == "burst" else "-"
+            label = ", ".join(filter(None, line)) if panel is panels[0] else None
+            panel.errorbar(places, [row["pass_rate"] for row in some], ends, label=label, **style)
+        panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
+        panel.set(ylim=(0, 1), xlabel="turns", title=judge)
+        panel.set_xticks(range(len(turns)), map(str, turns))
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("pass rate (dotted: chance)")
+    if lines:
+        figure.legend(loc="outside right upper", frameon=False)
 
 
 def _matrix(

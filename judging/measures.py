@@ -112,6 +112,35 @@ def summarize(
     return told
 
 
+def share(
+    right: Floats, judges: Codes, pairs: Codes, seed: int, repetitions: int = REPETITIONS
+) -> tuple[float, float, float, bool]:
+    """The share of verdicts [verdicts] that are ``right``, each of one of the ``judges`` on one of the ``pairs``, with
+    its interval, and whether that is exact.
+
+    It is exact where no two verdicts are on one pair, and either all or no two are of one judge. Otherwise judges and
+    pairs are random, as in the module's text, and the interval is that of Korn and Graubard (1998): the exact one of so
+    many independent verdicts as would vary as much. Verdicts that are all alike vary not at all, and count for as many
+    as there are judges, or pairs if those are fewer.
+    """
+    number, told = float(len(right)), float(right.sum())
+    clusters = [len(np.unique(one)) for one in (judges, pairs)]
+    if number == 0:
+        return np.nan, np.nan, np.nan, True
+    is_exact = clusters[1] == number and clusters[0] in (1, number)
+    rate, worth = told / number, number
+    if not is_exact and told in (0, number):
+        worth = float(min(one for one in clusters if one > 1))
+    elif not is_exact:
+        sample = _Sample(right, np.zeros(len(right), dtype=np.int64), 1)
+        estimate = measures(*sample.counts())
+        _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)
+        half = float(high[0, 0] - estimate[0, 0])
+        worth = min(number, rate * (1 - rate) * (float(ndtri((1 + CONFIDENCE) / 2)) / half) ** 2)
+    ends = exact(np.array([rate * worth]), np.array([worth]))
+    return rate, float(ends[0][0]), float(ends[1][0]), is_exact
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     """Verdicts that were given: whether each is ``right``, and the ``row`` of ``rows`` that it belongs to."""
@@ -163,13 +192,18 @@ def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repet
     return spread
 
 
-def _make_exact(right: Floats, number: Floats, low: Floats, high: Floats) -> None:
-    """Put exact binomial intervals of the two rates in place."""
+def exact(right: Floats, number: Floats) -> tuple[Floats, Floats]:
+    """Low and high of exact binomial intervals (Clopper, Pearson 1934) of ``right`` of ``number``; NaN of none."""
     tail = (1 - CONFIDENCE) / 2
     with np.errstate(invalid="ignore"):
-        lowest = np.where(right > 0, betaincinv(right, number - right + 1, tail), 0.0)
-        highest = np.where(right < number, betaincinv(right + 1, number - right, 1 - tail), 1.0)
-    none = number == 0
-    lowest[none], highest[none] = np.nan, np.nan
+        low = np.where(right > 0, betaincinv(right, number - right + 1, tail), 0.0)
+        high = np.where(right < number, betaincinv(right + 1, number - right, 1 - tail), 1.0)
+    low[number == 0], high[number == 0] = np.nan, np.nan
+    return low, high
+
+
+def _make_exact(right: Floats, number: Floats, low: Floats, high: Floats) -> None:
+    """Put exact intervals of the two rates in place."""
+    lowest, highest = exact(right, number)
     low[:, 0], high[:, 0] = lowest[0], highest[0]
     low[:, 1], high[:, 1] = lowest[1:], highest[1:]

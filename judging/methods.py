@@ -32,6 +32,13 @@ equations (Liang and Zeger 1986); agents by Friedman's test and exact permutatio
 exact test; values of a column by Mann and Whitney's test or analysis of variance. p values of one kind of test, one
 task and one judge are corrected together, by Holm and by Bonferroni.
 """
+PAIRED = """
+The X-Turn pass rate of pairs of conversations is 1 less the share of verdicts that name the one in which the machine
+speaks. Its 95 % intervals are exact (Clopper and Pearson 1934) where each pair has one verdict, all of one judge or
+each of another; otherwise pairs and judges are random: the exact interval of so many independent verdicts as have the
+variance of the bootstraps over judges, pairs and verdicts ({repetitions:,} repetitions each, seed {seed}; Korn and
+Graubard 1998). Control pairs are part of no rate.
+"""
 
 
 def methods(
@@ -49,6 +56,7 @@ def methods(
         missing=int((~table["verdict"].isin(SAID)).sum()),
     )
     excluded = table["excluded"].dropna()
+    is_paired = table["beside_truth"].notna()
     rules = sorted({rule for rules in excluded.unique() for rule in rules.split()})
     parts = [
         scored,
@@ -59,7 +67,8 @@ def methods(
             if "seed" in about
         ),
         *(f"{name}: {_settings(settings[name])}." for name in sorted(set(table["judge"]) & settings.keys())),
-        MEASURED.format(repetitions=REPETITIONS, seed=seed),
+        *([MEASURED.format(repetitions=REPETITIONS, seed=seed)] if not is_paired.all() else []),
+        *([PAIRED.format(repetitions=REPETITIONS, seed=seed)] if is_paired.any() else []),
     ]
     return " ".join(" ".join(parts).split())
 

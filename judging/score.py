@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from judging.figures import figures
 from judging.ledger import ledger
 from judging.measures import ALL, MISSING, summarize
 from judging.methods import methods
+from judging.pairs_page import print_pairs
+from judging.pass_rate import pass_rates, words_per_message
 from judging.published import beside_published, print_published
 from judging.scores_page import page
 from judging.significance import (
@@ -32,8 +34,9 @@ from judging.significance import (
     by_equations,
     corrected,
 )
+from judging.timing import timing_channel
 from judging.trial_set import read_about
-from judging.verdicts import SAID, keys_of, read_answers, read_verdicts, settings_of
+from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
@@ -84,6 +87,10 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     settings = settings_of(options.verdicts)
     found = measure(counted, by, options.seed, settings)
     answers = read_answers(options.verdicts, options.key)
+    found["timing"] = timing_channel(counted[counted["sample"] == 0], answers, options.seed)
+    if found["pairs"]:
+        found["pairs"]["words"] = words_per_message(answers)
+    answers = [one for one in answers if one["beside_truth"] is None]
     found["statistics"] = answer_statistics(answers)
     found["captions"] = caption_measures(answers, found["scores"])
     found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
@@ -92,6 +99,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
+    print_pairs(found["pairs"])
     if len(excluded):
         told = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
         say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {told}")
@@ -105,20 +113,23 @@ def measure(
     table: pd.DataFrame, by: Sequence[str], seed: int, settings: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
     """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``samples``, ``agreement``, ``tests``,
-    ``ledger``. Of several verdicts of a judge on a trial the first counts. ``settings`` are those of the judges
-    (:func:`judging.verdicts.settings_of`)."""
+    ``ledger``, and of ``pairs`` of conversations :func:`judging.pass_rate.pass_rates`. Of several verdicts of a judge
+    on a trial the first counts. ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
     settings = settings or {}
     found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
     found["samples"] = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
-    main = table[~table["catch"] & table["repeat_of"].isna() & table["beside_truth"].isna()]
+    main = table[~table["catch"] & table["repeat_of"].isna()]
+    pairs = main[main["beside_truth"].notna()]
+    found["pairs"] = pass_rates(pairs, by, seed) if len(pairs) else {}
+    main = main[main["beside_truth"].isna()]
     found["ledger"] = []
     for asked in TASKS:
         some = main[main["asked"] == asked]
         if some.empty:
             continue
         agents = sorted(some["agent"][some["truth"] == "machine"].unique())
-        for judge, verdicts in _judges(some):
+        for judge, verdicts in by_judge(some):
             about = {"asked": asked, "judge": judge}
             found["scores"] += [{**about, **row} for row in summarize(verdicts, agents, seed)]
             for name in by:
@@ -133,24 +144,24 @@ def measure(
         found["tests"][asked] = {
             "against_chance": [
                 {"judge": judge, **row, **_of_trained(row, settings.get(judge, {}))}
-                for judge, one in _judges(some)
+                for judge, one in by_judge(some)
                 for row in against_chance(one, agents)
             ],
-            "by_equations": [{"judge": judge, **row} for judge, one in _judges(some) for row in by_equations(one)],
+            "by_equations": [{"judge": judge, **row} for judge, one in by_judge(some) for row in by_equations(one)],
             "between_judges": between_judges(named),
             "among_agents": [
-                {"judge": judge, **row} for judge, one in _judges(some) for row in among_agents(one, agents)
+                {"judge": judge, **row} for judge, one in by_judge(some) for row in among_agents(one, agents)
             ],
             "between_values": corrected(
                 [
                     {"judge": judge, **row}
-                    for judge, one in _judges(some)
+                    for judge, one in by_judge(some)
                     for name in by
                     for row in between_values(one, name)
                 ]
             ),
             "between_agents": [
-                {"judge": judge, **row} for judge, one in _judges(some) for row in between_agents(one, agents)
+                {"judge": judge, **row} for judge, one in by_judge(some) for row in between_agents(one, agents)
             ],
         }
     for (asked, judge), part in table[table["catch"]].groupby(["asked", "judge"]):
@@ -181,21 +192,16 @@ def _of_trained(row: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
     return {"direction": "below 0.5, which says nothing of a trained judge"} if is_below else {}
 
 
-def _judges(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each judge's verdicts; of people, who are many, all together as one."""
-    people = some[some["judge_kind"] == "human"]
-    if not people.empty:
-        yield "people", people
-    for judge, verdicts in some[some["judge_kind"] != "human"].groupby("judge"):
-        yield str(judge), verdicts
-
-
 def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
     table.to_csv(folder / "verdicts.csv", index=False)
     names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
-    for name, rows in [*((name, found[name]) for name in names), ("captions", found["captions"].get("agents"))]:
+    more = {"captions": found["captions"].get("agents"), "timing": found["timing"]}
+    if found["pairs"]:
+        more |= {"pass_rates": found["pairs"]["rates"], "pass_rates_by": found["pairs"]["by"]}
+        more |= {"words": found["pairs"]["words"]}
+    for name, rows in [*((name, found[name]) for name in names), *more.items()]:
         if rows:
             pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
     if is_installed("pyarrow"):
@@ -205,7 +211,8 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     (folder / MARKER).write_bytes(
         orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
     )
-    drawn = figures(found["scores"], [row["judge"] for row in found["ledger"] if row["is_cue"]])
+    cues = [row["judge"] for row in found["ledger"] if row["is_cue"]]
+    drawn = figures(found["scores"], cues, found["pairs"].get("rates", ()))
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
@@ -214,6 +221,8 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
 
 def _print(scores: Sequence[dict[str, Any]]) -> None:
     """The scores as a table, that of all agents together where there are several."""
+    if not scores:
+        return
     short = {task: name for name, task in SHORT.items()}
     agents = Counter((row["asked"], row["judge"]) for row in scores)
     missing = {id(row): sum(row[why] for why in MISSING) for row in scores}

@@ -7,7 +7,9 @@ from itertools import groupby
 from typing import Any
 
 from judging.answers_page import captions_section, published_section, statistics_section
+from judging.figures import PASS_RATES
 from judging.measures import ALL, MISSING
+from judging.pairs_page import pairs_section, timing_section
 from judging.verdicts import SAID
 from serving.runs.display_text import count, details, esc, table
 from serving.web.document import head
@@ -51,6 +53,9 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
         parts += _tests(found["tests"].get(asked, {}))
         parts += _agreement(found["agreement"].get(asked))
         parts.append("</section>")
+    figure = _shown(drawn[PASS_RATES], "Pass rates by turns: the table below has them") if PASS_RATES in drawn else ""
+    parts += pairs_section(found["pairs"], figure)
+    parts += timing_section(found["timing"])
     parts += published_section(found["published"])
     parts += _by(found["by"])
     parts += _others(found)

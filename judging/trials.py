@@ -229,9 +229,10 @@ def _lists(asked: Asked, pool: Pool, options: TrialOptions, chance: random.Rando
 
 
 def _told(options: TrialOptions) -> dict[str, Any]:
-    names = ("per_agent", "lists", "per_judge", "preset", "common", "unique", "every", "catch", "repeats", "pairs")
+    names = ["per_agent", "lists", "per_judge", "every", "repeats"]
+    names += ["pairs", "show_pseudo"] if options.pairs else ["preset", "common", "unique", "catch"]
     lengths = options.lengths or (PAIR_LENGTHS if options.pairs else LENGTHS)
-    return {**{name: getattr(options, name) for name in (*names, "show_pseudo")}, "lengths": list(lengths)}
+    return {**{name: getattr(options, name) for name in names}, "lengths": list(lengths)}
 
 
 def _summarize(

@@ -95,18 +95,30 @@ def settings_of(folders: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[str, Any]]:
     """The answers that were judged, each once, without catch trials, repeats, and trials whose answer is not known: the
-    trials as the run folders keep them, with their rows of the key. Raises InputError as :func:`read_verdicts`."""
+    trials as the run folders keep them, with their rows of the key. ``trial`` is as in the table of
+    :func:`read_verdicts`, which says what is raised."""
     found: dict[tuple[Path, str], dict[str, Any]] = {}
+    every = keys_of(folders, key)
     for folder in map(RunFolder, folders):
         path = _key_of(folder, key)
+        number = f"{every.index(path.resolve()) + 1}:" if len(every) > 1 else ""
         keys = _read_checked(folder, path)
         with (folder.path / "stimuli.jsonl").open("rb") as file:
             for line in file:
                 trial = orjson.loads(line)
                 row = keys[trial["id"]]
                 if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
-                    found[path, trial["id"]] = {**trial, **row}
+                    found[path, trial["id"]] = {**trial, **row, "trial": f"{number}{trial['id']}"}
     return list(found.values())
+
+
+def by_judge(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each judge's verdicts; of people, who are many, all together as one."""
+    people = some[some["judge_kind"] == "human"]
+    if not people.empty:
+        yield PEOPLE, people
+    for judge, verdicts in some[some["judge_kind"] != "human"].groupby("judge"):
+        yield str(judge), verdicts
 
 
 def _check_once(rows: Sequence[Mapping[str, Any]]) -> None:

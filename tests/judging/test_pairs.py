@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import in_process
+import misbehaving_server as bad
+import pandas as pd
 import pytest
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
@@ -183,3 +187,49 @@ def test_what_cannot_be_paired_is_refused(
     assert main(["trials", *map(str, made), *more, "-o", str(tmp_path / "T")]) == 2
     assert told in capsys.readouterr().err
     assert not (tmp_path / "T").exists()
+
+
+def test_from_runs_and_imports_to_one_page_of_pass_rates(
+    made: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A language model that knows people by what they say, and two hundred people of whom it is known how often they
+    are right after 3 and 10 turns."""
+    in_process.without_ray(monkeypatch)
+    out, verdicts = tmp_path / "T", tmp_path / "V"
+    assert main(["trials", *map(str, made), "--pairs", "--every", "--agents", "eliza~eliza", "-o", str(out)]) == 0
+
+    def by_what_is_said(request: bad.Request) -> bad.Act:
+        first = request.body["messages"][-1]["content"].partition("Conversation 2:")[0]
+        return bad.answer(json.dumps({"reason": "x", "verdict": 2 if re.search(r"talk-\w+ says", first) else 1}))
+
+    with bad.running() as told:
+        told.otherwise = by_what_is_said
+        judge = ["--judges", "llm-judge-openai", "--set", f"llm-judge-openai.base_url={told.url}", "-o", str(verdicts)]
+        assert main(["judge", str(out), *judge]) == 0
+    right, chance = {3: 0.481, 10: 0.611}, random.Random(0)
+    lines = ["stimulus,subject,response"]
+    for trial, key in trials(out):
+        for at in range(200):
+            said = key["truth"] if chance.random() < right[key["turns"]] else key["beside_truth"]
+            lines.append(f"{trial['id']},{at},{said}")
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    assert main(["import", str(tmp_path / "people.csv"), "--task", "judgement", "-o", str(verdicts)]) == 0
+    capsys.readouterr()
+    assert main(["score", str(verdicts), "-o", str(tmp_path / "S")]) == 0
+    said = capsys.readouterr().out
+    found = json.loads((tmp_path / "S" / "scores.json").read_text())
+    assert found["scores"] == found["timing"] == []  # no single speakers, no delays
+    rates = {(row["judge"], row["turns"]): row for row in found["pairs"]["rates"]}
+    for turns, number in ((3, 5), (10, 4)):
+        machine, people = rates["llm-judge-openai", turns], rates["people", turns]
+        assert (machine["pass_rate"], machine["pairs"], machine["interval"]) == (0, number, "exact")
+        assert (people["pairs"], people["judges"], people["verdicts"]) == (number, 200, 200 * number)
+        assert people["pass_rate_low"] < 1 - right[turns] < people["pass_rate_high"]
+        assert f"{people['pass_rate']:.2f} (" in said
+        assert f"{people['pass_rate']:.2f} <small>" in (tmp_path / "S" / "index.html").read_text()
+    table = pd.read_csv(tmp_path / "S" / "pass_rates.csv")
+    assert table["pass_rate"].tolist() == [row["pass_rate"] for row in found["pairs"]["rates"]]
+    assert found["pairs"]["words"] == []  # no person speaks with eliza here
+    assert "X-Turn pass rate" in found["methods"]
+    assert main(["judge", str(out), "--judges", "cue-length", "-o", str(tmp_path / "W")]) == 2
+    assert "pairs of conversations are judged by people and language models" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""The X-Turn pass rate and the timing channel, beside what they should be: scipy, and truths that are put in."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr, ndtri
+from scipy.stats import binomtest
+
+from judging.pass_rate import pass_rates, words_per_message
+from judging.timing import timing_channel
+from serving.conversations.delays import DelaySettings
+
+GPT_4 = {3: 0.519, 10: 0.389, 110: 0.133}  # X-Turing's, by turns
+
+
+def verdict(judge: str, pair: int, turns: int, passes: bool, **more: Any) -> dict[str, Any]:
+    """A verdict on a pair of which every other has the machine in the first."""
+    truth, other = ("machine", "human") if pair % 2 else ("human", "machine")
+    row = {"judge": judge, "judge_kind": "human", "trial": f"{turns}-{pair}", "stimulus": f"s{pair}", "sample": 0}
+    row |= {"truth": truth, "beside_truth": other, "agent": "bot", "beside_agent": "bot", "turns": turns}
+    return row | {"meta.mode": "burst", "verdict": other if passes else truth} | more
+
+
+def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
+    """Judges and pairs differ, in a probit model; each judges six of 25 pairs of each length."""
+    chance = np.random.default_rng(0)
+    judges, pairs = chance.normal(0, 0.4, 200), chance.normal(0, 0.2, 25)
+    rows = []
+    for turns, rate in GPT_4.items():
+        middle = ndtri(rate) * np.sqrt(1 + 0.4**2 + 0.2**2)
+        for at, judge in enumerate(judges):
+            for pair in chance.permutation(25)[:6]:
+                passes = chance.random() < ndtr(middle + judge + pairs[pair])
+                rows.append(verdict(f"human:{at}", int(pair), turns, bool(passes)))
+    found = pass_rates(pd.DataFrame(rows), [], 0)
+    assert [row["turns"] for row in found["rates"]] == [*GPT_4]
+    for row in found["rates"]:
+        assert (row["judge"], row["agent"], row["mode"]) == ("people", "bot", "burst")
+        assert (row["pairs"], row["judges"], row["verdicts"]) == (25, 200, 1200)
+        assert row["pass_rate"] == pytest.approx(1 - row["right"] / 1200)
+        assert row["interval"] == "pairs and judges"
+        assert row["pass_rate_low"] < GPT_4[row["turns"]] < row["pass_rate_high"]
+        # More than if all verdicts were independent, and of use.
+        alone = binomtest(1200 - row["right"], 1200).proportion_ci(method="exact")
+        assert alone.high - alone.low < row["pass_rate_high"] - row["pass_rate_low"] < 0.2
+
+
+@pytest.mark.parametrize("judges", [1, 23])
+@pytest.mark.parametrize("passed", [0, 9, 23])
+def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed: int) -> None:
+    rows = [verdict(f"human:{at % judges}", at, 3, at < passed) for at in range(23)]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    wanted = binomtest(passed, 23).proportion_ci(method="exact")
+    assert (row["interval"], row["pass_rate"]) == ("exact", passed / 23)
+    assert row["pass_rate_low"] == pytest.approx(wanted.low)
+    assert row["pass_rate_high"] == pytest.approx(wanted.high)
+
+
+def test_where_all_say_alike_there_are_no_more_verdicts_than_judges() -> None:
+    rows = [verdict(f"human:{judge}", pair, 3, False) for pair in range(20) for judge in range(4)]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    assert row["pass_rate_high"] == pytest.approx(binomtest(0, 4).proportion_ci(method="exact").high)
+
+
+def test_what_is_missing_and_what_controls_say_is_apart() -> None:
+    control = {"truth": "machine", "beside_truth": "machine", "verdict": "machine"}
+    rows = [
+        verdict("llm", 1, 3, False, judge_kind="machine"),
+        verdict("llm", 2, 3, False, judge_kind="machine", verdict="refused"),
+        verdict("llm", 3, 3, False, judge_kind="machine", **control),
+        verdict("llm", 4, 10, True, judge_kind="machine", agent="other", beside_agent="other", topic="tea"),
+    ]
+    found = pass_rates(pd.DataFrame(rows), ["topic"], 0)
+    rates = {(row["agent"], row["turns"]): (row["pairs"], row["pass_rate"], row["refused"]) for row in found["rates"]}
+    assert rates == {
+        ("all", 3): (1, 0.0, 1),
+        ("all", 10): (1, 1.0, 0),
+        ("bot", 3): (1, 0.0, 1),
+        ("other", 10): (1, 1.0, 0),
+    }
+    assert found["controls"] == [{"judge": "llm", "machines": 2, "verdicts": 1, "first": 1.0}]
+    assert [(row["column"], row["value"], row["verdicts"]) for row in found["by"]] == [("topic", "tea", 1)]
+
+
+def pair(at: int, words: tuple[int, int], delays: Any = None) -> dict[str, Any]:
+    """A pair whose machine, B in the one where it speaks, has so many words a message beside so many of all people."""
+    truth, other = ("machine", "human") if at % 2 else ("human", "machine")
+    sides = {}
+    for name, whose in (("answer", truth), ("beside", other)):
+        number = {"A": words[1], "B": words[0] if whose == "machine" else words[1]}
+        sides[name] = [{"speaker": letter, "text": " ".join(["word"] * number[letter])} for letter in "ABABAB"]
+    row = {"trial": f"t{at}", "asked": "conversation", "truth": truth, "beside_truth": other, "turns": 6}
+    row |= {"agent": "bot", "beside_agent": "bot", "stimulus": f"s{at}", "meta.mode": "burst", "delays": delays or {}}
+    row |= {"speaker": "B" if truth == "machine" else None, "beside_speaker": "B" if other == "machine" else None}
+    return row | {name: {"messages": said} for name, said in sides.items()}
+
+
+def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with() -> None:
+    [row] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4)), pair(2, (9, 3)), pair(4, (8, 5))])
+    assert (row["agent"], row["turns"], row["mode"]) == ("bot", 6, "burst")
+    assert row["conversations"] == 3  # two pairs have the same one
+    assert (row["agent_words"], row["person_words"]) == (8, 4)
+    wanted = 4.303 * np.std([3, 3, 6], ddof=1) / np.sqrt(3)  # Student's t of two
+    assert row["difference"] == 4
+    assert row["difference_high"] - 4 == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("is_pair", [True, False])
+@pytest.mark.parametrize(("hurry", "is_told"), [(1.0, False), (0.4, True)])
+def test_delays_tell_who_types_by_another_model_and_nothing_else(hurry: float, is_told: bool, is_pair: bool) -> None:
+    """People and machines with messages of one length; the machine types by the same model, or in less time."""
+    numbers = random.Random(4)
+    models = {"human": DelaySettings(), "machine": DelaySettings(type_mean=0.3 * hurry, think_scale=0.25 * hurry)}
+    answers = []
+    for at in range(200):
+        one: dict[str, Any] = pair(at, (6, 6))
+        delays: dict[str, list[float]] = {}
+        for side, truth in (("answer", one["truth"]), ("beside", one["beside_truth"])):
+            for message in one[side]["messages"]:
+                message["text"] = "x" * numbers.randint(10, 60)
+            read = 0
+            for message in one[side]["messages"]:
+                model = models[truth if message["speaker"] == "B" else "human"]
+                delays.setdefault(side, []).append(model.draw(len(message["text"]), read, numbers))
+                read = len(message["text"])
+        one["delays"] = delays
+        if not is_pair:
+            one |= {"speaker": "B", "beside_truth": None}
+        answers.append(one)
+    table = pd.DataFrame(
+        {
+            "judge": "human:1",
+            "judge_kind": "human",
+            "trial": one["trial"],
+            # A judge who goes by how long the first message of B took.
+            "verdict": "machine" if one["delays"]["answer"][1] < 11 else "human",
+        }
+        for one in answers
+    )
+    found = {(row["told"], row["by"]): row for row in timing_channel(table, answers, 0)}
+    truth = found["truth", "delays and lengths"]
+    assert truth["shown"] == ("pairs" if is_pair else "speakers")
+    assert truth["number"] == truth["topics"] == 200
+    assert (truth["rate_low"] > 0.7) is is_told
+    assert is_told or truth["rate_low"] < 0.5 < truth["rate_high"]
+    lengths = found["truth", "lengths"]
+    assert lengths["rate_low"] < 0.5 < lengths["rate_high"]
+    assert found["people", "delays and lengths"]["rate_low"] > 0.5  # what the judge went by
+
+
+def test_without_delays_there_is_no_timing_channel() -> None:
+    table = pd.DataFrame([verdict("human:1", at, 6, False, trial=f"t{at}") for at in range(200)])
+    assert timing_channel(table, [pair(at, (6, 6)) for at in range(200)], 0) == []

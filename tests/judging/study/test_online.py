@@ -150,6 +150,31 @@ def test_a_judge_a_person_and_a_machine(
         assert person not in json.dumps(body)
 
 
+def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two people, of two machines and of one of either the judge sees the same, but for what is said."""
+    asked = replies(monkeypatch, lambda agent, row: "said")
+    sent = []
+    for number, shares in enumerate(({"two_people": 1.0}, {"two_machines": 1.0}, {})):
+        (folder := tmp_path / str(number)).mkdir()
+        study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **shares)
+
+        async def work(served: Study, people: int = (3, 1, 2)[number]) -> None:
+            all_of_them = [await arrived(served) for _ in range(people)]
+            views = await asyncio.gather(*(take_part(served, one, "said") for one in all_of_them))
+            [judges] = [seen for seen in views if seen[-1]["role"] == "judge"]
+            for view in judges:
+                for one in view.get("exchanges", ()):
+                    one["answers"] = ["said"] * len(one["answers"])
+            acts = [view | {"version": "", "test": ""} for view in judges if view.get("act") or view["state"] == "over"]
+            sent.append((acts, [test.pair for test in served.state.tests.by_id.values()]))
+
+        run(study, work)
+    assert [pairs for _, pairs in sent] == [["two people"], ["two machines"], ["person machine"]]
+    assert [view["act"] for view in sent[0][0]] == ["ready", "ask", "judge", None]
+    assert sent[0][0] == sent[1][0] == sent[2][0]
+    assert len(asked) == 3
+
+
 def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

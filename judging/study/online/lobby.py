@@ -24,6 +24,8 @@ from judging.study.settings import OnlineSettings
 from judging.study.state import Judge, State
 from judging.study.verdict import LONGEST_REASON
 
+SWEEP = 1.0  # seconds after which it is looked again who has left
+
 
 @dataclass(slots=True)
 class OnlineLobby:
@@ -36,6 +38,7 @@ class OnlineLobby:
     seen: dict[str, float] = field(default_factory=dict)
     waiting: dict[str, float] = field(default_factory=dict)
     awaited: dict[str, tuple[list[tuple[str, int, Act]], float]] = field(default_factory=dict)  # by test
+    swept: float = 0.0
 
     @property
     def settings(self) -> OnlineSettings:
@@ -117,7 +120,7 @@ class OnlineLobby:
             test = self.state.tests.test_of(judge.code)
         if test is None:
             late = time.monotonic() - self.waiting[judge.code] > self.settings.tests.seconds_in_lobby
-            return _versioned({"state": "nobody" if late else "waiting"})
+            return _versioned({"state": "nobody" if late or self._is_enough() else "waiting"})
         self.waiting.pop(judge.code, None)
         await self._who_left(test)
         self.held.drive(test)
@@ -158,8 +161,12 @@ class OnlineLobby:
         }
 
     async def _pair(self) -> None:
-        """Begin the tests for which there are people enough."""
+        """Begin the tests for which there are people enough; of a test that everybody has left those hear who wait."""
         tests, now = self.settings.tests, time.monotonic()
+        if now - self.swept > SWEEP:
+            self.swept = now
+            for test in self.state.tests.counted():
+                await self._who_left(test)
         while there := sorted(
             (code for code in self.waiting if self._is_there(code, now)), key=self.waiting.__getitem__
         ):
@@ -179,6 +186,10 @@ class OnlineLobby:
                 self.waiting.pop(code)
             self.held.chance(f"people {begun}").shuffle(chosen)
             await self.held.begin(cell, chosen)
+
+    def _is_enough(self) -> bool:
+        """Whether as many tests as are wanted are over."""
+        return sum(test.is_over() for test in self.state.tests.counted()) >= self.settings.tests.wanted
 
     def _is_there(self, code: str, now: float) -> bool:
         """Whether who waits is still heard of, and has not gone on without a test."""

@@ -52,7 +52,7 @@ def made(folder: Path, **given: Any) -> Path:
     for at, line in enumerate(lines):
         table = line.split("]")[0][1:] if line.startswith("[") else table
         name = line.partition(" = ")[0]
-        dotted = f"{table}_{name}" if table in ("batch", "roles") else name
+        dotted = f"{table}_{name}" if table in ("batch", "roles") or f"{table}_{name}" in left else name
         if dotted in left and "=" in line:
             lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
     assert not left
@@ -227,6 +227,22 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
     first, second = read_state(study).tests.by_id.values()
     assert str(first.void).endswith(" left")
     assert second.void is None
+
+
+def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.study.online.lobby.SWEEP", 0.0)
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        lobby, leaves = served.online, await arrived(served)
+        assert lobby is not None
+        assert (await lobby.at(leaves, ""))["state"] == "open"
+        comes = await arrived(served)
+        assert (await lobby.at(comes, ""))["state"] == "waiting"  # for one test alone is wanted
+        assert (await take_part(served, comes, "x"))[-1]["state"] == "over"
+        assert (await lobby.at(await arrived(served), ""))["state"] == "nobody"  # there are enough
+
+    run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
 
 
 def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@ def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> 
     run.save()
     files: defaultdict[str, list[Record]] = defaultdict(list)
     for one in records:
-        files["humans" if one["kind"] == "human" else one["agent"]].append(one)
+        files["humans" if one["kind"] == "human" else "published"].append(one)  # which no run asks for
     for name, some in files.items():
         with replacing(run.records(name)) as file:
             lines = ({**NOTHING, **one, "run": run.meta["run"]} for one in some)

@@ -129,7 +129,7 @@ class HeldTests:
         raw: str | None = None,
         **more: Any,
     ) -> None:
-        said = {"text": text, "clock": round(clock, 3), "delay_s": round(taken, 3), "raw": raw, **more}
+        said = {"text": text, "clock": round(clock, 3), "delay_s": round(max(0.0, taken), 3), "raw": raw, **more}
         await self.note({"event": event, "test": test.id, "who": who, **said})
 
     def _delay(self, test: OnlineTest, side: int, written: int, read: int) -> float:

@@ -75,7 +75,8 @@ def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
 async def arrived(study: Study) -> Judge:
     judge, _ = await study.join(None, None)
     while judge.current is not None and judge.current["kind"] != "test":
-        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
+        said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
+        await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
     return judge
 
 
@@ -116,7 +117,7 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
 def test_a_judge_a_person_and_a_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdicts: str, deceives: float
 ) -> None:
-    study = made(tmp_path, exchanges=[2], verdicts=verdicts, person_deceives=deceives)
+    study = made(tmp_path, exchanges=[2], verdicts=verdicts, person_deceives=deceives, before=["country"])
     asked = replies(monkeypatch)
 
     async def work(served: Study) -> None:
@@ -148,6 +149,12 @@ def test_a_judge_a_person_and_a_machine(
         texts = [one["text"] for one in body["stimulus"]["history"] if one["speaker"] == "B"]
         assert all(text.startswith(body["agent"]) for text in texts)
         assert person not in json.dumps(body)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "out"), "--personal"]) == 0
+    table = (tmp_path / "out" / "participants.csv").read_text().splitlines()
+    assert sorted(line.partition(",")[0] for line in table[1:]) == sorted(f"human:{code}" for code in state.judges)
+    assert all(",Iceland," in line for line in table[1:])
+    others = [path for path in (tmp_path / "out").rglob("*.*") if path.is_file() and path.name != "participants.csv"]
+    assert all(b"Iceland" not in path.read_bytes() for path in others)
 
 
 def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,10 +171,3 @@ def material_of(folder: Path, settings: StudySettings, source: Path) -> Material
 
         return OnlineMaterial(settings)
     return TrialMaterial(TrialPool(source, settings), folder)
-
-
-def trials_of(material: Material, folder: Path) -> TrialMaterial:
-    """The same, of judges. Raises InputError for a study of participants."""
-    if not isinstance(material, TrialMaterial):
-        raise InputError(f"{folder} is a study of participants, who judge nothing")
-    return material

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import sys
 import threading
 from collections import Counter
@@ -335,6 +336,8 @@ def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
             chance = random.Random(row["id"]).random() < 0.75
             in_first = not row["answer"]["messages"][1]["text"].startswith("person")
             return {"verdict": "machine" if in_first == chance else "human", "reason": None}
+        if agent == "questions":  # of whom B is both
+            assert all(re.fullmatch("1: .+\n2: .+", one["text"]) for one in row["history"] if one["speaker"] == "B")
         return f"{agent} says {len(row['history'])}. " + "word " * 20
 
     replies(monkeypatch, said)

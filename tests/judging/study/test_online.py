@@ -325,6 +325,19 @@ def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
     run(made(tmp_path, seconds_in_lobby=0.0), work)
 
 
+def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None:
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.online
+        assert lobby is not None
+        version = ""
+        while (found := await lobby.at(judge, version))["state"] == "waiting":
+            version = found["version"]
+        await served.answer(judge, judge.step, {"nobody": True})
+        assert (await lobby.at(judge, ""))["state"] == "waiting"
+
+    run(made(tmp_path, seconds_in_lobby=0.2, each=2), work)
+
+
 def test_a_batch_that_is_killed_goes_on_and_its_export_is_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,9 +4,11 @@
 
     python scripts/load_study.py STUDY --judges 500 --kills 3
 
-STUDY is a study of judges that nobody has begun (`turinglike study new`), with room for so many (`judges.most`,
-`wanted`). It is served here, on the loopback. Judges think for some seconds, load their page again, open a second tab.
-Ends with 1 if a verdict was lost, doubled or is another than was told; the last line is a JSON object.
+STUDY is a study of judges, or of online tests, that nobody has begun (`turinglike study new`), with room for so many
+(`most`, `wanted`). It is served here, on the loopback; who answers for machines is started beforehand. Judges think for
+some seconds, load their page again, open a second tab. In online tests half of all are judges; four in five of their
+verdicts are right. Ends with 1 if a verdict, a question or an answer was lost, doubled or is another than was told; the
+last line is a JSON object.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Load:
     def __init__(self, study: Path, port: int, think: float) -> None:
         self.study, self.port, self.think = study, port, think
         self.told: dict[tuple[str, int], list[str]] = {}  # by session and step
+        self.acts: dict[tuple[str, str, str, int], list[str]] = {}  # of online tests, by test, act, session, turn
         self.seconds: list[float] = []
         self.lost_connections = 0
         self.server: subprocess.Popen[bytes] | None = None
@@ -57,7 +60,7 @@ class Load:
         while True:
             try:
                 began = time.perf_counter()
-                status, body = await asyncio.wait_for(self._once(path, cookies, said), 20)
+                status, body = await asyncio.wait_for(self._once(path, cookies, said), 40)
                 if status < 502 and status != 503:
                     return status, body, time.perf_counter() - began
             except (OSError, EOFError, TimeoutError):
@@ -99,11 +102,13 @@ class Load:
             status, view, _ = await self.post("join", cookies, {})
             if status != 200:
                 raise SystemExit(f"a judge cannot begin: {view['error']['message']}")
-        while view["kind"] in ("consent", "questions", "instructions", "trial", "after"):
+        while view["kind"] in ("consent", "questions", "instructions", "trial", "test", "after"):
             answer = {"agree": True} if view["kind"] == "consent" else {}
             if view["kind"] == "trial":
                 answer = self._answer(view, chance)
                 await asyncio.sleep(chance.expovariate(1 / self.think))
+            elif view["kind"] == "test":
+                answer = await self._test(cookies, chance)
             said = {"step": view["step"], "list": view["list"], "answer": answer}
             status, reply, took = await self.post("answer", cookies, said)
             if status != 200:  # another tab is further on
@@ -117,6 +122,38 @@ class Load:
             if chance.random() < 0.02:
                 return True
         return False
+
+    async def _test(self, cookies: dict[str, str], chance: random.Random) -> dict[str, Any]:
+        """An online test to its end, with the next one if somebody leaves it; returns the answer to its step."""
+        version = ""
+        while True:
+            status, found, _ = await self.post("test", cookies, {"version": version})
+            if status != 200:  # it was ended in another tab
+                return {}
+            version = found["version"]
+            if found["state"] in ("over", "nobody"):
+                return {"nobody": True} if found["state"] == "nobody" else {}
+            if found["state"] == "void":
+                await self.post("act", cookies, {"test": found["test"], "act": "back"})
+            elif found["state"] == "open" and found["act"]:
+                await asyncio.sleep(chance.expovariate(1 / self.think))
+                await self._act(cookies, found, chance)
+                if chance.random() < 0.05:
+                    await self.post("now", cookies, {"loaded": True})
+
+    async def _act(self, cookies: dict[str, str], found: dict[str, Any], chance: random.Random) -> None:
+        said = {"test": found["test"], "act": found["act"], "turn": found["turn"]}
+        if found["act"] == "judge":
+            of_person = [text.startswith("person ") for text in found["exchanges"][-1]["answers"]]
+            is_right = chance.random() < 0.8
+            said |= {"human": 1 + (of_person[0] != is_right), "reason": f"reason {chance.random()}"}
+        elif found["act"] != "ready":
+            said["text"] = f"{'person' if found['act'] == 'answer' else 'question'} {chance.random()}"
+        _, reply, took = await self.post("act", cookies, said)
+        if reply.get("why", "") is None and found["act"] != "ready":
+            self.seconds.append(took)
+            key = found["test"], found["act"], next(iter(cookies.values())), found["turn"]
+            self.acts.setdefault(key, []).append(said.get("text") or said["reason"])  # of two tabs the first stands
 
     def _answer(self, view: dict[str, Any], chance: random.Random) -> dict[str, Any]:
         answer: dict[str, Any] = {
@@ -137,12 +174,29 @@ class Load:
             other += step < len(answers) and answers[step]["verdicts"] != verdicts
         lines = [json.loads(line) for line in (self.study / EVENTS).read_bytes().splitlines()]
         steps = Counter((one["judge"], one["step"]) for one in lines if one["event"] == "step")
+        turns: Counter[str] = Counter()
+        kept: dict[tuple[str, str, str, int], list[str]] = {}
+        for one in lines:
+            act = {"test_asked": "ask", "test_answered": "answer", "test_judged": "judge"}.get(one["event"])
+            if act is not None:
+                turns[one["test"]] += act == "ask"
+                said = one["reason"] if act == "judge" else one["text"]
+                kept.setdefault((one["test"], act, one["who"], turns[one["test"]]), []).append(said)
+        for (test, act, token, turn), told in self.acts.items():
+            who = state.by_session[hashlib.sha256(token.encode()).hexdigest()].code
+            found = kept.get((test, act, who, turn), [])
+            lost += not found
+            other += bool(found) and found[0] not in told
         milliseconds = sorted(1000 * one for one in self.seconds)
         return {
-            "told": len(self.told),
+            "told": len(self.told) + len(self.acts),
+            "tests": {
+                name: sum((test.void is not None) == (name == "void") for test in state.tests.by_id.values())
+                for name in ("held", "void")
+            },
             "lost": lost,
             "other": other,
-            "doubled": sum(number > 1 for number in steps.values()),
+            "doubled": sum(number > 1 for number in [*steps.values(), *map(len, kept.values())]),
             "lost_connections": self.lost_connections,
             "p50_ms": round(milliseconds[len(milliseconds) // 2], 1),
             "p99_ms": round(milliseconds[int(0.99 * len(milliseconds))], 1),

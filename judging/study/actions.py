@@ -219,8 +219,11 @@ def export(options: argparse.Namespace) -> int:
     if isinstance(material, OnlineMaterial):
         from judging.study.online.export import export_tests
 
-        state = read_state(options.study)
-        number = export_tests(state, options.out, seed=material.settings.tests.seed, force=options.force)
+        personal = read_personal(options.study) if options.personal else None
+        number = export_tests(
+            read_state(options.study), options.out, seed=material.settings.tests.seed, force=options.force,
+            personal=personal,
+        )  # fmt: skip
         _say(f"{count(number, 'verdict')}: {options.out}; next: turinglike score {options.out / 'verdicts'} -o scores")
         return 0
     number = write(options.study, material, options.out, personal=options.personal, force=options.force)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from agents.errors import InputError
 from judging.study.controls import Control, read_controls
 from judging.study.pool import Page, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
@@ -171,10 +170,3 @@ def material_of(folder: Path, settings: StudySettings, source: Path) -> Material
 
         return OnlineMaterial(settings)
     return TrialMaterial(TrialPool(source, settings), folder)
-
-
-def trials_of(material: Material, folder: Path) -> TrialMaterial:
-    """The same, of judges. Raises InputError for a study of participants."""
-    if not isinstance(material, TrialMaterial):
-        raise InputError(f"{folder} is a study of participants, who judge nothing")
-    return material

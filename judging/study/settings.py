@@ -267,6 +267,14 @@ class OnlineSettings(_Study):
     delay: DelaySettings = Field(default_factory=DelaySettings)
     source: ClassVar[str] = "."
 
+    @model_validator(mode="after")
+    def _goes_on(self) -> OnlineSettings:
+        if self.judges.reload == "restart":
+            raise PydanticCustomError(
+                "reload", "participants.reload: what others have seen of a test cannot begin anew"
+            )
+        return self
+
 
 StudySettings = JudgesSettings | AnswersSettings | OnlineSettings
 

@@ -22,6 +22,7 @@ from judging.candidates import Candidate, Shown, Truth
 from judging.dialogues import Letter
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
+from judging.study.settings import CLOSING, FIELDS
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
 from serving.runs.atomic_files import lock, replacing
@@ -30,7 +31,7 @@ from serving.runs.records import KEYS
 from serving.runs.run import open_run
 from serving.runs.schemas import RECORD
 
-TESTS = "tests.csv"
+TESTS, PARTICIPANTS = "tests.csv", "participants.csv"
 COLUMNS = (
     "test", "began", "judge", "condition", "pair", "exchanges", "agent_1", "part_1", "agent_2", "part_2", "after",
     "said_human", "right", "reason", "seconds",
@@ -52,10 +53,12 @@ PARTS_TRUTH: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
 Record = dict[str, Any]
 
 
-def export_tests(state: State, out: Path, *, seed: int, force: bool) -> int:
+def export_tests(
+    state: State, out: Path, *, seed: int, force: bool, personal: Mapping[str, Mapping[str, Any]] | None = None
+) -> int:
     """Write ``out``: ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run
-    folder about these) and ``tests.csv``; returns the number of verdicts. Raises InputError where no test is over,
-    StorageError."""
+    folder about these), ``tests.csv``, with ``personal`` also ``participants.csv``: what they said of themselves, but
+    never the ids of panels. Returns the number of verdicts. Raises InputError where no test is over, StorageError."""
     tests = [test for test in state.tests.counted() if test.is_over()]
     if not tests:
         raise InputError("no test is over yet")
@@ -75,6 +78,11 @@ def export_tests(state: State, out: Path, *, seed: int, force: bool) -> int:
             writer = csv.writer(table)
             writer.writerow(COLUMNS)
             writer.writerows(_row(test, judged, state) for test in tests for judged in test.judged)
+        if personal is not None:
+            with (made / PARTICIPANTS).open("w", encoding="utf-8", newline="") as table:
+                said = csv.DictWriter(table, ("participant", *FIELDS, *CLOSING), extrasaction="ignore")
+                said.writeheader()
+                said.writerows({"participant": _name(code, state), **personal.get(code, {})} for code in state.judges)
     return len(verdicts)
 
 
@@ -184,7 +192,7 @@ def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> 
     run.save()
     files: defaultdict[str, list[Record]] = defaultdict(list)
     for one in records:
-        files["humans" if one["kind"] == "human" else one["agent"]].append(one)
+        files["humans" if one["kind"] == "human" else "published"].append(one)  # which no run asks for
     for name, some in files.items():
         with replacing(run.records(name)) as file:
             lines = ({**NOTHING, **one, "run": run.meta["run"]} for one in some)

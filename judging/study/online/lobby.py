@@ -24,6 +24,8 @@ from judging.study.settings import OnlineSettings
 from judging.study.state import Judge, State
 from judging.study.verdict import LONGEST_REASON
 
+SWEEP = 1.0  # seconds after which it is looked again who has left
+
 
 @dataclass(slots=True)
 class OnlineLobby:
@@ -34,8 +36,9 @@ class OnlineLobby:
     written: Callable[[], Awaitable[None]]
     closing: bool = False
     seen: dict[str, float] = field(default_factory=dict)
-    waiting: dict[str, float] = field(default_factory=dict)
+    waiting: dict[str, tuple[int, float]] = field(default_factory=dict)  # at which step, and since when
     awaited: dict[str, tuple[list[tuple[str, int, Act]], float]] = field(default_factory=dict)  # by test
+    swept: float = 0.0
 
     @property
     def settings(self) -> OnlineSettings:
@@ -48,6 +51,8 @@ class OnlineLobby:
     async def at(self, judge: Judge, version: str) -> dict[str, Any]:
         """What a participant sees now; held open while that is still ``version``, for as long as a request may be."""
         until = time.monotonic() + HELD
+        if time.monotonic() - self.seen.get(judge.code, 0.0) > self.settings.tests.seconds_away:
+            self.waiting.pop(judge.code, None)  # who comes back waits anew
         while True:
             self.seen[judge.code] = time.monotonic()
             found = await self._look(judge)
@@ -86,7 +91,12 @@ class OnlineLobby:
             await self.held.ready(test, judge.code)
         elif act == "judge":
             reason = said.get("reason", "")
-            if said.get("human") not in SIDES or not isinstance(reason, str) or len(reason) > LONGEST_REASON:
+            if (
+                type(said.get("human")) is not int
+                or said["human"] not in SIDES
+                or not isinstance(reason, str)
+                or len(reason) > LONGEST_REASON
+            ):
                 return "incomplete"
             await self.held.judge(test, judge.code, "human" if said["human"] == 1 else "machine", tidy(reason) or None)
         else:
@@ -112,12 +122,13 @@ class OnlineLobby:
     async def _look(self, judge: Judge) -> dict[str, Any]:
         test = self.state.tests.test_of(judge.code)
         if test is None:
-            self.waiting.setdefault(judge.code, time.monotonic())
+            if self.waiting.get(judge.code, (-1, 0.0))[0] != judge.step:
+                self.waiting[judge.code] = judge.step, time.monotonic()
             await self._pair()
             test = self.state.tests.test_of(judge.code)
         if test is None:
-            late = time.monotonic() - self.waiting[judge.code] > self.settings.tests.seconds_in_lobby
-            return _versioned({"state": "nobody" if late else "waiting"})
+            late = time.monotonic() - self.waiting[judge.code][1] > self.settings.tests.seconds_in_lobby
+            return _versioned({"state": "nobody" if late or self._is_enough() else "waiting"})
         self.waiting.pop(judge.code, None)
         await self._who_left(test)
         self.held.drive(test)
@@ -158,10 +169,14 @@ class OnlineLobby:
         }
 
     async def _pair(self) -> None:
-        """Begin the tests for which there are people enough."""
+        """Begin the tests for which there are people enough; of a test that everybody has left those hear who wait."""
         tests, now = self.settings.tests, time.monotonic()
+        if now - self.swept > SWEEP:
+            self.swept = now
+            for test in self.state.tests.counted():
+                await self._who_left(test)
         while there := sorted(
-            (code for code in self.waiting if self._is_there(code, now)), key=self.waiting.__getitem__
+            (code for code in self.waiting if self._is_there(code, now)), key=lambda code: self.waiting[code][1]
         ):
             counted = self.state.tests.counted()
             if len(counted) >= tests.wanted:  # those who wait are there for one that is void
@@ -169,7 +184,7 @@ class OnlineLobby:
             begun = len(self.state.tests.by_id)
             cell = next_cell(tests, counted, self.held.chance(f"cell {begun}"))
             if cell is not None and cell.people > len(there):
-                if now - self.waiting[there[0]] < tests.seconds_in_lobby / 2:
+                if now - self.waiting[there[0]][1] < tests.seconds_in_lobby / 2:
                     return
                 cell = next_cell(tests, counted, self.held.chance(f"cell {begun}"), len(there))
             if cell is None:
@@ -179,6 +194,10 @@ class OnlineLobby:
                 self.waiting.pop(code)
             self.held.chance(f"people {begun}").shuffle(chosen)
             await self.held.begin(cell, chosen)
+
+    def _is_enough(self) -> bool:
+        """Whether as many tests as are wanted are over."""
+        return sum(test.is_over() for test in self.state.tests.counted()) >= self.settings.tests.wanted
 
     def _is_there(self, code: str, now: float) -> bool:
         """Whether who waits is still heard of, and has not gone on without a test."""

@@ -13,6 +13,7 @@ import asyncio
 import json
 import random
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -128,7 +129,7 @@ class HeldTests:
         raw: str | None = None,
         **more: Any,
     ) -> None:
-        said = {"text": text, "clock": round(clock, 3), "delay_s": round(taken, 3), "raw": raw, **more}
+        said = {"text": text, "clock": round(clock, 3), "delay_s": round(max(0.0, taken), 3), "raw": raw, **more}
         await self.note({"event": event, "test": test.id, "who": who, **said})
 
     def _delay(self, test: OnlineTest, side: int, written: int, read: int) -> float:
@@ -157,27 +158,27 @@ class HeldTests:
 
     async def _move(self, test: OnlineTest, who: str, side: int, act: Act) -> None:
         name = self.settings.batch.verdicts if act == "judge" else who
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(TRIES):
             try:
-                await self._moved(test, name, side, act)
+                await self._moved(test, name, side, act, attempt)
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-                if attempt == TRIES:
+                if attempt + 1 == TRIES:
                     await self.void(test, f"{name}: {type(error).__name__}: {error}"[:300])
                     return
-                await asyncio.sleep(attempt)
+                await asyncio.sleep(attempt + 1)
             else:
                 return
 
-    async def _moved(self, test: OnlineTest, name: str, side: int, act: Act) -> None:
+    async def _moved(self, test: OnlineTest, name: str, side: int, act: Act, attempt: int) -> None:
         server = self.settings.agents.server if self._is_machines(test, side) else self.settings.batch.server
         number = len(test.asked)
         if act == "judge":
-            answer = await self._answer(server, name, as_row(trial_of(test, number), f"{test.id}/{number}"))
+            answer = await self._answer(server, name, as_row(trial_of(test, number), f"{test.id}/{number}"), attempt)
             verdict, reason = str(answer["verdict"]), answer.get("reason")
             if (test.judge, 0, "judge") in self.due(test):
                 await self.judge(test, name, verdict, reason)
             return
-        answer = await self._answer(server, name, row_of(test, side))
+        answer = await self._answer(server, name, row_of(test, side), attempt)
         raw = str(answer["messages"][0]["text"])
         if not (text := tidy(raw)):
             raise ValueError("says nothing")
@@ -192,8 +193,9 @@ class HeldTests:
     def _is_machines(self, test: OnlineTest, side: int) -> bool:
         return side in SIDES and test.parts[side - 1] == "machine"
 
-    async def _answer(self, server: str, agent: str, row: Row) -> Row:
-        body = {"agent": agent, "stimulus": row, "seed": self.settings.tests.seed}
+    async def _answer(self, server: str, agent: str, row: Row, attempt: int) -> Row:
+        """An agent's answer; another ``attempt`` has another one."""
+        body = {"agent": agent, "stimulus": row, "seed": self.settings.tests.seed, "sample": attempt}
         loop = asyncio.get_running_loop()
         record = await loop.run_in_executor(self._threads, _post, f"{server.rstrip('/')}/answers", body)
         if record["answer"] is None:
@@ -241,8 +243,11 @@ def _post(address: str, body: Row) -> Row:
     request = urllib.request.Request(
         address, json.dumps(body).encode(), {"content-type": "application/json"}, method="POST"
     )
-    with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
-        return dict(json.loads(reply.read(1 << 22)))
+    try:
+        with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
+            return dict(json.loads(reply.read(1 << 22)))
+    except urllib.error.HTTPError as error:  # which says in its body what is wrong
+        raise OSError(f"{error.code}: {error.read(1 << 16).decode(errors='replace')}") from None
 
 
 def served_agents(server: str) -> tuple[set[str], str]:

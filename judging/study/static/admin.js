@@ -15,6 +15,7 @@
 
   function show(found) {
     const { judges, verdicts } = found;
+    if (!verdicts) return byId("told").replaceChildren(...ofParticipants(found));
     byId("told").replaceChildren(
       pairs([...Object.entries(judges), ["verdicts", verdicts.all], ["verdicts that count", verdicts.counted]]),
       el("h2", null, "Excluded"),
@@ -41,6 +42,14 @@
         ]),
       ),
     );
+  }
+
+  /** Of participants who answer, or of online tests. */
+  function ofParticipants({ judges, answers, tests, right }) {
+    const numbers = pairs([...Object.entries(judges), ...Object.entries(answers ?? tests).map(([name, number]) => [`${answers ? "answers" : "tests"}: ${name.replace("_", " ")}`, number])]); // prettier-ignore
+    if (!tests) return [numbers];
+    const rows = right.map((row) => [row.by, row.value, row.verdicts, row.verdicts ? share(row.right / row.verdicts) : "–"]);
+    return [numbers, el("h2", null, "Right"), table(["by", "is", "last verdicts", "share"], rows)];
   }
 
   byId("form").addEventListener("submit", async (event) => {

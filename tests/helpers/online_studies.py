@@ -1,0 +1,91 @@
+"""Studies of online tests, with participants and machines in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging.study.material import material_of
+from judging.study.settings import read_settings, source_of
+from judging.study.state import Judge
+from judging.study.study import Study
+from serving.cli import main
+
+NO_DELAY = {"base": 0.0, "type_mean": 0.0, "type_sd": 0.0, "read_mean": 0.0, "read_sd": 0.0, "think_scale": 0.0}
+AGENTS = {"machine_argues": "argues", "machine_deceives": "deceives"}
+BATCH = {f"batch_{name}": name for name in ("questions", "verdicts", "person_deceives", "person_argues")}
+
+
+def made(folder: Path, **given: Any) -> Path:
+    """A study of online tests with some lines of ``study.toml`` changed; none may lack."""
+    assert main(["study", "new", "--preset", "online", "-o", str(folder / "study")]) == 0
+    path = folder / "study" / "study.toml"
+    lines, left = path.read_text().split("\n"), {"before": [], "after": [], **AGENTS, **NO_DELAY, **given}
+    table = ""
+    for at, line in enumerate(lines):
+        table = line.split("]")[0][1:] if line.startswith("[") else table
+        name = line.partition(" = ")[0]
+        dotted = f"{table}_{name}" if table in ("batch", "roles") or f"{table}_{name}" in left else name
+        if dotted in left and "=" in line:
+            lines[at] = f"{name} = {json.dumps(left.pop(dotted))}"
+    assert not left
+    path.write_text("\n".join(lines))
+    return folder / "study"
+
+
+def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
+    settings = read_settings(folder)
+
+    async def inside() -> None:
+        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
+        study.start()
+        await work(study)
+        await study.close()
+
+    asyncio.run(inside())
+
+
+async def arrived(study: Study) -> Judge:
+    judge, _ = await study.join(None, None)
+    while judge.current is not None and judge.current["kind"] != "test":
+        said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
+        await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
+    return judge
+
+
+async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:
+    """Do whatever is awaited until the test ends; returns all that was seen."""
+    lobby, seen, version = study.online, list[dict[str, Any]](), ""
+    assert lobby is not None
+    while True:
+        found = await lobby.at(judge, version)
+        version = found["version"]
+        seen.append(found)
+        if found["state"] in ("over", "void", "nobody"):
+            return seen
+        if found["state"] == "open" and found["act"]:
+            said = {"test": found["test"], "act": found["act"], "turn": found["turn"]}
+            said |= {"text": f"{name} {found['turn']}", "human": human, "reason": "because"}
+            assert await lobby.move(judge, said) is None
+            assert await lobby.move(judge, said) is None  # what is sent twice is done once
+
+
+def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]], Any] | None = None) -> list[Any]:
+    """Machines that answer here; returns the requests."""
+    asked = []
+
+    def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
+        asked.append((address, body))
+        agent, row = body["agent"], body["stimulus"]
+        text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
+        return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
+
+    monkeypatch.setattr("judging.study.online.tests._post", post)
+    served = {*AGENTS.values(), *BATCH.values()}
+    monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
+    return asked

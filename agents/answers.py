@@ -132,6 +132,9 @@ class PseudoMessage(_Answer):
     text: Text
 
 
+LATER = frozenset({"withdrawn", "pseudo"})  # keys of a conversation that older records lack
+
+
 class ConversationAnswer(_Answer):
     """``messages`` are those that were sent. ``pseudo`` is what the agents wrote themselves beforehand, as if it had
     been said."""

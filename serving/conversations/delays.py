@@ -20,7 +20,7 @@ from agents.contract import Settings
 class DelaySettings(Settings):
     """The constants of the delay before a message, in seconds and seconds per letter."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(use_attribute_docstrings=True, strict=True)
 
     base: float = Field(1.0, ge=0, le=3600)
     """What every message takes."""

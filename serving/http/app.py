@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
@@ -15,7 +16,7 @@ from agents import __version__
 from agents.contract import is_installed
 from serving.http import conversations, native, openai_batches, openai_embeddings, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
-from serving.http.errors import EVERYWHERE, ApiError, request_id
+from serving.http.errors import EVERYWHERE, ApiError, invalid, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
 from serving.http.openai_bodies import ChatRequest, CompletionRequest
 from serving.http.service import Service
@@ -85,6 +86,7 @@ def create_app(
         return JSONResponse(app.openapi())
 
     app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(RequestValidationError, on_bad_query)
     app.add_exception_handler(Exception, on_fault)
 
     def ended(request: FinishedRequest) -> None:
@@ -104,6 +106,13 @@ async def on_http_error(request: Request, error: Exception) -> Response:
         headers = {"allow": _methods(request)} if error.status_code == 405 else error.headers
         error = ApiError(error.status_code, code, message, headers=headers)
     return error.response(request_id(request))
+
+
+async def on_bad_query(request: Request, error: Exception) -> Response:
+    """What the framework finds in a path or a query, in the one shape."""
+    assert isinstance(error, RequestValidationError)
+    found = [(str(one["loc"][-1]), str(one["msg"])) for one in error.errors()]
+    return invalid(found).response(request_id(request))
 
 
 def _methods(request: Request) -> str:

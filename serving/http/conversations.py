@@ -22,7 +22,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agents import answers
-from agents.errors import AgentStoppedError, AnswerError
+from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
 from serving.conversations.burst import QUIET_S
 from serving.conversations.burst_dialogue import BurstDialogue
@@ -79,7 +79,7 @@ class OpenRequest(Body):
     """What the agent writes itself beforehand, as if it had been said."""
     delays: DelaySettings = Field(default_factory=DelaySettings)
     """How long the agent takes over a message: recorded by turns, and waited for in a burst dialogue."""
-    quiet_s: float = Field(QUIET_S, ge=0, le=3600)
+    quiet_s: float = Field(QUIET_S, strict=True, ge=0, le=3600)
     """In a burst dialogue, for how many seconds the person must have been quiet before the agent is asked."""
     person: Literal["A", "B"] = "A"
     """The person's side."""
@@ -322,6 +322,8 @@ def _as_api_errors(agent: str) -> Iterator[None]:
         yield
     except DialogueError as error:
         raise ApiError(STATUS[error.code], error.code, str(error)) from None
+    except InputError as error:
+        raise ApiError(422, "unsupported", str(error)) from None
     except AnswerError as error:
         raise failure(agent, error.code) from None
     except AgentStoppedError:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from agents.answers import BY_TASK, TurnAnswer
+from agents.answers import BY_TASK, LATER, ConversationAnswer, TurnAnswer
 from agents.errors import Problem
 from agents.stimuli import ADAPTER, Task
 from serving.runs import schemas
@@ -140,7 +140,10 @@ _OBJECT_OR_NONE = (dict, NoneType)
 
 
 def _check_answer(model: type[BaseModel], answer: dict[str, Any], where: str) -> None:
-    """Raise PydanticCustomError unless ``answer`` has all the keys of ``model``, no others, and values of its types."""
+    """Raise PydanticCustomError unless ``answer`` has all the keys of ``model``, no others, and values of its types.
+    Older answers lack what came later."""
+    if model is ConversationAnswer:
+        answer = {**{name: [] for name in LATER}, **answer}
     absent = ", ".join(name for name in model.model_fields if name not in answer)
     if absent:
         raise PydanticCustomError("answer", "{where} lacks {absent}", {"where": where, "absent": absent})
@@ -211,7 +214,8 @@ def json_schema() -> dict[str, Any]:
     _, definitions = models_json_schema([(model, "serialization") for model in models])
     parts: dict[str, Any] = definitions["$defs"]
     for part in parts.values():
-        part["required"] = list(part["properties"])  # no key is ever left out, whether or not it has a default
+        # No key is ever left out, whether or not it has a default, but for those that older records lack.
+        part["required"] = [name for name in part["properties"] if name not in LATER]
     record: dict[str, Any] = parts.pop("Record")
     reference = {task: {"$ref": f"#/$defs/{model.__name__}"} for task, model in BY_TASK.items()}
     record["properties"]["answer"] = {"anyOf": [*reference.values(), {"type": "null"}]}

@@ -193,7 +193,19 @@ def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
         times = [one["at"] for one in conversation["record"]["answer"]["messages"]]
         assert times[2] >= times[1] + 0.1 - 0.002
         for bad in ({"wait": 31}, {"after": -1}, {"wait": "x"}):
-            assert (await found.client.get(f"{OPEN}/{talk}/messages", params=bad)).status_code == 422
+            refused = await found.client.get(f"{OPEN}/{talk}/messages", params=bad)
+            assert code((refused.status_code, refused.json())) == (422, "invalid_request")
+
+    here(work)
+
+
+def test_an_agent_that_writes_no_pseudo_dialogues_is_not_asked_for_one() -> None:
+    async def work(found: served_here.Here) -> None:
+        for pseudo, wrong in (
+            ({"topics": 2, "turns": 3}, "unsupported"),
+            ({"topics": 20, "turns": 11}, "invalid_request"),
+        ):
+            assert code(await found.post(OPEN, {"agent": "null", "pseudo": pseudo})) == (422, wrong)
 
     here(work)
 

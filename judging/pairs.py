@@ -158,16 +158,16 @@ def _dialogue(record: Record, shown: Shown) -> Dialogue | None:
     alone = len(machines) == 1
     [*speaker] = machines
     said = turns(lines)
-    raw: Any = record["raw"]
-    drawn = raw.get("topic") if isinstance(raw, dict) else None
+    raw: dict[str, Any] = record["raw"] if isinstance(record["raw"], dict) else {}
+    several = any(len(turn) > 1 for turn in said)
     return Dialogue(
         shown,
         machines[speaker[0]] if alone else "~".join(by[letter] for letter in sorted(by)),
         bool(machines),
         speaker[0] if alone else None,
         (record["run"], record["agent"], record["sample"]),
-        " ".join(str(shown.row.get("topic") or drawn or shown.id).casefold().split()),
-        shown.row.get("mode") or ("burst" if any(len(turn) > 1 for turn in said) else "ping-pong"),
+        " ".join(str(shown.row.get("topic") or raw.get("topic") or shown.id).casefold().split()),
+        shown.row.get("mode") or raw.get("mode") or ("burst" if several else "ping-pong"),
         said,
         written(answer, shown.row),
     )

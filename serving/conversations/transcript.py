@@ -149,8 +149,9 @@ class Transcript:
         return ConversationAnswer(messages=self.messages, ended_early=not self.ended, pseudo=self.pseudo)
 
     def raw_json(self, **more: Any) -> bytes:
-        """The record's ``raw``: all that a stimulus may leave to be drawn, ``more``, and what was told of the turns."""
-        drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts")}
+        """The record's ``raw``: all that a stimulus may leave to be drawn, how it was held, ``more``, and what was told
+        of the turns."""
+        drawn = {key: getattr(self.stimulus, key) for key in ("topic", "names", "personas", "who_starts", "mode")}
         turns = {"turns": self.raws} if any(self.raws) else {}
         return orjson.dumps({**drawn, **more, **turns})
 

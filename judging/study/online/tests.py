@@ -44,6 +44,7 @@ class HeldTests:
     state: State
     note: Note
     is_simulated: bool = False
+    began: dict[str, float] = field(default_factory=dict)  # by test, on a clock that nobody sets
     _asking: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST_AT_ONCE, "machines"))
 
@@ -52,8 +53,12 @@ class HeldTests:
         return self.state.tests
 
     def clock(self, test: OnlineTest) -> float:
-        """Seconds since the test began."""
-        return float("inf") if self.is_simulated else max(0.0, time.time() - test.began())
+        """Seconds since the test began, whatever becomes of the machine's clock while this process runs."""
+        if self.is_simulated:
+            return float("inf")
+        if test.id not in self.began:
+            self.began[test.id] = time.monotonic() - max(time.time() - test.began(), test.last_clock())
+        return time.monotonic() - self.began[test.id]
 
     def due(self, test: OnlineTest) -> list[tuple[str, int, Act]]:
         return test.due(self.clock(test), self.state.judges)
@@ -209,8 +214,9 @@ def tidy(text: str) -> str:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
-    return truncate(text, words) or " ".join(text.split()[:words])
+    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words. No
+    longer than a person's message may be."""
+    return (truncate(text, words) or " ".join(text.split()[:words]))[:LONGEST]
 
 
 def row_of(test: OnlineTest, side: int) -> Row:

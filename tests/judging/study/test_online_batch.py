@@ -122,4 +122,6 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("One two. Three four. Five six.", 4) == "One two. Three four."
     assert shortened("one two three four five", 3) == "one two three"
     assert shortened("Fine, thank you", 14) == "Fine, thank you"
+    assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
+    assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
     assert shortened("x" * 5000, 14) == "x" * 2000

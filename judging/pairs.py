@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from agents.answers import ConversationAnswer
-from judging.candidates import MORE_THAN_TWO, Candidate, Record, Shown, Truth, as_shown, naming, read_answered
+from judging.candidates import (
+    MORE_THAN_TWO,
+    PEOPLE_OF_PAIR,
+    Candidate,
+    Record,
+    Shown,
+    Truth,
+    as_shown,
+    naming,
+    read_answered,
+)
 from judging.dialogues import Letter, Line, heard, is_person, turns, written
 from judging.drawing import arrange, least_used, shares
 
@@ -38,6 +48,12 @@ class Dialogue:
     mode: str
     turns: Sequence[Sequence[Line]]
     pseudo: Sequence[Sequence[Line]]
+
+    @property
+    def name(self) -> str:
+        """Tells it from all others."""
+        run, agent, sample = self.record
+        return f"{run} {self.shown.id} {agent} {sample}"
 
     def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
         """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
@@ -138,7 +154,8 @@ def draw_pair_list(
     pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float
 ) -> list[tuple[Candidate, bool]]:
     """One judge's pairs, in order, each with whether it comes for the second time: in half of them the machine speaks
-    in the first, and of either half agents and lengths have equally many; no stimulus twice while there are others."""
+    in the first, and of either half agents and lengths have equally many; no stimulus twice, nor a conversation of
+    people, while there are others."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()
@@ -189,7 +206,8 @@ def _placed(
         ]
         answer, beside = sides if is_first else reversed(sides)
         # The stimulus is the machine's conversation's wherever that stands, so that it does not tell.
-        made.append(replace(answer, shown=machine.shown, length=length, beside=beside, turns=total))
+        columns = {**answer.columns, PEOPLE_OF_PAIR: people.name}
+        made.append(replace(answer, shown=machine.shown, length=length, beside=beside, turns=total, columns=columns))
     return made
 
 

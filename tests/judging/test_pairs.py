@@ -181,6 +181,31 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
         assert cells == {("machine", 3), ("machine", 10), ("human", 3), ("human", 10)}
 
 
+def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line(tmp_path: Path) -> None:
+    """Which stands beside two machines is people's."""
+    names = [(topic, f"{topic}-{at}") for topic in TOPICS for at in range(2)]
+    talk = [(speaker, f"said\n {speaker} ") for speaker in "ABA"]
+    records = {
+        "human~bot": [conversation(name, ("human:1", "bot"), talk) for _, name in names],
+        "humans": [
+            conversation(f"{topic}-0", ("human:2", "human:3"), [(one, f"{topic} ") for one in "ABA"])
+            for topic in TOPICS
+        ],
+    }
+    stimuli = [stimulus(name, "conversation", topic=topic) for topic, name in names]
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    asked = ["--pairs", "--lengths", "3", "--lists", "8", "--per-judge", "6", "--seed", "1"]
+    assert main(["trials", str(run), *asked, "-o", str(tmp_path / "T")]) == 0
+    found = {trial["id"]: (trial, key) for trial, key in trials(tmp_path / "T")}
+    for line in (tmp_path / "T" / "lists.jsonl").read_text().splitlines():
+        some = [found[name] for name in json.loads(line)["trials"]]
+        assert len({key["meta.people"] for _, key in some}) == len({key["meta.topic"] for _, key in some}) == 6
+    said = {
+        one["text"] for trial, _ in found.values() for side in ("answer", "beside") for one in trial[side]["messages"]
+    }
+    assert said == {*TOPICS, "said A", "said B"}
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

@@ -50,6 +50,15 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
         assert alone.high - alone.low < row["pass_rate_high"] - row["pass_rate_low"] < 0.2
 
 
+def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None:
+    """Twenty pairs with five conversations of people, each passed or told as the conversation is."""
+    rows = [verdict("judge", at, 3, at % 5 < 2, **{"meta.people": f"p{at % 5}"}) for at in range(20)]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    alone = binomtest(8, 20).proportion_ci(method="exact")
+    assert (row["interval"], row["pairs"], row["pass_rate"]) == ("pairs and judges", 20, 0.4)
+    assert row["pass_rate_high"] - row["pass_rate_low"] > 1.5 * (alone.high - alone.low)
+
+
 @pytest.mark.parametrize("judges", [1, 23])
 @pytest.mark.parametrize("passed", [0, 9, 23])
 def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed: int) -> None:

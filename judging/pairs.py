@@ -207,7 +207,8 @@ def _placed(
         answer, beside = sides if is_first else reversed(sides)
         # The stimulus is the machine's conversation's wherever that stands, so that it does not tell.
         columns = {**answer.columns, PEOPLE_OF_PAIR: people.name}
-        made.append(replace(answer, shown=machine.shown, length=length, beside=beside, turns=total, columns=columns))
+        seen = total if show_pseudo else length
+        made.append(replace(answer, shown=machine.shown, length=seen, beside=beside, turns=total, columns=columns))
     return made
 
 

@@ -67,7 +67,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, A
 
 def words_per_message(answers: Answers) -> list[Row]:
     """By agent, turns and mode, over the conversations of a person with the machine among the pairs: ``agent_words``
-    and ``person_words``, the mean words of a message, both means over conversations, and the ``difference`` with
+    and ``person_words``, the mean words of a message, both means over conversations; where delays are known, of those
+    messages alone that have one, which what was given or the machine wrote itself has not. And the ``difference`` with
     ``_low`` and ``_high`` (95 %, Student's t over conversations; None of fewer than two). ``answers`` are those of
     :func:`judging.verdicts.read_answers`."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
@@ -78,8 +79,14 @@ def words_per_message(answers: Answers) -> list[Row]:
         if one["truth"] == "human":
             side, letter, agent = ("beside", one["beside_speaker"], one["beside_agent"])
         said = one[side]["messages"]
-        own = [len(line["text"].split()) for line in said if line["speaker"] == letter]
-        others = [len(line["text"].split()) for line in said if line["speaker"] != letter]
+        delays = (one.get("delays") or {}).get(side) or [None] * len(said)
+        words: dict[bool, list[tuple[int, bool]]] = {True: [], False: []}  # of the machine, of the person
+        for line, delay in zip(said, delays, strict=True):
+            words[line["speaker"] == letter].append((len(line["text"].split()), delay is not None))
+        own, others = (
+            [number for number, is_known in some if is_known] or [number for number, _ in some]
+            for some in (words[True], words[False])
+        )
         if letter is not None and own and others:
             cells[agent, one["turns"], one.get("meta.mode")].append((float(np.mean(own)), float(np.mean(others))))
     rows = []

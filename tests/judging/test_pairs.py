@@ -165,7 +165,7 @@ def test_what_a_machine_wrote_itself_is_shown_if_asked_for_beside_as_many_turns_
     assert said[:4] == [("A", "tea B"), ("B", "tea A"), ("A", "sun B"), ("B", "sun A")]
     assert said[4:] == [("B", "a1"), ("B", "a2"), ("A", "b1"), ("B", "a3")]
     speakers = [one["speaker"] for one in sides["human"]["messages"]]
-    assert key["turns"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
+    assert key["turns"] == key["length"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
     assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "A"
 
 

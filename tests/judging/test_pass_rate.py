@@ -146,6 +146,16 @@ def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with()
     assert row["difference_high"] - 4 == pytest.approx(wanted, rel=1e-3)
 
 
+def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
+    one = pair(0, (8, 5))
+    side = "answer" if one["truth"] == "machine" else "beside"
+    said = one[side]["messages"]
+    before = [{"speaker": letter, "text": "word " * 40} for letter in "AB"]
+    one |= {side: {"messages": [*before, *said]}, "delays": {side: [None, None, *[1.5] * len(said)]}}
+    [row] = words_per_message([one])
+    assert (row["agent_words"], row["person_words"]) == (8, 5)
+
+
 @pytest.mark.parametrize("is_pair", [True, False])
 @pytest.mark.parametrize(("hurry", "is_told"), [(1.0, False), (0.4, True)])
 def test_delays_tell_who_types_by_another_model_and_nothing_else(hurry: float, is_told: bool, is_pair: bool) -> None:

@@ -18,6 +18,7 @@ import server_process
 from online_studies import arrived, made, replies, run, take_part
 
 from agents.errors import InputError
+from judging.study.online import status
 from judging.study.online.tests import HeldTests
 from judging.study.settings import OnlineSettings, read_settings
 from judging.study.state import read_state
@@ -154,6 +155,9 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
 
     run(study, work)
     first, second = read_state(study).tests.by_id.values()
+    rows = status.tests_of(read_state(study), 50)["right"]
+    void = [(row["by"], row["value"], row["void"]) for row in rows if row["void"]]
+    assert void == [("condition", first.condition, 1), ("exchanges", first.exchanges, 1)]
     assert str(first.void).endswith(" left")
     assert second.void is None
 

@@ -55,6 +55,11 @@ class Dialogue:
         run, agent, sample = self.record
         return f"{run} {self.shown.id} {agent} {sample}"
 
+    def is_heard(self, number: int) -> bool:
+        """Whether in the first ``number`` turns the machine, or of people one, says what the stimulus does not give."""
+        said = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
+        return any(not self.has_machine or not is_person(agent) for agent in said)
+
     def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
         """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
         begin = self.pseudo if show_pseudo else ()
@@ -128,9 +133,12 @@ def draw_pairs(
         for agent, own in machines.items():
             for one in chance.sample(own, len(own)):
                 shown = length + (len(one.pseudo) if show_pseudo else 0)
-                partners = [other for other in people[one.topic, one.mode] if len(other.turns) >= shown]
+                others = people[one.topic, one.mode]
+                partners = [other for other in others if len(other.turns) >= shown and other.is_heard(shown)]
                 if len(one.turns) < length:
                     found.passed_over[f"with a machine of fewer than {length} turns"] += 1
+                elif not one.is_heard(length) and shown == length:
+                    found.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
                 elif not partners:
                     found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
                 else:

@@ -181,6 +181,21 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
         assert cells == {("machine", 3), ("machine", 10), ("human", 3), ("human", 10)}
 
 
+def test_turns_that_the_stimulus_gives_are_nobodys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the first three turns the machine has said nothing, and there is nothing to tell."""
+    given = [{"speaker": speaker, "text": "given"} for speaker in "ABA"]
+    talk = [("AB"[at % 2], f"said {at}") for at in range(6)]
+    stimuli = [stimulus("s1", "conversation", topic="tea", history=given), stimulus("s2", "conversation", topic="tea")]
+    records = {
+        "human~bot": [conversation("s1", ("human:1", "bot"), [("B", "at last"), *talk])],
+        "humans": [conversation("s2", ("human:2", "human:3"), talk)],
+    }
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    assert main(["trials", str(run), "--pairs", "--lengths", "3,4", "-o", str(tmp_path / "T")]) == 0
+    assert [key["turns"] for _, key in trials(tmp_path / "T")] == [4]
+    assert "1 in whose first 3 turns the machine says nothing of its own" in capsys.readouterr().out
+
+
 def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line(tmp_path: Path) -> None:
     """Which stands beside two machines is people's."""
     names = [(topic, f"{topic}-{at}") for topic in TOPICS for at in range(2)]

@@ -176,6 +176,9 @@ def serve(options: argparse.Namespace) -> int:
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
     log = ServerLog(not sys.stderr.isatty(), options.quiet)
     log.start()
+    if isinstance(material, OnlineMaterial):
+        for problem in material.served_problems(with_batch=False):
+            print(printable(f"online tests will be void: {problem}"), file=sys.stderr)
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
         study = Study(options.study, material, check)

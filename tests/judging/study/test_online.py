@@ -371,6 +371,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, mach
     (tmp_path / "log").mkdir()
     with server_process.running(tmp_path / "log", command, os.environ) as server:
         server.wait_for("/health")
+        assert "online tests will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()
         for _ in range(2):
             page = browser.new_context().new_page()

@@ -83,11 +83,13 @@ def test_all_that_is_missing_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["study", "batch", str(study), "--tests", "1"]) == 2
     said = capsys.readouterr().err
     assert all(f"batch.{name.removeprefix('batch_')}: name" in said for name in BATCH)
-    text = (study / "study.toml").read_text().replace('machine_argues = ""', 'machine_argues = "eliza"')
+    text = re.sub('(machine_.+) = ""', r'\1 = "eliza"', (study / "study.toml").read_text())
     text = text.replace("http://127.0.0.1:8001/", f"http://127.0.0.1:{server_process.free_port()}/")
     (study / "study.toml").write_text(text.replace("person_deceives = 0.5", "person_deceives = 1.0"))
     assert main(["study", "check", str(study)]) == 2
-    assert "does not answer; start `turinglike serve`" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "does not answer; start `turinglike serve`" in said
+    assert "machine_deceives" not in said  # which no test has
 
 
 def test_every_value_has_its_share() -> None:

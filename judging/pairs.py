@@ -110,7 +110,7 @@ def draw_pairs(
     show_pseudo: bool = False,
 ) -> Pairs:
     """The pairs of each length in turns: of every agent as many as of any other, ``per_agent``, or with ``whole`` all
-    that there are."""
+    that there are. A conversation has one partner at all lengths: who saw it beside two would know it."""
     found = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for one in dialogues:
@@ -128,7 +128,8 @@ def draw_pairs(
             found.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
     used: Counter[int] = Counter()
     placed: set[int] = set()
-    for length in lengths:
+    paired: dict[int, Dialogue] = {}
+    for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, own in machines.items():
             for one in chance.sample(own, len(own)):
@@ -142,7 +143,9 @@ def draw_pairs(
                 elif not partners:
                     found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
                 else:
-                    partner = min(partners, key=lambda other: (used[id(other)], chance.random()))
+                    same = [other for other in partners if other is paired.get(id(one))]
+                    partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))
+                    paired[id(one)] = partner
                     used[id(partner)] += 1
                     both[agent].append((one, partner))
         fewest = min((len(some) for some in both.values() if some), default=0)
@@ -155,6 +158,7 @@ def draw_pairs(
                 found.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
                 placed.update(id(partner) for _, partner in kept)
     found.people = len(placed)
+    found.cells = {cell: found.cells[cell] for cell in sorted(found.cells, key=lambda cell: (cell[1], cell[0]))}
     return found
 
 

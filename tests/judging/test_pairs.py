@@ -196,6 +196,19 @@ def test_turns_that_the_stimulus_gives_are_nobodys(tmp_path: Path, capsys: pytes
     assert "1 in whose first 3 turns the machine says nothing of its own" in capsys.readouterr().out
 
 
+def test_a_conversation_has_one_partner_at_all_lengths(tmp_path: Path) -> None:
+    talk = [("AB"[at % 2], f"said {at}") for at in range(10)]
+    records = {
+        "human~bot": [conversation(f"s{at}", ("human:1", "bot"), talk) for at in range(6)],
+        "humans": [conversation(f"s{at}", ("human:2", "human:3"), talk[: 4 if at < 6 else 10]) for at in range(12)],
+    }
+    stimuli = [stimulus(f"s{at}", "conversation", topic="tea") for at in range(12)]
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    assert main(["trials", str(run), "--pairs", "--lengths", "3,10", "--seed", "1", "-o", str(tmp_path / "T")]) == 0
+    partners = {(key["stimulus"], key["meta.people"]) for _, key in trials(tmp_path / "T")}
+    assert len(partners) == len({people for _, people in partners}) == 6
+
+
 def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line(tmp_path: Path) -> None:
     """Which stands beside two machines is people's."""
     names = [(topic, f"{topic}-{at}") for topic in TOPICS for at in range(2)]

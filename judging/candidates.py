@@ -33,6 +33,7 @@ from serving.runs.reader import RunFolder
 
 Truth = Literal["human", "machine"]
 LABELS = 3
+PEOPLE_OF_PAIR = "people"  # the column that says which conversation of people a pair has
 MORE_THAN_TWO = "more than two speakers"
 
 Record = dict[str, Any]
@@ -82,6 +83,11 @@ class Candidate:
     beside: Candidate | None = None
     turns: int | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+
+    def known_by(self) -> set[str]:
+        """What a judge knows again who sees it twice: its stimulus; of a pair also the people's conversation, which
+        thereby shows that it is theirs."""
+        return {self.shown.id, *(value for name, value in self.columns.items() if name == PEOPLE_OF_PAIR)}
 
     def said(self) -> bytes:
         """What was said, small differences in writing apart: equal for answers that a judge takes for the same."""
@@ -255,8 +261,10 @@ def _speakers(
 
 
 def as_shown(lines: Sequence[Line]) -> ShownAnswer:
-    """The messages as a judge sees them."""
-    return ShownAnswer.model_validate({"messages": [{"speaker": one.speaker, "text": one.text} for one in lines]})
+    """The messages as a judge sees them, each on one line, whoever wrote it."""
+    return ShownAnswer.model_validate(
+        {"messages": [{"speaker": one.speaker, "text": " ".join(one.text.split())} for one in lines]}
+    )
 
 
 def tasks_given(given: str | None) -> tuple[Asked, ...]:

@@ -166,17 +166,16 @@ def arrange(
 def least_used(
     some: Sequence[Candidate], number: int, used: Counter[int], seen: set[str], chance: random.Random
 ) -> list[Candidate]:
-    """``number`` of them, those first that were used less, about other stimuli than those ``seen`` while there are
-    any; ``used`` and ``seen`` are brought up to date."""
+    """``number`` of them, those first that were used less, about other stimuli than those ``seen``, and of pairs with
+    other conversations of people, while there are any; ``used`` and ``seen`` are brought up to date."""
     ranked = sorted(some, key=lambda one: (used[id(one)], chance.random()))
-    fresh = [one for one in ranked if one.shown.id not in seen]
     taken: list[Candidate] = []
-    for one in fresh:
-        if len(taken) < number and one.shown.id not in seen:
+    for one in ranked:
+        if len(taken) < number and seen.isdisjoint(one.known_by()):
             taken.append(one)
-            seen.add(one.shown.id)
+            seen |= one.known_by()
     left = {id(one) for one in taken}
     taken += [one for one in ranked if id(one) not in left][: number - len(taken)]
-    seen.update(one.shown.id for one in taken)
+    seen.update(*(one.known_by() for one in taken))
     used.update(id(one) for one in taken)
     return taken

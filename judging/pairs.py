@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from agents.answers import ConversationAnswer
-from judging.candidates import MORE_THAN_TWO, Candidate, Record, Shown, Truth, as_shown, naming, read_answered
+from judging.candidates import (
+    MORE_THAN_TWO,
+    PEOPLE_OF_PAIR,
+    Candidate,
+    Record,
+    Shown,
+    Truth,
+    as_shown,
+    naming,
+    read_answered,
+)
 from judging.dialogues import Letter, Line, heard, is_person, turns, written
 from judging.drawing import arrange, least_used, shares
 
@@ -38,6 +48,17 @@ class Dialogue:
     mode: str
     turns: Sequence[Sequence[Line]]
     pseudo: Sequence[Sequence[Line]]
+
+    @property
+    def name(self) -> str:
+        """Tells it from all others."""
+        run, agent, sample = self.record
+        return f"{run} {self.shown.id} {agent} {sample}"
+
+    def is_heard(self, number: int) -> bool:
+        """Whether in the first ``number`` turns the machine, or of people one, says what the stimulus does not give."""
+        said = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
+        return any(not self.has_machine or not is_person(agent) for agent in said)
 
     def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
         """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
@@ -89,7 +110,7 @@ def draw_pairs(
     show_pseudo: bool = False,
 ) -> Pairs:
     """The pairs of each length in turns: of every agent as many as of any other, ``per_agent``, or with ``whole`` all
-    that there are."""
+    that there are. A conversation has one partner at all lengths: who saw it beside two would know it."""
     found = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
     for one in dialogues:
@@ -107,18 +128,24 @@ def draw_pairs(
             found.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
     used: Counter[int] = Counter()
     placed: set[int] = set()
-    for length in lengths:
+    paired: dict[int, Dialogue] = {}
+    for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
         for agent, own in machines.items():
             for one in chance.sample(own, len(own)):
                 shown = length + (len(one.pseudo) if show_pseudo else 0)
-                partners = [other for other in people[one.topic, one.mode] if len(other.turns) >= shown]
+                others = people[one.topic, one.mode]
+                partners = [other for other in others if len(other.turns) >= shown and other.is_heard(shown)]
                 if len(one.turns) < length:
                     found.passed_over[f"with a machine of fewer than {length} turns"] += 1
+                elif not one.is_heard(length) and shown == length:
+                    found.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
                 elif not partners:
                     found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
                 else:
-                    partner = min(partners, key=lambda other: (used[id(other)], chance.random()))
+                    same = [other for other in partners if other is paired.get(id(one))]
+                    partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))
+                    paired[id(one)] = partner
                     used[id(partner)] += 1
                     both[agent].append((one, partner))
         fewest = min((len(some) for some in both.values() if some), default=0)
@@ -131,6 +158,7 @@ def draw_pairs(
                 found.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
                 placed.update(id(partner) for _, partner in kept)
     found.people = len(placed)
+    found.cells = {cell: found.cells[cell] for cell in sorted(found.cells, key=lambda cell: (cell[1], cell[0]))}
     return found
 
 
@@ -138,7 +166,8 @@ def draw_pair_list(
     pairs: Pairs, number: int, used: Counter[int], chance: random.Random, *, repeats: float
 ) -> list[tuple[Candidate, bool]]:
     """One judge's pairs, in order, each with whether it comes for the second time: in half of them the machine speaks
-    in the first, and of either half agents and lengths have equally many; no stimulus twice while there are others."""
+    in the first, and of either half agents and lengths have equally many; no stimulus twice, nor a conversation of
+    people, while there are others."""
     first = number // 2 + (chance.random() < 0.5 if number % 2 else 0)
     chosen: list[Candidate] = []
     seen: set[str] = set()
@@ -189,7 +218,9 @@ def _placed(
         ]
         answer, beside = sides if is_first else reversed(sides)
         # The stimulus is the machine's conversation's wherever that stands, so that it does not tell.
-        made.append(replace(answer, shown=machine.shown, length=length, beside=beside, turns=total))
+        columns = {**answer.columns, PEOPLE_OF_PAIR: people.name}
+        seen = total if show_pseudo else length
+        made.append(replace(answer, shown=machine.shown, length=seen, beside=beside, turns=total, columns=columns))
     return made
 
 

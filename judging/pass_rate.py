@@ -13,16 +13,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
 from judging.agreement import krippendorff_alpha, said_by
-from judging.measures import ALL, CONFIDENCE, MISSING, share
+from judging.candidates import PEOPLE_OF_PAIR
+from judging.measures import ALL, CONFIDENCE, MISSING, Codes, share
 from judging.verdicts import SAID, Answers, by_judge
 
 if TYPE_CHECKING:
     import pandas as pd
 
 EXACT, TWO_WAY = "exact", "pairs and judges"
+PEOPLE = f"meta.{PEOPLE_OF_PAIR}"
 Row = dict[str, Any]
 
 
@@ -31,10 +35,10 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, A
     of all agents by ``column`` and ``value``; ``controls``, pairs with two machines or none, of which there is nothing
     to tell but how often the first was named; and Krippendorff's ``alpha`` over all judges of the others.
 
-    ``table`` are verdicts on pairs (:func:`judging.verdicts.read_verdicts`) that count. Pairs about one stimulus, which
-    may have a conversation in common, are one to the intervals. Of each row: the number of
-    ``pairs`` and ``judges``, ``verdicts``, ``right`` ones, those that are missing by why, ``pass_rate`` with ``_low``
-    and ``_high`` (95 %), which ``interval`` that is, and ``first``, the share of verdicts that name the first.
+    ``table`` are verdicts on pairs (:func:`judging.verdicts.read_verdicts`) that count. Pairs about one stimulus, or
+    with one conversation of people, are one to the intervals. Of each row: the number of ``pairs`` and ``judges``,
+    ``verdicts``, ``right`` ones, those that are missing by why, ``pass_rate`` with ``_low`` and ``_high`` (95 %), which
+    ``interval`` that is, and ``first``, the share of verdicts that name the first.
     """
     mode = table["meta.mode"] if "meta.mode" in table.columns else None
     machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
@@ -63,7 +67,8 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, A
 
 def words_per_message(answers: Answers) -> list[Row]:
     """By agent, turns and mode, over the conversations of a person with the machine among the pairs: ``agent_words``
-    and ``person_words``, the mean words of a message, both means over conversations, and the ``difference`` with
+    and ``person_words``, the mean words of a message, both means over conversations; where delays are known, of those
+    messages alone that have one, which what was given or the machine wrote itself has not. And the ``difference`` with
     ``_low`` and ``_high`` (95 %, Student's t over conversations; None of fewer than two). ``answers`` are those of
     :func:`judging.verdicts.read_answers`."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
@@ -74,8 +79,14 @@ def words_per_message(answers: Answers) -> list[Row]:
         if one["truth"] == "human":
             side, letter, agent = ("beside", one["beside_speaker"], one["beside_agent"])
         said = one[side]["messages"]
-        own = [len(line["text"].split()) for line in said if line["speaker"] == letter]
-        others = [len(line["text"].split()) for line in said if line["speaker"] != letter]
+        delays = (one.get("delays") or {}).get(side) or [None] * len(said)
+        words: dict[bool, list[tuple[int, bool]]] = {True: [], False: []}  # of the machine, of the person
+        for line, delay in zip(said, delays, strict=True):
+            words[line["speaker"] == letter].append((len(line["text"].split()), delay is not None))
+        own, others = (
+            [number for number, is_known in some if is_known] or [number for number, _ in some]
+            for some in (words[True], words[False])
+        )
         if letter is not None and own and others:
             cells[agent, one["turns"], one.get("meta.mode")].append((float(np.mean(own)), float(np.mean(others))))
     rows = []
@@ -97,8 +108,8 @@ def _rate(some: pd.DataFrame, seed: int) -> Row:
 
     given = some[some["verdict"].isin(SAID)]
     right = given["verdict"] == given["truth"]
-    judges, pairs = (pd.factorize(given[name])[0].astype(np.int64) for name in ("judge", "stimulus"))
-    rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, pairs, seed)
+    judges = pd.factorize(given["judge"])[0].astype(np.int64)
+    rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _in_common(given), seed)
     return {
         "pairs": int(given["trial"].nunique()),
         "judges": int(given["judge"].nunique()),
@@ -111,6 +122,20 @@ def _rate(some: pd.DataFrame, seed: int) -> Row:
         "interval": EXACT if is_exact else TWO_WAY,
         "first": _first(given),
     }
+
+
+def _in_common(given: pd.DataFrame) -> Codes:
+    """A number for each verdict, the same for pairs about one stimulus or with one conversation of people."""
+    import pandas as pd
+
+    stimuli, names = pd.factorize(given["stimulus"])
+    if PEOPLE not in given.columns:
+        return np.asarray(stimuli, dtype=np.int64)
+    people, others = pd.factorize(given[PEOPLE])
+    known = people >= 0
+    size = len(names) + len(others)
+    links = coo_array((np.ones(known.sum()), (stimuli[known], len(names) + people[known])), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1][stimuli], dtype=np.int64)
 
 
 def _first(given: pd.DataFrame) -> float:

@@ -57,7 +57,8 @@ def new(options: argparse.Namespace) -> int:
     if not of_trials and source.is_dir():
         raise InputError(f"{source} is neither a trial set nor a stimulus set's file")
     rows = read_rows(source / MARKER if of_trials else source)
-    asked = {getattr(parse_row(row.canonical), "asked", row.task) for row in rows if row.canonical is not None}
+    stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
+    asked = {getattr(one, "asked", one.task) for one in stimuli}
     there = [name for name in TASKS if name in asked]
     what = "trials" if of_trials else "stimuli"
     if options.task is None and len(there) != 1:
@@ -69,7 +70,10 @@ def new(options: argparse.Namespace) -> int:
         raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
     relative = os.path.relpath(source, options.out)
     if of_trials:
-        text = presets.written(relative, chosen, options.preset)
+        of_pairs = any(getattr(one, "beside", None) is not None for one in stimuli)
+        if of_pairs and options.preset != "plain":
+            raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
+        text = presets.written(relative, chosen, options.preset, of_pairs=of_pairs)
     else:
         text = presets.written_for_participants(relative, chosen)
     return _write_study(options.out, text)
@@ -172,6 +176,9 @@ def serve(options: argparse.Namespace) -> int:
     rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024, all_bytes=64 * 1024 * 1024)
     log = ServerLog(not sys.stderr.isatty(), options.quiet)
     log.start()
+    if isinstance(material, OnlineMaterial):
+        for problem in material.served_problems(with_batch=False):
+            print(printable(f"online tests will be void: {problem}"), file=sys.stderr)
     with ExitStack() as held:
         check = held.enter_context(lock(options.study))
         study = Study(options.study, material, check)

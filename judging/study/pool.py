@@ -19,6 +19,7 @@ import orjson
 
 from agents.errors import InputError
 from agents.stimuli import JudgementStimulus, canonical, parse_row
+from judging.candidates import PEOPLE_OF_PAIR
 from judging.drawing import FIRST, shares
 from judging.study.settings import JudgesSettings
 from judging.trial_set import MARKER, key_path
@@ -31,13 +32,18 @@ Phase = Literal["practice", "feedback", "test"]
 @dataclass(frozen=True, slots=True)
 class Page:
     """What is shown at once. ``cell`` is what quotas are of: human, an agent, or for four pairs "human machine" and so
-    on; ``agents`` are the machines on it."""
+    on; ``agents`` are the machines on it, ``people`` is the conversation of people of a pair."""
 
     trials: tuple[str, ...]
     cell: str
     agents: tuple[str, ...]
     stimulus: str
     catch: bool
+    people: str | None = None
+
+    def known_by(self) -> set[str]:
+        """What a judge knows again who sees it twice."""
+        return {self.stimulus, *([self.people] if self.people is not None else [])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +82,8 @@ class TrialPool:
             raise InputError(f"{source} has no trials of {settings.task}")
         self.pages = self._pages()
         self.sample = self._sample()
-        kept = {page.stimulus for page in self.sample}
-        self.drawable = [page for page in self.pages if page.stimulus not in kept] or self.pages
+        kept = set[str]().union(*(page.known_by() for page in self.sample))
+        self.drawable = [page for page in self.pages if kept.isdisjoint(page.known_by())] or self.pages
         self.cells: dict[str, list[Page]] = defaultdict(list)
         for page in self.drawable:
             self.cells["catch" if page.catch else page.cell].append(page)
@@ -100,7 +106,8 @@ class TrialPool:
             one = machines[0] if machines else "human"
             cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
             cell = cell if together or self.of_pairs else one
-            pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], any(one["catch"] for one in keys)))
+            is_catch, people = any(one["catch"] for one in keys), keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
+            pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
         return pages
@@ -127,10 +134,13 @@ class TrialPool:
         wanted, found = self.settings.trials, []
         plain = [page for page in self.drawable if not page.catch]
         need = wanted.number + wanted.practice
-        stimuli = len({page.stimulus for page in plain})
-        if stimuli < need:
+        kinds_of_stimuli = {"stimulus": len({page.stimulus for page in plain})}
+        if self.of_pairs and all(page.people is not None for page in plain):
+            kinds_of_stimuli["conversation of people"] = len({page.people for page in plain})
+        what, there_are = min(kinds_of_stimuli.items(), key=lambda one: one[1])
+        if there_are < need:
             found.append(
-                f"trials: a judge sees no stimulus twice, and there are {stimuli:,} for "
+                f"trials: a judge sees no {what} twice, and there are {there_are:,} for "
                 f"{need:,} trials ({wanted.number:,} and {wanted.practice:,} of practice)"
             )
         kinds = {"human": 0, "machine": 0}
@@ -213,8 +223,8 @@ class TrialPool:
             for page in ranked:
                 if not left:
                     break
-                if page.stimulus not in stimuli:
-                    stimuli.add(page.stimulus)
+                if stimuli.isdisjoint(page.known_by()):
+                    stimuli |= page.known_by()
                     used.update(page.agents)
                     taken.append(page)
                     left -= 1

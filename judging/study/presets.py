@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ WHAT: Mapping[Asked, str] = {
     "word_association": "a word, and the word that came to somebody's mind",
     "conversation": "a part of a conversation of two speakers, A and B",
 }
+WHICH = "Some were given by people, others by machines. Your task is to tell which."
+PAIR = "two conversations beside each other, or their beginnings"
+WHICH_OF_PAIR = "In one of them a machine speaks, in the other one people alone. Your task is to tell in which."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,9 @@ def preset(name: str, task: Asked) -> Preset:
     return Preset(trials, exclude)
 
 
-def written(trial_set: str, task: Asked, name: str) -> str:
-    """The text of ``study.toml``."""
-    chosen = preset(name, task)
+def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -> str:
+    """The text of ``study.toml``; ``of_pairs``: of conversations beside each other."""
+    chosen = Preset({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
     trials = {"number": 0, "practice": 0, "feedback": 0, "catch": 0.0, "repeats": 0.0, "choices": "one",
               "seconds_before": 0.0, "play_once": False, "control": "", "prior_told": False, "confidence": False,
               "reason": False, "sample": True} | dict(chosen.trials)  # fmt: skip
@@ -67,8 +71,9 @@ def written(trial_set: str, task: Asked, name: str) -> str:
     values = {f"trials_{key}": _toml(value) for key, value in trials.items()}
     values |= {f"exclude_{key}": _toml(value) for key, value in exclude.items()}
     return TEMPLATE.format(
-        preset=name, trial_set=_toml(trial_set), task=task, what=WHAT[task], title=_toml("Human or machine?"), **values
-    )
+        preset=name, trial_set=_toml(trial_set), task=task, title=_toml("Human or machine?"), **values,
+        what=PAIR if of_pairs else WHAT[task], which=WHICH_OF_PAIR if of_pairs else WHICH,
+    )  # fmt: skip
 
 
 def written_for_participants(stimulus_set: str, task: Asked) -> str:
@@ -87,6 +92,8 @@ def written_for_online_tests() -> str:
     people = people.replace("wanted = 50 ", "wanted = 100").replace("most = 60 ", "most = 120")
     end = TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")].replace("{{", "{").replace("}}", "}")
     own = Path(__file__).with_name("online").joinpath("study.toml").read_text("utf-8")
+    # With the tests' ids, which judges are sent, a seed that is known tells whose place is whose.
+    own = own.replace("seed = 0  ", f"seed = {secrets.randbelow(1 << 53)}  ")
     return own.replace("#PEOPLE\n", people).replace("#END\n", end.rstrip() + "\n")
 
 
@@ -113,7 +120,7 @@ You take part of your own will and may stop at any time.
 What you answer is kept under a random code. Your address is not kept.
 """
 instructions = """
-In each trial you will see {what}. Some were given by people, others by machines. Your task is to tell which.
+In each trial you will see {what}. {which}
 
 Feel free to use as much time as you need.
 """

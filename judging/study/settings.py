@@ -221,7 +221,7 @@ class Tests(_Table):
     two_people: Share = 0.0
     verdicts: Literal["each", "end"] = "end"
     words_below: Annotated[int, Field(ge=2, le=1000)] = 15
-    seed: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**53)]
     seconds_in_lobby: Seconds = 300.0
     seconds_away: Seconds = 45.0
     seconds_to_act: Seconds = 180.0

@@ -105,7 +105,6 @@ class State:
     sha256: str | None = None
     began: str | None = None
     closed: str | None = None
-    finished: int = 0
 
     def apply(self, event: dict[str, Any]) -> None:
         """Take one event in. Raises KeyError for what no server of ours has written."""
@@ -159,6 +158,12 @@ class State:
         """How many conversations there were about each stimulus that are not void."""
         return Counter(talk.stimulus for talk in self.talks.values() if talk.void is None)
 
+    def has_finished(self, judge: Judge) -> bool:
+        """Whether a judge is one of those wanted: who took part in no online test that counts is not."""
+        tests = [one["test"] for one in judge.answers if one["kind"] == "test"]
+        counts = not tests or any(name is not None and self.tests.by_id[name].void is None for name in tests)
+        return judge.ended == "finished" and counts
+
     def _add(self, judge: Judge) -> None:
         self.judges[judge.code] = self.by_session[judge.session] = judge
         if judge.link is not None:
@@ -174,7 +179,6 @@ class State:
             judge.ended = "declined"
         elif judge.step == len(judge.steps):
             judge.ended = "finished"
-            self.finished += 1
 
 
 def without(code: str, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -210,7 +214,7 @@ def read_state(folder: Path) -> State:
     for number, event in _lines(folder / EVENTS):
         try:
             state.apply(event)
-        except (KeyError, TypeError) as error:
+        except (KeyError, IndexError, TypeError) as error:
             raise InputError(f"{folder / EVENTS}:{number}: is damaged: {error!r}") from None
     return state
 

@@ -130,7 +130,9 @@ class Study:
             await self.loaded(judge)
             return judge, token
         self._release()
-        if self.state.closed or self.state.finished >= settings.wanted:
+        finished = sum(map(self.state.has_finished, self.state.judges.values()))
+        enough = finished >= settings.wanted or (self.online is not None and self.online.is_enough())
+        if self.state.closed or enough:
             raise Refused("closed")
         if self._open() >= settings.most:
             raise Refused("full")
@@ -285,7 +287,7 @@ class Study:
         return sum(
             1
             for judge in self.state.judges.values()
-            if judge.ended == "finished" or (judge.ended is None and judge.code not in self._released)
+            if self.state.has_finished(judge) or (judge.ended is None and judge.code not in self._released)
         )
 
     def _release(self) -> None:

@@ -25,7 +25,7 @@ def made(folder: Path, **given: Any) -> Path:
     """A study of online tests with some lines of ``study.toml`` changed; none may lack."""
     assert main(["study", "new", "--preset", "online", "-o", str(folder / "study")]) == 0
     path = folder / "study" / "study.toml"
-    lines, left = path.read_text().split("\n"), {"before": [], "after": [], **AGENTS, **NO_DELAY, **given}
+    lines, left = path.read_text().split("\n"), {"before": [], "after": [], "seed": 0, **AGENTS, **NO_DELAY, **given}
     table = ""
     for at, line in enumerate(lines):
         table = line.split("]")[0][1:] if line.startswith("[") else table

@@ -165,7 +165,7 @@ def test_what_a_machine_wrote_itself_is_shown_if_asked_for_beside_as_many_turns_
     assert said[:4] == [("A", "tea B"), ("B", "tea A"), ("A", "sun B"), ("B", "sun A")]
     assert said[4:] == [("B", "a1"), ("B", "a2"), ("A", "b1"), ("B", "a3")]
     speakers = [one["speaker"] for one in sides["human"]["messages"]]
-    assert key["turns"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
+    assert key["turns"] == key["length"] == 7 == 1 + sum(one != other for one, other in pairwise(speakers))
     assert key["speaker" if key["truth"] == "machine" else "beside_speaker"] == "A"
 
 
@@ -179,6 +179,59 @@ def test_each_list_has_the_machine_in_the_first_half_of_the_time(made: tuple[Pat
     for one in lists:
         cells = {(key[trial]["truth"], key[trial]["length"]) for trial in one}
         assert cells == {("machine", 3), ("machine", 10), ("human", 3), ("human", 10)}
+
+
+def test_turns_that_the_stimulus_gives_are_nobodys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the first three turns the machine has said nothing, and there is nothing to tell."""
+    given = [{"speaker": speaker, "text": "given"} for speaker in "ABA"]
+    talk = [("AB"[at % 2], f"said {at}") for at in range(6)]
+    stimuli = [stimulus("s1", "conversation", topic="tea", history=given), stimulus("s2", "conversation", topic="tea")]
+    records = {
+        "human~bot": [conversation("s1", ("human:1", "bot"), [("B", "at last"), *talk])],
+        "humans": [conversation("s2", ("human:2", "human:3"), talk)],
+    }
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    assert main(["trials", str(run), "--pairs", "--lengths", "3,4", "-o", str(tmp_path / "T")]) == 0
+    assert [key["turns"] for _, key in trials(tmp_path / "T")] == [4]
+    assert "1 in whose first 3 turns the machine says nothing of its own" in capsys.readouterr().out
+
+
+def test_a_conversation_has_one_partner_at_all_lengths(tmp_path: Path) -> None:
+    talk = [("AB"[at % 2], f"said {at}") for at in range(10)]
+    records = {
+        "human~bot": [conversation(f"s{at}", ("human:1", "bot"), talk) for at in range(6)],
+        "humans": [conversation(f"s{at}", ("human:2", "human:3"), talk[: 4 if at < 6 else 10]) for at in range(12)],
+    }
+    stimuli = [stimulus(f"s{at}", "conversation", topic="tea") for at in range(12)]
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    assert main(["trials", str(run), "--pairs", "--lengths", "3,10", "--seed", "1", "-o", str(tmp_path / "T")]) == 0
+    partners = {(key["stimulus"], key["meta.people"]) for _, key in trials(tmp_path / "T")}
+    assert len(partners) == len({people for _, people in partners}) == 6
+
+
+def test_no_list_has_a_conversation_of_people_twice_and_messages_are_on_one_line(tmp_path: Path) -> None:
+    """Which stands beside two machines is people's."""
+    names = [(topic, f"{topic}-{at}") for topic in TOPICS for at in range(2)]
+    talk = [(speaker, f"said\n {speaker} ") for speaker in "ABA"]
+    records = {
+        "human~bot": [conversation(name, ("human:1", "bot"), talk) for _, name in names],
+        "humans": [
+            conversation(f"{topic}-0", ("human:2", "human:3"), [(one, f"{topic} ") for one in "ABA"])
+            for topic in TOPICS
+        ],
+    }
+    stimuli = [stimulus(name, "conversation", topic=topic) for topic, name in names]
+    run = write_run(tmp_path / "run", stimuli, records, {"human~bot": agent_entry("conversation")})
+    asked = ["--pairs", "--lengths", "3", "--lists", "8", "--per-judge", "6", "--seed", "1"]
+    assert main(["trials", str(run), *asked, "-o", str(tmp_path / "T")]) == 0
+    found = {trial["id"]: (trial, key) for trial, key in trials(tmp_path / "T")}
+    for line in (tmp_path / "T" / "lists.jsonl").read_text().splitlines():
+        some = [found[name] for name in json.loads(line)["trials"]]
+        assert len({key["meta.people"] for _, key in some}) == len({key["meta.topic"] for _, key in some}) == 6
+    said = {
+        one["text"] for trial, _ in found.values() for side in ("answer", "beside") for one in trial[side]["messages"]
+    }
+    assert said == {*TOPICS, "said A", "said B"}
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,15 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
         assert alone.high - alone.low < row["pass_rate_high"] - row["pass_rate_low"] < 0.2
 
 
+def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None:
+    """Twenty pairs with five conversations of people, each passed or told as the conversation is."""
+    rows = [verdict("judge", at, 3, at % 5 < 2, **{"meta.people": f"p{at % 5}"}) for at in range(20)]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    alone = binomtest(8, 20).proportion_ci(method="exact")
+    assert (row["interval"], row["pairs"], row["pass_rate"]) == ("pairs and judges", 20, 0.4)
+    assert row["pass_rate_high"] - row["pass_rate_low"] > 1.5 * (alone.high - alone.low)
+
+
 @pytest.mark.parametrize("judges", [1, 23])
 @pytest.mark.parametrize("passed", [0, 9, 23])
 def test_one_verdict_on_each_pair_has_scipys_exact_interval(judges: int, passed: int) -> None:
@@ -135,6 +144,16 @@ def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with()
     wanted = 4.303 * np.std([3, 3, 6], ddof=1) / np.sqrt(3)  # Student's t of two
     assert row["difference"] == 4
     assert row["difference_high"] - 4 == pytest.approx(wanted, rel=1e-3)
+
+
+def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
+    one = pair(0, (8, 5))
+    side = "answer" if one["truth"] == "machine" else "beside"
+    said = one[side]["messages"]
+    before = [{"speaker": letter, "text": "word " * 40} for letter in "AB"]
+    one |= {side: {"messages": [*before, *said]}, "delays": {side: [None, None, *[1.5] * len(said)]}}
+    [row] = words_per_message([one])
+    assert (row["agent_words"], row["person_words"]) == (8, 5)
 
 
 @pytest.mark.parametrize("is_pair", [True, False])

@@ -128,7 +128,7 @@ class OnlineLobby:
             test = self.state.tests.test_of(judge.code)
         if test is None:
             late = time.monotonic() - self.waiting[judge.code][1] > self.settings.tests.seconds_in_lobby
-            return _versioned({"state": "nobody" if late or self._is_enough() else "waiting"})
+            return _versioned({"state": "nobody" if late or self.is_enough() else "waiting"})
         self.waiting.pop(judge.code, None)
         await self._who_left(test)
         self.held.drive(test)
@@ -195,7 +195,7 @@ class OnlineLobby:
             self.held.chance(f"people {begun}").shuffle(chosen)
             await self.held.begin(cell, chosen)
 
-    def _is_enough(self) -> bool:
+    def is_enough(self) -> bool:
         """Whether as many tests as are wanted are over."""
         return sum(test.is_over() for test in self.state.tests.counted()) >= self.settings.tests.wanted
 

@@ -23,15 +23,17 @@ class OnlineMaterial:
         self.sha256 = hashlib.sha256(b"online").hexdigest()
 
     def problems(self) -> list[str]:
-        tests, agents = self.settings.tests, self.settings.agents
-        if tests.two_people == 1:
-            return []
-        asked = {"machine_argues": tests.person_deceives > 0, "machine_deceives": tests.person_deceives < 1}
         return [
-            f"agents.{name}: name the agent; tests.person_deceives = {tests.person_deceives:g} needs it"
-            for name, is_asked in asked.items()
-            if is_asked and not getattr(agents, name)
+            f"agents.{name}: name the agent; tests.person_deceives = {self.settings.tests.person_deceives:g} needs it"
+            for name in self._machines()
+            if not getattr(self.settings.agents, name)
         ]
+
+    def _machines(self) -> list[str]:
+        """Which of the machines' parts there are."""
+        tests = self.settings.tests
+        asked = {"machine_argues": tests.person_deceives > 0, "machine_deceives": tests.person_deceives < 1}
+        return [name for name, is_asked in asked.items() if is_asked and tests.two_people < 1]
 
     def batch_problems(self) -> list[str]:
         """What a batch without people lacks beside that."""
@@ -47,12 +49,14 @@ class OnlineMaterial:
             f"batch.{name}: name the agent" for name, is_asked in asked.items() if is_asked and not getattr(batch, name)
         ]
 
-    def served_problems(self) -> list[str]:
-        """Which of the agents that are named their servers do not have."""
+    def served_problems(self, *, with_batch: bool = True) -> list[str]:
+        """Which of the machines, and of the agents that are named for a batch, their servers do not have."""
         found: list[str] = []
-        tables: dict[str, MachineAgents | Batch] = {"agents": self.settings.agents, "batch": self.settings.batch}
+        tables: dict[str, MachineAgents | Batch] = {"agents": self.settings.agents}
+        tables |= {"batch": self.settings.batch} if with_batch else {}
         for table, names in tables.items():
-            wanted = {one: name for one, name in names if one != "server" and name}
+            parts = self._machines() if table == "agents" else list(Batch.model_fields)
+            wanted = {one: name for one, name in names if one in parts and one != "server" and name}
             there, why = served_agents(names.server) if wanted else (set[str](), "")
             found += [
                 f"{table}.{one}: {why or f'{names.server} does not serve {name}'}"

@@ -76,6 +76,10 @@ class OnlineTest:
         """When, in seconds of the epoch."""
         return datetime.fromisoformat(self.at).timestamp()
 
+    def last_clock(self) -> float:
+        """The clock of the last question or verdict."""
+        return max([*(one.clock for one in self.asked), *(one.clock for one in self.judged)], default=0.0)
+
     def shown_at(self, exchange: int) -> float:
         """The clock at which both answers of an exchange, which are there, are shown."""
         return max(said.clock for said in self.answers[exchange].values())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import time
 import urllib.error
 import urllib.request
@@ -20,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.language.truncation import truncate
 from judging.study.online.quotas import PARTS, Cell
 from judging.study.online.state import SIDES, Act, OnlineTest, Tests
 from judging.study.online.trials import trial_of
@@ -28,6 +28,8 @@ from judging.study.settings import OnlineSettings
 from judging.study.state import State
 
 LONGEST = 2000  # letters of a message
+END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
+TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
 REPLY_SECONDS = 120.0
 TRIES = 3  # of a server, before the test is void
 MOST_AT_ONCE = 256  # machines that are asked
@@ -44,6 +46,7 @@ class HeldTests:
     state: State
     note: Note
     is_simulated: bool = False
+    began: dict[str, float] = field(default_factory=dict)  # by test, on a clock that nobody sets
     _asking: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST_AT_ONCE, "machines"))
 
@@ -52,8 +55,12 @@ class HeldTests:
         return self.state.tests
 
     def clock(self, test: OnlineTest) -> float:
-        """Seconds since the test began."""
-        return float("inf") if self.is_simulated else max(0.0, time.time() - test.began())
+        """Seconds since the test began, whatever becomes of the machine's clock while this process runs."""
+        if self.is_simulated:
+            return float("inf")
+        if test.id not in self.began:
+            self.began[test.id] = time.monotonic() - max(time.time() - test.began(), test.last_clock())
+        return time.monotonic() - self.began[test.id]
 
     def due(self, test: OnlineTest) -> list[tuple[str, int, Act]]:
         return test.due(self.clock(test), self.state.judges)
@@ -209,8 +216,13 @@ def tidy(text: str) -> str:
 
 
 def shortened(text: str, words: int) -> str:
-    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words."""
-    return truncate(text, words) or " ".join(text.split()[:words])
+    """The sentences of ``text`` that have at most so many words together; if the first has more, its first words. No
+    longer than a person's message may be."""
+    found = text.split()
+    if len(found) > words:
+        ends = [at for at, word in enumerate(found[:words], start=1) if END.search(word) and not TITLE.fullmatch(word)]
+        text = " ".join(found[: ends[-1] if ends else words])
+    return text[:LONGEST]
 
 
 def row_of(test: OnlineTest, side: int) -> Row:

@@ -48,8 +48,8 @@
   function ofParticipants({ judges, answers, tests, right }) {
     const numbers = pairs([...Object.entries(judges), ...Object.entries(answers ?? tests).map(([name, number]) => [`${answers ? "answers" : "tests"}: ${name.replace("_", " ")}`, number])]); // prettier-ignore
     if (!tests) return [numbers];
-    const rows = right.map((row) => [row.by, row.value, row.verdicts, row.verdicts ? share(row.right / row.verdicts) : "–"]);
-    return [numbers, el("h2", null, "Right"), table(["by", "is", "last verdicts", "share"], rows)];
+    const rows = right.map((row) => [row.by, row.value, row.verdicts, row.verdicts ? share(row.right / row.verdicts) : "–", row.void]);
+    return [numbers, el("h2", null, "Right"), table(["by", "is", "last verdicts", "share", "void"], rows)];
   }
 
   byId("form").addEventListener("submit", async (event) => {

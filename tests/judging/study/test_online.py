@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +17,10 @@ import pytest
 import server_process
 from online_studies import arrived, made, replies, run, take_part
 
+from agents.errors import InputError
+from judging.study.online import status
+from judging.study.online.tests import HeldTests
+from judging.study.settings import OnlineSettings, read_settings
 from judging.study.state import read_state
 from judging.study.study import Refused, Study
 from serving.cli import main
@@ -118,7 +123,7 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
         held = served.online.held
         assert served.online._view(test, judge.code)["exchanges"][0]["answers"] == []
         assert held.due(test) == []
-        monkeypatch.setattr("judging.study.online.tests.time.time", lambda: test.began() + 1.5)
+        held.began[test.id] -= 1.5
         seen = await begun
         assert len(seen[-1]["exchanges"][0]["answers"]) == 2
         assert all(said.delay_s >= 1.0 for said in test.answers[0].values())
@@ -150,6 +155,9 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
 
     run(study, work)
     first, second = read_state(study).tests.by_id.values()
+    rows = status.tests_of(read_state(study), 50)["right"]
+    void = [(row["by"], row["value"], row["void"]) for row in rows if row["void"]]
+    assert void == [("condition", first.condition, 1), ("exchanges", first.exchanges, 1)]
     assert str(first.void).endswith(" left")
     assert second.void is None
 
@@ -162,10 +170,12 @@ def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: 
         lobby, leaves = served.online, await arrived(served)
         assert lobby is not None
         assert (await lobby.at(leaves, ""))["state"] == "open"
-        comes = await arrived(served)
+        comes, late = await arrived(served), await arrived(served)
         assert (await lobby.at(comes, ""))["state"] == "waiting"  # for one test alone is wanted
         assert (await take_part(served, comes, "x"))[-1]["state"] == "over"
-        assert (await lobby.at(await arrived(served), ""))["state"] == "nobody"  # there are enough
+        assert (await lobby.at(late, ""))["state"] == "nobody"  # there are enough
+        with pytest.raises(Refused, match="closed"):
+            await served.join(None, None)
 
     run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
 
@@ -229,6 +239,62 @@ def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatc
         assert seen[-1]["state"] == "void"
 
     run(made(tmp_path, two_machines=1.0), work)
+
+
+def test_each_study_has_a_seed_of_its_own(tmp_path: Path) -> None:
+    """With the tests' ids, which judges are sent, a seed that everybody knows tells which agent is the machine."""
+    seeds = set()
+    for name in ("one", "another"):
+        assert main(["study", "new", "--preset", "online", "-o", str(tmp_path / name)]) == 0
+        settings = read_settings(tmp_path / name)
+        assert isinstance(settings, OnlineSettings)
+        seeds.add(settings.tests.seed)
+    assert len(seeds - {0}) == 2
+    text = (tmp_path / "one" / "study.toml").read_text()
+    (tmp_path / "one" / "study.toml").write_text("\n".join(one for one in text.split("\n") if one[:5] != "seed "))
+    with pytest.raises(InputError, match="cannot be used"):
+        read_settings(tmp_path / "one")
+
+
+def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        judge = await arrived(served)
+        assert served.online is not None
+        taking_part = asyncio.create_task(take_part(served, judge, "q"))
+        while not (tests := list(served.state.tests.by_id.values())) or not tests[0].asked:
+            await asyncio.sleep(0.01)
+        real, [test] = time.time, tests
+        monkeypatch.setattr(time, "time", lambda: real() - 3600)
+        seen = await asyncio.wait_for(taking_part, 3)
+        assert seen[-1]["state"] == "over"
+        assert 0 < test.asked[0].clock < test.asked[1].clock < test.judged[0].clock < 3
+        monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
+        assert HeldTests(served.online.settings, served.state, served._talked).clock(test) >= test.judged[0].clock
+
+    run(made(tmp_path, exchanges=[2], two_machines=1.0, base=0.1), work)
+
+
+def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        assert served.online is not None
+        for name in ("void", "over"):
+            if name == "void":
+                monkeypatch.setattr("judging.study.online.tests._post", lambda address, body: {})
+            else:
+                replies(monkeypatch)
+            judge = await arrived(served)
+            assert (await take_part(served, judge, "q"))[-1]["state"] == name
+            assert await served.answer(judge, judge.step, {})
+            assert judge.ended == "finished"
+        with pytest.raises(Refused, match="closed"):
+            await served.join(None, None)
+
+    run(made(tmp_path, participants_wanted=1, participants_most=1, exchanges=[1], two_machines=1.0), work)
 
 
 def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
@@ -305,6 +371,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, mach
     (tmp_path / "log").mkdir()
     with server_process.running(tmp_path / "log", command, os.environ) as server:
         server.wait_for("/health")
+        assert "online tests will be void: agents.machine_argues: " in server.said()
         pages, faults = [], list[str]()
         for _ in range(2):
             page = browser.new_context().new_page()

@@ -83,16 +83,18 @@ def test_all_that_is_missing_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["study", "batch", str(study), "--tests", "1"]) == 2
     said = capsys.readouterr().err
     assert all(f"batch.{name.removeprefix('batch_')}: name" in said for name in BATCH)
-    text = (study / "study.toml").read_text().replace('machine_argues = ""', 'machine_argues = "eliza"')
+    text = re.sub('(machine_.+) = ""', r'\1 = "eliza"', (study / "study.toml").read_text())
     text = text.replace("http://127.0.0.1:8001/", f"http://127.0.0.1:{server_process.free_port()}/")
     (study / "study.toml").write_text(text.replace("person_deceives = 0.5", "person_deceives = 1.0"))
     assert main(["study", "check", str(study)]) == 2
-    assert "does not answer; start `turinglike serve`" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "does not answer; start `turinglike serve`" in said
+    assert "machine_deceives" not in said  # which no test has
 
 
 def test_every_value_has_its_share() -> None:
     """Whatever is drawn before, no number of exchanges, condition or kind is more than one test off its share."""
-    settings = Drawn(wanted=100, two_machines=0.2, two_people=0.1, person_deceives=0.3)
+    settings = Drawn(wanted=100, seed=0, two_machines=0.2, two_people=0.1, person_deceives=0.3)
     held: list[OnlineTest] = []
     for at in range(200):
         cell = next_cell(settings, held, random.Random(at))
@@ -111,7 +113,7 @@ def test_every_value_has_its_share() -> None:
     alone = next_cell(settings, held, random.Random(0), people=1)
     assert alone is not None
     assert alone.pair == "two machines"
-    assert next_cell(Drawn(wanted=1), [], random.Random(0), people=1) is None
+    assert next_cell(Drawn(wanted=1, seed=0), [], random.Random(0), people=1) is None
 
 
 def _held(cell: Cell) -> OnlineTest:
@@ -122,3 +124,6 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("One two. Three four. Five six.", 4) == "One two. Three four."
     assert shortened("one two three four five", 3) == "one two three"
     assert shortened("Fine, thank you", 14) == "Fine, thank you"
+    assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
+    assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
+    assert shortened("x" * 5000, 14) == "x" * 2000

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import study_folders
 
 from judging.study.state import read_state
@@ -19,6 +20,15 @@ def turinglike(*arguments: object) -> int:
     """The command, in a thread of its own: Playwright's event loop is this one's."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(main, [*map(str, arguments)]).result()
+
+
+def test_a_new_study_of_pairs_asks_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.pair_trials(13))
+    assert main(["study", "new", str(trials), "-o", str(tmp_path / "study")]) == 0
+    assert "two conversations beside each other" in (tmp_path / "study" / "study.toml").read_text()
+    assert main(["study", "check", str(tmp_path / "study")]) == 0
+    assert main(["study", "new", str(trials), "-o", str(tmp_path / "other"), "--preset", "2025"]) == 2
+    assert "the papers have no pairs" in capsys.readouterr().err
 
 
 def test_a_person_says_in_which_conversation_the_machine_speaks(browser: Browser, tmp_path: Path) -> None:

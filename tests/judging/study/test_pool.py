@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -87,6 +88,19 @@ def test_pairs_of_conversations_are_equally_of_each_agent_and_place(tmp_path: Pa
     for turns in draw_many(found, 10):
         assert set(Counter((turn.page.cell, *turn.page.agents) for turn in turns).values()) == {2}
         assert {turn.page.agents for turn in turns} == {("alpha",), ("beta",)}
+
+
+def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) -> None:
+    trials = study_folders.pair_trials(24)
+    for _, key in trials:
+        key["columns"] = json.dumps({"people": str(int(key["stimulus"].removeprefix("talk ")) // 2)})
+    found = pool(tmp_path, "conversation", trials, number=9, practice=1)
+    for turns in draw_many(found, 10):
+        assert len({turn.page.people for turn in turns}) == len(turns) >= 9
+    more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
+    assert more.problems() == [
+        "trials: a judge sees no conversation of people twice, and there are 12 for 13 trials (12 and 1 of practice)"
+    ]
 
 
 def test_an_example_is_nobodys_trial(tmp_path: Path) -> None:

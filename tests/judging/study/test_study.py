@@ -362,6 +362,14 @@ def test_damage_is_told_and_a_torn_end_is_none(tmp_path: Path) -> None:
     events.write_bytes(b"\n".join(lines))
     with pytest.raises(InputError, match=r"events\.jsonl:3: is damaged"):
         read_state(folder)
+    said = {"test": "t", "side": 1, "text": "", "clock": 0, "delay_s": 0, "raw": None}
+    names = ("at", "judge", "condition", "exchanges", "verdicts")
+    events.write_text(
+        json.dumps({"event": "test", "test": "t", "agents": [], "parts": [], **dict.fromkeys(names, "")})
+        + f"\n{json.dumps({'event': 'test_answered', **said})}\n\n"
+    )
+    with pytest.raises(InputError, match=r"events\.jsonl:2: is damaged"):
+        read_state(folder)
 
 
 def test_another_trial_set_is_refused(tmp_path: Path) -> None:

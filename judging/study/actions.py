@@ -254,7 +254,7 @@ def batch(options: argparse.Namespace) -> int:
         return await hold_tests(study.online.held, options.tests, options.at_once)
 
     over, void = _in_study(options.study, material, hold)
-    _say(f"{count(over, 'test')} held; next: turinglike study export {options.study} -o tests")
+    _say(f"{count(over, 'test')} held{f'; next: turinglike study export {options.study} -o tests' if over else ''}")
     if void:
         _say(f"{count(void, 'test')} void: `turinglike study status` says why; the same command holds others")
     return int(void > 0)

@@ -86,6 +86,6 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
     monkeypatch.setattr("judging.study.online.tests._post", post)
-    served = {*AGENTS.values(), *BATCH.values()}
+    served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
     monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
     return asked

@@ -50,19 +50,20 @@ class OnlineMaterial:
         ]
 
     def served_problems(self, *, with_batch: bool = True) -> list[str]:
-        """Which of the machines, and of the agents that are named for a batch, their servers do not have."""
+        """Which of the machines, and of the agents that are named for a batch, their servers do not have for that."""
         found: list[str] = []
         tables: dict[str, MachineAgents | Batch] = {"agents": self.settings.agents}
         tables |= {"batch": self.settings.batch} if with_batch else {}
         for table, names in tables.items():
             parts = self._machines() if table == "agents" else list(Batch.model_fields)
             wanted = {one: name for one, name in names if one in parts and one != "server" and name}
-            there, why = served_agents(names.server) if wanted else (set[str](), "")
-            found += [
-                f"{table}.{one}: {why or f'{names.server} does not serve {name}'}"
-                for one, name in wanted.items()
-                if name not in there
-            ]
+            there, why = served_agents(names.server) if wanted else ({}, "")
+            for one, name in wanted.items():
+                task = "judgement" if one == "verdicts" else "conversation"
+                if name not in there:
+                    found.append(f"{table}.{one}: {why or f'{names.server} does not serve {name}'}")
+                elif task not in there[name]:
+                    found.append(f"{table}.{one}: {name} answers {', '.join(there[name])}, not {task}")
         return found
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:

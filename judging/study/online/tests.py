@@ -258,14 +258,23 @@ def _post(address: str, body: Row) -> Row:
     try:
         with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
             return dict(json.loads(reply.read(1 << 22)))
-    except urllib.error.HTTPError as error:  # which says in its body what is wrong
-        raise OSError(f"{error.code}: {error.read(1 << 16).decode(errors='replace')}") from None
+    except urllib.error.HTTPError as error:
+        raise OSError(f"{error.code}: {_wrong(error.read(1 << 16))}") from None
 
 
-def served_agents(server: str) -> tuple[set[str], str]:
-    """The names of the agents that a server has, and why they are not known."""
+def _wrong(body: bytes) -> str:
+    """What a server says is wrong, without what is of one request alone."""
+    try:
+        error = json.loads(body)["error"]
+        return f"{error['code']}: {error['message']}"
+    except (ValueError, KeyError, TypeError):
+        return body.decode(errors="replace")
+
+
+def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
+    """The agents that a server has, with their tasks, and why they are not known."""
     try:
         with urllib.request.urlopen(f"{server.rstrip('/')}/agents", timeout=10) as reply:
-            return {str(one["name"]) for one in json.loads(reply.read(1 << 22))["agents"]}, ""
+            return {str(one["name"]): list(one["tasks"]) for one in json.loads(reply.read(1 << 22))["agents"]}, ""
     except (OSError, ValueError, KeyError, TypeError):
-        return set(), f"{server} does not answer; start `turinglike serve`"
+        return {}, f"{server} does not answer; start `turinglike serve`"

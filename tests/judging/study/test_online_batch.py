@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import random
 import re
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import server_process
-from online_studies import BATCH, made, replies
+from online_studies import AGENTS, BATCH, made, replies
 
 from judging.study.online.quotas import PARTS, Cell, next_cell
 from judging.study.online.state import OnlineTest
@@ -127,3 +129,47 @@ def test_what_a_machine_says_too_much_is_cut() -> None:
     assert shortened("It costs 3.50 dollars a day", 5) == "It costs 3.50 dollars a"
     assert shortened('I said "No." Then Dr. Smith came in', 6) == 'I said "No."'
     assert shortened("x" * 5000, 14) == "x" * 2000
+
+
+class _Server(http.server.BaseHTTPRequestHandler):
+    """A `turinglike serve` of one agent, which no request is right for."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        self._say(200, {"agents": [{"name": "eliza", "tasks": ["conversation"]}]})
+
+    def do_POST(self) -> None:
+        type(self).requests += 1
+        self._say(422, {"error": {"code": "wrong", "message": "not this", "request_id": str(self.requests)}})
+
+    def log_message(self, format: str, *values: Any) -> None:
+        """Nothing is logged."""
+
+    def _say(self, status: int, body: Any) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+
+def test_an_agent_that_cannot_take_a_part_is_named_and_what_makes_tests_void_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
+    names = dict.fromkeys([*AGENTS, *BATCH], "eliza")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01]).start()
+        study = made(tmp_path, **names)
+        text = (study / "study.toml").read_text()
+        (study / "study.toml").write_text(text.replace(":8001/", f":{server.server_port}/"))
+        command = ["study", "batch", str(study), "--tests", "3"]
+        assert main(command) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert said[0] == "batch.verdicts: eliza answers conversation, not judgement"
+        assert len(said) == 2
+        monkeypatch.setattr("judging.study.online.material.OnlineMaterial.served_problems", lambda self: [])
+        assert main(command) == 1
+        assert "next:" not in capsys.readouterr().out.splitlines()[0]
+        assert main(["study", "status", str(study)]) == 0
+        assert "  void: 3 eliza: OSError: 422: wrong: not this" in capsys.readouterr().out.splitlines()
+        server.shutdown()

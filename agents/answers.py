@@ -136,8 +136,8 @@ LATER = frozenset({"withdrawn", "pseudo"})  # keys of a conversation that older 
 
 
 class ConversationAnswer(_Answer):
-    """``messages`` are those that were sent. ``pseudo`` is what the agents wrote themselves beforehand, as if it had
-    been said."""
+    """``messages`` are those that were sent. ``pseudo`` is what an agent wrote itself beforehand, as if it had been
+    said."""
 
     messages: list[Message]
     ended_early: bool = False

@@ -51,14 +51,14 @@ class Problem:
 def bad_settings(name: str, known: Iterable[str], errors: Iterable[Mapping[str, Any]]) -> list[Problem]:
     """The problems of an agent's or a pair's settings, from what pydantic says of them."""
     there = ", ".join(known)
+
+    def told(item: Mapping[str, Any]) -> str:
+        if item["type"] == "extra_forbidden":
+            return f"no such setting; there are {there}"
+        return str(item["msg"]).removeprefix("Value error, ")
+
     return [
-        Problem(
-            "settings",
-            None,
-            ".".join([name, *(str(part) for part in item["loc"])]),
-            f"no such setting; there are {there}" if item["type"] == "extra_forbidden" else str(item["msg"]),
-        )
-        for item in errors
+        Problem("settings", None, ".".join([name, *(str(part) for part in item["loc"])]), told(item)) for item in errors
     ]
 
 

@@ -195,8 +195,9 @@ class Utterance(_Part):
 
 
 class PseudoDialogue(_Part):
-    """How much each agent writes itself before a conversation: ``turns`` about each of so many ``topics``, which it
-    chooses. A turn is what one speaker says before the other does: a message, in a burst one or several."""
+    """How much one agent writes itself before a conversation, for both speakers: ``turns`` about each of so many
+    ``topics``, which it chooses. A turn is what one speaker says before the other does: a message, in a burst one or
+    several."""
 
     topics: Annotated[int, Field(ge=1, le=100), WHOLE]
     turns: Annotated[int, Field(ge=1, le=100), WHOLE]

@@ -1,9 +1,9 @@
 """Pairs of conversations: one with a machine and one of people alone, of which a judge says where the machine speaks.
 
-As in X-Turing ("Self-Directed Turing Test for Large Language Models", ACL 2025), a conversation with a machine is
-paired with one of people on the same topic and in the same mode, both cut to the same number of turns. A conversation
-of people may stand in several pairs; those are taken first that stand in fewer. Which one is shown first is drawn so
-that of every agent and length the machine speaks in the first in half of the pairs.
+As in X-Turing (ACL 2025, arXiv 2408.09853), a conversation with a machine is paired with one of people on the same
+topic and in the same mode, both cut to the same number of turns. A conversation of people may stand in several pairs;
+those are taken first that stand in fewer. Which one is shown first is drawn so that of every agent and length the
+machine speaks in the first in half of the pairs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 X-Turing (ACL 2025, arXiv 2408.09853) prompts a model with dialogues of the person, messages with times, and lets it go
 on; its prompt is not published, and this one is this project's own. It is one log: the newest turns of the history,
-what the agents wrote of themselves beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
+what an agent wrote itself beforehand (:mod:`agents.language.pseudo_dialogue`), and the present conversation.
 """
 
 from __future__ import annotations

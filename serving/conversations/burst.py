@@ -1,6 +1,6 @@
 """Burst dialogue: both speakers write whenever they like, several messages in a row, and may be interrupted.
 
-X-Turing's system has three parts (Wu, Wu and Zhao 2025, arXiv 2408.09853); here each is a rule about events on the
+X-Turing's system has three parts (ACL 2025, arXiv 2408.09853); here each is a rule about events on the
 conversation's own clock, so that a dialogue takes no longer than its agents do:
 
 - Listener: a speaker who hears a message waits for more until the other one has been quiet for ``quiet_s`` (t1).

@@ -1,6 +1,6 @@
 """Pseudo-dialogue: what an agent writes itself before a conversation, for both speakers, as if it had been said.
 
-X-Turing (Wu, Wu and Zhao 2025, arXiv 2408.09853) makes long dialogues of it: the model names n topics; for each it
+X-Turing (ACL 2025, arXiv 2408.09853) makes long dialogues of it: the model names n topics; for each it
 continues the dialogue by m turns, which become part of what was said. If it writes fewer it is asked to go on, what it
 writes beyond m is cut. The first of the two agents that can writes it, and both have it before them, after the history
 that the stimulus gives. N = n m turns and then those that are really said make one dialogue.

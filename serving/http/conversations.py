@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from agents import answers
 from agents.errors import AgentStoppedError, AnswerError, InputError
@@ -46,13 +47,13 @@ ConversationId = Annotated[str, Path(alias="id", examples=["5d41402abc4b2a76b971
 
 def _person(who: str) -> str:
     if PERSON.fullmatch(who) is None:
-        raise ValueError('a person is called "human" or "human:NAME", without spaces')
+        raise PydanticCustomError("who", 'a person is called "human" or "human:NAME", without spaces')
     return who
 
 
 def _short(pseudo: PseudoDialogue | None) -> PseudoDialogue | None:
     if pseudo is not None and pseudo.topics * pseudo.turns > MOST_PSEUDO:
-        raise ValueError(f"the turns of all topics must not be more than {MOST_PSEUDO}")
+        raise PydanticCustomError("pseudo", f"the turns of all topics must not be more than {MOST_PSEUDO}")
     return pseudo
 
 

@@ -12,7 +12,7 @@ def trial_of(test: OnlineTest, exchanges: int) -> dict[str, Any]:
     """The trial after so many exchanges, without its id: the conversation with agent 1 is the answer, that with agent 2
     stands beside it; the judge is A in both."""
     first, second = ({"messages": _said(test, side, exchanges)} for side in SIDES)
-    return {"asked": "conversation", "question": QUESTION_OF_PAIRS, "answer": first, "speaker": "B", "beside": second}
+    return {"asked": "conversation", "question": QUESTION_OF_PAIRS, "answer": first, "beside": second}
 
 
 def _said(test: OnlineTest, side: int, exchanges: int) -> list[dict[str, str]]:

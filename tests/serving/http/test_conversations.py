@@ -201,11 +201,17 @@ def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
 
 def test_an_agent_that_writes_no_pseudo_dialogues_is_not_asked_for_one() -> None:
     async def work(found: served_here.Here) -> None:
-        for pseudo, wrong in (
-            ({"topics": 2, "turns": 3}, "unsupported"),
-            ({"topics": 20, "turns": 11}, "invalid_request"),
+        for pseudo, wrong, why in (
+            ({"topics": 2, "turns": 3}, "unsupported", "agent null writes no pseudo-dialogues"),
+            (
+                {"topics": 20, "turns": 11},
+                "invalid_request",
+                "the turns of all topics must not be more than 200",
+            ),
         ):
-            assert code(await found.post(OPEN, {"agent": "null", "pseudo": pseudo})) == (422, wrong)
+            status, answer = await found.post(OPEN, {"agent": "null", "pseudo": pseudo})
+            assert code((status, answer)) == (422, wrong)
+            assert answer["error"]["message"].removeprefix("pseudo: ") == why
 
     here(work)
 

@@ -57,7 +57,7 @@ class Lobby:
 
     @property
     def delays(self) -> DelaySettings:
-        return self.study.delay
+        return self.study.delays
 
     async def at(self, judge: Judge, after: int) -> dict[str, Any]:
         """What is new for a participant since message ``after``; held open until something is, or for a while."""

@@ -248,7 +248,7 @@ seconds_in_lobby = 300.0  # after which one is told that nobody came
 seconds_away = 45.0       # after which one who is not heard of has left, and the conversation is void
 guess = true              # it is asked afterwards whether the other one was a machine
 
-[delay]                   # how long the agent takes over a message, in seconds; docs/language.md has the formula
+[delays]                  # how long the agent takes over a message, in seconds; docs/language.md has the formula
 base = 1.0
 type_mean = 0.3           # for each letter that it writes, on average over messages
 type_sd = 0.03

@@ -185,7 +185,7 @@ class AnswersSettings(_Study):
     source: Annotated[str, Field(alias="stimulus_set", min_length=1)]
     answers: Answers
     talk: Talk = Field(default_factory=Talk)
-    delay: DelaySettings = Field(default_factory=DelaySettings)
+    delays: DelaySettings = Field(default_factory=DelaySettings)
 
     @model_validator(mode="after")
     def _can_be_asked(self) -> Self:
@@ -264,7 +264,7 @@ class OnlineSettings(_Study):
     tests: Tests
     agents: MachineAgents
     batch: Batch = Field(default_factory=Batch)
-    delay: DelaySettings = Field(default_factory=DelaySettings)
+    delays: DelaySettings = Field(default_factory=DelaySettings)
     source: ClassVar[str] = "."
 
     @model_validator(mode="after")

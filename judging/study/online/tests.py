@@ -140,7 +140,7 @@ class HeldTests:
         await self.note({"event": event, "test": test.id, "who": who, **said})
 
     def _delay(self, test: OnlineTest, side: int, written: int, read: int) -> float:
-        return self.settings.delay.draw(written, read, self.chance(f"{test.id} delay {len(test.asked)} {side}"))
+        return self.settings.delays.draw(written, read, self.chance(f"{test.id} delay {len(test.asked)} {side}"))
 
     # machines
 

@@ -202,7 +202,7 @@ def test_in_a_burst_dialogue_both_write_whenever_they_like() -> None:
 def test_an_agent_that_writes_no_pseudo_dialogues_is_not_asked_for_one() -> None:
     async def work(found: served_here.Here) -> None:
         for pseudo, wrong, why in (
-            ({"topics": 2, "turns": 3}, "unsupported", "agent null writes no pseudo-dialogues"),
+            ({"topics": 2, "turns": 3}, "unsupported_pseudo", "agent null writes no pseudo-dialogues"),
             (
                 {"topics": 20, "turns": 11},
                 "invalid_request",

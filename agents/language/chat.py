@@ -19,7 +19,7 @@ from agents.language.truncation import TruncationSettings, read_lengths, says_to
 from agents.stimuli import ConversationStimulus, Stimulus, Utterance, WordStimulus
 from agents.tasks import Family
 
-TOKENS_PER_TURN = 80  # of a history: some messages with their times
+TOKENS_PER_REMEMBERED_TURN = 80  # of a history: some messages with their times
 
 
 class ChatAgent(TextAgent["ChatAgent.Settings"]):
@@ -77,7 +77,7 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
     def __init__(self, settings: ChatAgent.Settings, name: str) -> None:
         super().__init__(settings, name)
         if settings.person is not None:
-            self.prompt_tokens += TOKENS_PER_TURN * settings.person_turns
+            self.prompt_tokens += TOKENS_PER_REMEMBERED_TURN * settings.person_turns
 
     def open(self) -> None:
         super().open()

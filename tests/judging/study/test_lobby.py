@@ -202,6 +202,17 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
     assert read_state(study) == before[0]
 
 
+def test_what_participants_would_not_see_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = made(tmp_path)
+    row = json.loads((tmp_path / "set.jsonl").read_text())
+    row |= {"history": [{"speaker": "A", "text": "Hi!"}], "opener": "Hello!", "pseudo": {"topics": 1, "turns": 2}}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row))
+    assert main(["study", "check", str(study)]) == 2
+    told = capsys.readouterr().err.splitlines()
+    wanted = [f"talk: {part}: nothing is said before participants converse" for part in ("history", "opener", "pseudo")]
+    assert told[:3] == wanted
+
+
 def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
         lobby = served.lobby

@@ -108,12 +108,12 @@ class BurstTranscript(Transcript):
         letters, self.unread[side] = self.unread[side] or 0, None
         return letters
 
-    def type(self, side: int, answer: TurnAnswer, read: int, at: float) -> None:
+    def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
         """What the agent of ``side`` says, that was asked at ``at`` and read so many letters: its messages go out when
-        they are typed, unless it has heard something meanwhile."""
+        they are typed, and none before it ``answered``, unless it has heard something meanwhile."""
         numbers, raw = self.numbers(), answer.raw
         for text in messages_of(answer.text):
-            delay = round(self.delays.draw(len(text), read, numbers), 3)
+            delay = max(round(self.delays.draw(len(text), read, numbers), 3), round(answered - at, 3))
             at += delay
             message = answer.model_copy(update={"text": text, "delay_s": delay, "raw": raw})
             self.typing[side].append(_Typed(at, message))

@@ -53,13 +53,13 @@ class BurstDialogue(Dialogue):
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
-        """Take what the person says, now. Raises DialogueError."""
+        """Take what the person says, now. The agent's next answers have the deadline. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
         self._send_what_is_due()
         if self.ended:
             raise DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are said")
-        at = self._now()
+        at, self._deadline = self._now(), deadline
         last = self._transcript.messages[-1].at if self._transcript.messages else None
         answer = TurnAnswer(text=checked(text), delay_s=round(max(at - (last or 0.0), 0.0), 3))
         self._failed, self._is_told = None, True
@@ -132,7 +132,7 @@ class BurstDialogue(Dialogue):
             return
         self._next_attempt = 0
         talk.raws.append(turn["raw"])
-        talk.type(side, answer, read, at)
+        talk.type(side, answer, read, at, answered=self._now())
 
     def _tell(self) -> None:
         """Wake whoever waits for news."""

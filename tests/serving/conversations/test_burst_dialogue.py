@@ -38,13 +38,15 @@ class Slow:
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": Agent()})()}
         self.replies, self.takes = list(replies), takes
         self.heard: list[list[str]] = []
+        self.deadlines: list[float | None] = []
 
     def next_order(self) -> int:
         return 1
 
     async def answer(
-        self, agent: str, stimulus: ConversationStimulus, sample: int, *, turn: int, **more: Any
+        self, agent: str, stimulus: ConversationStimulus, sample: int, *, turn: int, deadline: float | None, **more: Any
     ) -> AgentRequest:
+        self.deadlines.append(deadline)
         self.heard.append([one.text for one in stimulus.history])
         await asyncio.sleep(self.takes)
         reply = self.replies.pop(0)
@@ -155,3 +157,32 @@ def test_who_speaks_first_does_and_the_dialogue_ends_at_its_length() -> None:
             other.close()
 
     talk(work, ["One.", "Never said."], who_starts="B", exchanges=3)
+
+
+def test_a_message_that_a_slow_model_writes_has_the_time_at_which_it_is_heard() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello")
+        since = asyncio.get_running_loop().time()
+        [_, first] = await dialogue.after(0, 5) + await dialogue.after(1, 5)
+        heard = asyncio.get_running_loop().time() - since
+        while len(dialogue.transcript()) < 3:
+            await dialogue.after(2, 5)
+        second = dialogue.transcript()[2]
+        said, delay = first.message.at, first.message.delay_s
+        assert said is not None
+        assert second.message.at is not None
+        assert delay is not None
+        assert abs(said - dialogue.transcript()[0].message.at - heard) < 0.05  # type: ignore[operator]
+        assert delay > 0.19
+        assert second.message.at - said == pytest.approx(0.03, abs=0.002)  # and not at once
+
+    talk(work, ["One\nTwo"], takes=0.2)
+
+
+def test_each_message_brings_the_time_that_its_answer_may_take() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello", 60.0)
+        await dialogue.after(1, 5)
+        assert scheduler.deadlines == [60.0]
+
+    talk(work, ["One"])

@@ -92,6 +92,10 @@ class BurstTranscript(Transcript):
         ]
         return min([*sent, *calls], key=lambda event: event.at, default=None)
 
+    def opener(self) -> TurnAnswer | None:
+        opener = Transcript.opener(self)
+        return opener if opener is not None and messages_of(opener.text) else None
+
     def add(self, answer: TurnAnswer) -> None:
         """The reply of the agent on :attr:`side`; then the clock goes on to the next call, or to the end."""
         event = self.next_event
@@ -113,23 +117,24 @@ class BurstTranscript(Transcript):
         they are typed, and none before it ``answered``, unless it has heard something meanwhile."""
         numbers, raw = self.numbers(), answer.raw
         for text in messages_of(answer.text):
-            delay = max(round(self.delays.draw(len(text), read, numbers), 3), round(answered - at, 3))
-            at += delay
-            message = answer.model_copy(update={"text": text, "delay_s": delay, "raw": raw})
-            self.typing[side].append(_Typed(at, message))
+            at = max(at + round(self.delays.draw(len(text), read, numbers), 3), answered)
+            self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "raw": raw})))
             read, raw = 0, None  # of the whole reply, which stands with its first message
         self.calls += 1
         if self.unread[side] is not None:
             self.withdraw(side, "interrupted")
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """A message of the speaker on ``side`` goes out at ``at``, and the other one hears it."""
-        self.now = at
-        message = self.append(side, answer, round(at, 3))
+        """A message of the speaker on ``side`` goes out at ``at``, and the other one hears it. Its delay is all the
+        time since the last one, whoever's: with that in which the speaker waited for more."""
+        self.now, at = at, round(at, 3)
+        before = (self.messages[-1].at if self.messages else None) or 0.0
+        answer = answer.model_copy(update={"delay_s": round(max(at - before, 0.0), 3)})
+        message = self.append(side, answer, at)
         other = 1 - side
         self.withdraw(other, "interrupted")
         self.unread[other] = (self.unread[other] or 0) + len(answer.text)
-        self.heard[other] = at
+        self.heard[other] = self.now
         if self.ended:
             for each in (0, 1):
                 self.withdraw(each, "ended")

@@ -21,7 +21,7 @@ import orjson
 
 from agents.answers import TurnAnswer
 from agents.errors import AgentStoppedError, AnswerError
-from serving.conversations.burst import QUIET_S, BurstTranscript
+from serving.conversations.burst import QUIET_S, BurstTranscript, messages_of
 from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage, checked
 from serving.conversations.journal import turn_line
 
@@ -48,7 +48,8 @@ class BurstDialogue(Dialogue):
                 await self._write_pseudo(deadline)
             self._deadline, self._since = deadline, self._clock()
             if (opener := self._transcript.opener()) is not None:
-                self._say(self._transcript.starts, opener, 0.0)
+                for text in messages_of(opener.text)[: self.stimulus.exchanges]:
+                    self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
             self._task = asyncio.create_task(self._speak())
         return self.transcript()
 
@@ -59,11 +60,9 @@ class BurstDialogue(Dialogue):
         self._send_what_is_due()
         if self.ended:
             raise DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are said")
-        at, self._deadline = self._now(), deadline
-        last = self._transcript.messages[-1].at if self._transcript.messages else None
-        answer = TurnAnswer(text=checked(text), delay_s=round(max(at - (last or 0.0), 0.0), 3))
+        answer, self._deadline = TurnAnswer(text=checked(text)), deadline
         self._failed, self._is_told = None, True
-        self._say(self.person, answer, at)
+        self._say(self.person, answer, self._now())
         self._woken.set()
 
     async def after(self, count: int, wait: float) -> list[FlaggedMessage]:

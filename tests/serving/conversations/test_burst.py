@@ -80,7 +80,7 @@ def test_what_was_read_counts_for_the_first_message_only() -> None:
     talk = transcript(quiet_s=5.0, delays=reading)
     talk.add(TurnAnswer(text="aaa\nbbbb"))
     talk.add(TurnAnswer(text="cc\nd"))
-    assert [one.delay_s for one in talk.messages] == [3.0, 4.0, 2 + 0.5 * 7, 1.0]
+    assert [one.delay_s for one in talk.messages] == [3.0, 4.0, 5 + 2 + 0.5 * 7, 1.0]  # with the wait of 5 s
 
 
 def test_what_is_being_written_when_all_is_said_is_not_sent() -> None:
@@ -163,3 +163,13 @@ def test_a_burst_dialogue_that_is_resumed_anywhere_ends_as_it_would_have() -> No
         item, scheduler, fresh_lines = hold({(0, line["turn"]): line for line in lines[:known]})
         assert (item.answer, item.raw, item.seed) == (whole.answer, whole.raw, whole.seed)
         assert len(scheduler.asked) == len(fresh_lines) == len(lines) - known
+
+
+def test_an_opener_without_a_message_is_none_and_one_of_two_lines_is_two() -> None:
+    def hold(opener: str) -> list[str]:
+        talk = Conversation("a~b", ("a", "b"), row(mode="burst", exchanges=2, opener=opener), 0, 7, 1, Policy())
+        item = asyncio.run(talk.run(Scripted(fresh)))  # type: ignore[arg-type]
+        return [one.text for one in ConversationAnswer.model_validate_json(item.answer or b"").messages]
+
+    assert hold("Hi\nyou") == ["Hi", "you"]
+    assert hold(" \n ") == [fresh(0, 0), fresh(1, 0)]

@@ -186,3 +186,14 @@ def test_each_message_brings_the_time_that_its_answer_may_take() -> None:
         assert scheduler.deadlines == [60.0]
 
     talk(work, ["One"])
+
+
+def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.after(2, 5)
+        messages = [one.message for one in dialogue.transcript()]
+        assert [one.text for one in messages] == ["Hi", "you", "One"]
+        assert messages[2].delay_s == messages[2].at
+        assert (messages[2].at or 0) >= 0.06  # quiet, and then its own delay
+
+    talk(work, ["One"], opener="Hi\nyou")

@@ -245,14 +245,18 @@ class Lobby:
         row["history"] = [
             {"speaker": speaker_name(one["speaker"], names), "text": one["text"]} for one in talk.messages
         ]
+        why = ""
         for attempt in range(TRIES):
+            await asyncio.sleep(min(attempt, 1))
             try:
-                return await asyncio.to_thread(_ask, self.settings, agent, row)
+                text = await asyncio.to_thread(_ask, self.settings, agent, row)
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-                if attempt == TRIES - 1:
-                    await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {type(error).__name__}"})
-                    return None
-                await asyncio.sleep(1)
+                why = type(error).__name__
+            else:
+                if text.strip():
+                    return text
+                why = "said nothing"
+        await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {why}"})
         return None
 
 

@@ -22,7 +22,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agents import answers
-from agents.errors import AgentStoppedError, AnswerError
+from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import WHOLE, ConversationStimulus, PseudoDialogue, Word
 from serving.conversations.burst import QUIET_S
 from serving.conversations.burst_dialogue import BurstDialogue
@@ -322,6 +322,8 @@ def _as_api_errors(agent: str) -> Iterator[None]:
         yield
     except DialogueError as error:
         raise ApiError(STATUS[error.code], error.code, str(error)) from None
+    except InputError as error:
+        raise ApiError(422, "unsupported_pseudo", str(error)) from None
     except AnswerError as error:
         raise failure(agent, error.code) from None
     except AgentStoppedError:

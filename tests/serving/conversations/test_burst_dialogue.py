@@ -23,7 +23,7 @@ FAST = DelaySettings(base=0.03, type_mean=0, type_sd=0, read_mean=0, read_sd=0, 
 
 class Agent:
     tasks = ("conversation",)
-    writes_dialogues = False
+    writes_dialogues = True
 
     def instructions(self, stimulus: ConversationStimulus, draw: Any) -> None:
         return None
@@ -197,3 +197,11 @@ def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() ->
         assert (messages[2].at or 0) >= 0.06  # quiet, and then its own delay
 
     talk(work, ["One"], opener="Hi\nyou")
+
+
+def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        record = json.loads(await dialogue.record(RecordHeader("talker", "machine", "d", "c", "r")))
+        assert [one["text"] for one in record["answer"]["pseudo"]] == ["Mine", "Yours"]
+
+    talk(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})

@@ -31,7 +31,7 @@ HEAD = re.compile(
 _NAMED = re.compile(r"([^:]{1,100}):(?:\s(.*)|$)", re.DOTALL)
 _OMITTED = re.compile(r"<[^<>\n]{2,80}>")
 _ATTACHED = re.compile(r"[^\n]*\.\w{2,5} \([^()\n]{4,40}\)(\n|$)")
-_EDITED = re.compile(rf"\s*[{UNSEEN}]*<[^<>\n]{{2,80}}>$")
+_EDITED = re.compile(rf"(?<![\s{UNSEEN}])[\s{UNSEEN}]*<[^<>\n]{{2,80}}>$")  # looks once at each run of spaces
 _DELETED = re.compile(r"(this message was deleted|you deleted this message)\.?", re.IGNORECASE)
 
 

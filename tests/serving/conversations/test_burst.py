@@ -16,7 +16,7 @@ from agents.language.filters.policies import THRESHOLDS
 from agents.language.filters.settings import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.burst import BurstTranscript, messages_of
-from serving.conversations.conversation import Conversation
+from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.delays import DelaySettings
 from serving.conversations.policies import PairSettings
 from serving.conversations.transcript import no_instructions
@@ -173,3 +173,18 @@ def test_an_opener_without_a_message_is_none_and_one_of_two_lines_is_two() -> No
 
     assert hold("Hi\nyou") == ["Hi", "you"]
     assert hold(" \n ") == [fresh(0, 0), fresh(1, 0)]
+
+
+@pytest.mark.parametrize(("again", "until", "status"), [(True, 1, "ok"), (True, 5, "rejected"), (False, 1, "failed")])
+def test_a_reply_without_a_message_is_asked_for_again_where_the_policy_says_so(
+    again: bool, until: int, status: str
+) -> None:
+    def script(turn: int, attempt: int) -> str:
+        return " \n" if turn == 1 and attempt % STRIDE < until else fresh(turn, attempt)
+
+    policy = Policy(empty="resample_turn") if again else Policy()
+    talk = Conversation("a~b", ("a", "b"), row(mode="burst"), 0, 7, 1, policy, PairSettings(attempts=4))
+    item = asyncio.run(talk.run(Scripted(script)))  # type: ignore[arg-type]
+    assert item.status == status
+    answer = ConversationAnswer.model_validate_json(item.answer or b"")
+    assert len(answer.messages) == (6 if status == "ok" else 1)

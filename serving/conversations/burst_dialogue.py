@@ -51,6 +51,7 @@ class BurstDialogue(Dialogue):
                 for text in messages_of(opener.text)[: self.stimulus.exchanges]:
                     self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
             self._task = asyncio.create_task(self._speak())
+            self._task.add_done_callback(lambda task: self._tell())
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
@@ -70,7 +71,7 @@ class BurstDialogue(Dialogue):
         AgentStoppedError once for a failure of the agent."""
         try:
             async with asyncio.timeout(wait):
-                while len(self._flagged) <= count and not self.ended and self._is_told:
+                while len(self._flagged) <= count and self._goes_on() and self._is_told:
                     await self._news.wait()
         except TimeoutError:
             return []
@@ -82,6 +83,12 @@ class BurstDialogue(Dialogue):
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    def _goes_on(self) -> bool:
+        """Whether more may be said. Raises what ended the agent's part and should not have."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+        return not self.ended
 
     def _new_transcript(self, **about: Any) -> BurstTranscript:
         return BurstTranscript(**about, quiet_s=self._quiet_s, agents=(1 - self.person,))

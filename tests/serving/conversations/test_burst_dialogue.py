@@ -205,3 +205,12 @@ def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
         assert [one["text"] for one in record["answer"]["pseudo"]] == ["Mine", "Yours"]
 
     talk(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})
+
+
+def test_a_fault_in_the_agents_part_is_told_and_not_waited_for() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello")
+        with pytest.raises(ZeroDivisionError):
+            await dialogue.after(1, 1.0)
+
+    talk(work, [ZeroDivisionError()])

@@ -210,7 +210,8 @@ class Lobby:
         text = await self._answer(talk, agent)
         if text is not None:
             await self._typed(talk, text, asked, sum(len(one["text"]) for one in talk.messages[-1:]))
-            await self._said(talk, agent, text)
+            if talk.void is None:
+                await self._said(talk, agent, text)
 
     async def _agent_says_a_burst(self, talk: Talk, agent: str) -> None:
         """Wait until the person is quiet, then say what there is to say as long as nothing else is said."""
@@ -226,7 +227,7 @@ class Lobby:
         left = messages_of(text or "")
         while left and len(talk.messages) == known and not self._is_over(talk) and talk.void is None:
             await self._typed(talk, left[0], asked, letters)
-            if len(talk.messages) == known:
+            if len(talk.messages) == known and talk.void is None:
                 await self._said(talk, agent, left.pop(0))
                 asked, letters, known = time.monotonic(), 0, known + 1
         if left and talk.void is None:

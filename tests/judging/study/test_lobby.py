@@ -385,6 +385,31 @@ def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: p
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
+def test_an_agent_that_types_when_the_person_leaves_says_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: "one\ntwo")
+    monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        if (await lobby.at(judge, -1))["my_turn"]:
+            await lobby.say(judge, 0, "hello")
+        await lobby.at(judge, 1)
+        talk = served.state.talk_of(judge.code)
+        assert talk is not None
+        known = len(talk.messages)
+        lobby.seen[judge.code] -= 1000
+        await lobby._who_left(talk)
+        await asyncio.gather(*lobby.answering.values())
+        assert talk.void is not None
+        assert len(talk.messages) == known
+
+    run(made(tmp_path, 8, mode, agent="eliza", machines=1.0, quiet_s=0.0, base=0.4), work)
+
+
 @pytest.mark.parametrize(
     "more", [{"opener": "Hi"}, {"history": [{"speaker": "A", "text": "Hi"}]}, {"pseudo": {"topics": 1, "turns": 2}}]
 )

@@ -214,3 +214,10 @@ def test_a_message_of_nothing_but_spaces_is_read_in_no_time(tmp_path: Path) -> N
     [said] = read_chat(path).messages
     assert time.process_time() - began < 2
     assert (said.text[0], said.text[-1]) == ("a", "b")
+
+
+def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
+    export = "31/12/2023, 21:05 - Dr: Ann: time: now\n31/12/2023, 21:06 - ~\u202fDr: Bob\n"
+    code, rows = made(tmp_path, export, person="Dr: Ann")
+    assert code == 0
+    assert [row[1:] for row in rows] == [("person", "time: now"), ("other", "Bob")]

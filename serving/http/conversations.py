@@ -323,7 +323,7 @@ def _as_api_errors(agent: str) -> Iterator[None]:
     except DialogueError as error:
         raise ApiError(STATUS[error.code], error.code, str(error)) from None
     except InputError as error:
-        raise ApiError(422, "unsupported_pseudo", str(error)) from None
+        raise ApiError(422, "unsupported", str(error)) from None
     except AnswerError as error:
         raise failure(agent, error.code) from None
     except AgentStoppedError:

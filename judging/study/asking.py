@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import ImageError, InputError
-from agents.stimuli import Stimulus, WordStimulus, parse_row
+from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, parse_row
 from agents.vision import caption_rules
 from agents.vision.colors import WORDS
 from judging.study.material import Seen, ToldError
@@ -76,6 +76,9 @@ class StimulusMaterial:
         found = []
         if self.settings.task != "conversation" and len(self.stimuli) < self.settings.answers.number:
             found.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
+        for name, one in self.stimuli.items():
+            if isinstance(one, ConversationStimulus) and (one.history or one.opener is not None or one.pseudo):
+                found.append(f"{name}: people are not shown what was said before (history, opener, pseudo)")
         for name in self._names:  # a browser would wait for ever for one that is damaged
             try:
                 self.stimuli[name].images_by_field()["image"].decode()

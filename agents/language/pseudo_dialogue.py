@@ -99,7 +99,8 @@ def read_messages(
     for line in text.splitlines():
         line = line.strip()
         if (named := line_form.match(line)) is not None:
-            speaker, line = known.get(named[1].casefold(), speaker), line[named.end() :]
+            name, line = named[1], line[named.end() :]
+            speaker = name if name in names else known.get(name.casefold(), speaker)
         said = " ".join(line.split())
         if not said:
             continue

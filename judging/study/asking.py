@@ -76,10 +76,9 @@ class StimulusMaterial:
         found = []
         if self.settings.task != "conversation" and len(self.stimuli) < self.settings.answers.number:
             found.append(f"answers.number: nobody answers a stimulus twice, and there are {len(self.stimuli):,}")
-        for name, stimulus in self.stimuli.items():
-            if isinstance(stimulus, ConversationStimulus):
-                unsaid = [part for part in ("history", "opener", "pseudo") if getattr(stimulus, part)]
-                found += [f"{name}: {part}: nothing is said before participants converse" for part in unsaid]
+        for name, one in self.stimuli.items():
+            if isinstance(one, ConversationStimulus) and (one.history or one.opener is not None or one.pseudo):
+                found.append(f"{name}: people are not shown what was said before (history, opener, pseudo)")
         for name in self._names:  # a browser would wait for ever for one that is damaged
             try:
                 self.stimuli[name].images_by_field()["image"].decode()

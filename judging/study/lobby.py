@@ -210,7 +210,8 @@ class Lobby:
         text = await self._answer(talk, agent)
         if text is not None:
             await self._typed(talk, text, asked, sum(len(one["text"]) for one in talk.messages[-1:]))
-            await self._said(talk, agent, text)
+            if talk.void is None:
+                await self._said(talk, agent, text)
 
     async def _agent_says_a_burst(self, talk: Talk, agent: str) -> None:
         """Wait until the person is quiet, then say what there is to say as long as nothing else is said."""
@@ -226,7 +227,7 @@ class Lobby:
         left = messages_of(text or "")
         while left and len(talk.messages) == known and not self._is_over(talk) and talk.void is None:
             await self._typed(talk, left[0], asked, letters)
-            if len(talk.messages) == known:
+            if len(talk.messages) == known and talk.void is None:
                 await self._said(talk, agent, left.pop(0))
                 asked, letters, known = time.monotonic(), 0, known + 1
         if left and talk.void is None:
@@ -245,14 +246,18 @@ class Lobby:
         row["history"] = [
             {"speaker": speaker_name(one["speaker"], names), "text": one["text"]} for one in talk.messages
         ]
+        why = ""
         for attempt in range(TRIES):
+            await asyncio.sleep(min(attempt, 1))
             try:
-                return await asyncio.to_thread(_ask, self.settings, agent, row)
+                text = await asyncio.to_thread(_ask, self.settings, agent, row)
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-                if attempt == TRIES - 1:
-                    await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {type(error).__name__}"})
-                    return None
-                await asyncio.sleep(1)
+                why = type(error).__name__
+            else:
+                if text.strip():
+                    return text
+                why = "said nothing"
+        await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {why}"})
         return None
 
 

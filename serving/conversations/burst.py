@@ -92,6 +92,10 @@ class BurstTranscript(Transcript):
         ]
         return min([*sent, *calls], key=lambda event: event.at, default=None)
 
+    def opener(self) -> TurnAnswer | None:
+        opener = Transcript.opener(self)
+        return opener if opener is not None and messages_of(opener.text) else None
+
     def add(self, answer: TurnAnswer) -> None:
         """The reply of the agent on :attr:`side`; then the clock goes on to the next call, or to the end."""
         event = self.next_event
@@ -108,28 +112,29 @@ class BurstTranscript(Transcript):
         letters, self.unread[side] = self.unread[side] or 0, None
         return letters
 
-    def type(self, side: int, answer: TurnAnswer, read: int, at: float) -> None:
+    def type(self, side: int, answer: TurnAnswer, read: int, at: float, answered: float = 0.0) -> None:
         """What the agent of ``side`` says, that was asked at ``at`` and read so many letters: its messages go out when
-        they are typed, unless it has heard something meanwhile."""
+        they are typed, and none before it ``answered``, unless it has heard something meanwhile."""
         numbers, raw = self.numbers(), answer.raw
         for text in messages_of(answer.text):
-            delay = round(self.delays.draw(len(text), read, numbers), 3)
-            at += delay
-            message = answer.model_copy(update={"text": text, "delay_s": delay, "raw": raw})
-            self.typing[side].append(_Typed(at, message))
+            at = max(at + round(self.delays.draw(len(text), read, numbers), 3), answered)
+            self.typing[side].append(_Typed(at, answer.model_copy(update={"text": text, "raw": raw})))
             read, raw = 0, None  # of the whole reply, which stands with its first message
         self.calls += 1
         if self.unread[side] is not None:
             self.withdraw(side, "interrupted")
 
     def say(self, side: int, answer: TurnAnswer, at: float) -> Message:
-        """A message of the speaker on ``side`` goes out at ``at``, and the other one hears it."""
-        self.now = at
-        message = self.append(side, answer, round(at, 3))
+        """A message of the speaker on ``side`` goes out at ``at``, and the other one hears it. Its delay is all the
+        time since the last one, whoever's: with that in which the speaker waited for more."""
+        self.now, at = at, round(at, 3)
+        before = (self.messages[-1].at if self.messages else None) or 0.0
+        answer = answer.model_copy(update={"delay_s": round(max(at - before, 0.0), 3)})
+        message = self.append(side, answer, at)
         other = 1 - side
         self.withdraw(other, "interrupted")
         self.unread[other] = (self.unread[other] or 0) + len(answer.text)
-        self.heard[other] = at
+        self.heard[other] = self.now
         if self.ended:
             for each in (0, 1):
                 self.withdraw(each, "ended")

@@ -21,7 +21,7 @@ import orjson
 
 from agents.answers import TurnAnswer
 from agents.errors import AgentStoppedError, AnswerError
-from serving.conversations.burst import QUIET_S, BurstTranscript
+from serving.conversations.burst import QUIET_S, BurstTranscript, messages_of
 from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage, checked
 from serving.conversations.journal import turn_line
 
@@ -48,22 +48,22 @@ class BurstDialogue(Dialogue):
                 await self._write_pseudo(deadline)
             self._deadline, self._since = deadline, self._clock()
             if (opener := self._transcript.opener()) is not None:
-                self._say(self._transcript.starts, opener, 0.0)
+                for text in messages_of(opener.text)[: self.stimulus.exchanges]:
+                    self._say(self._transcript.starts, opener.model_copy(update={"text": text}), 0.0)
             self._task = asyncio.create_task(self._speak())
+            self._task.add_done_callback(lambda task: self._tell())
         return self.transcript()
 
     async def say(self, text: str, deadline: float | None = None) -> None:
-        """Take what the person says, now. Raises DialogueError."""
+        """Take what the person says, now. The agent's next answers have the deadline. Raises DialogueError."""
         if self._task is None:
             raise DialogueError("not_open", "open the conversation")
         self._send_what_is_due()
         if self.ended:
             raise DialogueError("ended", f"the conversation is over: all {self.stimulus.exchanges} messages are said")
-        at = self._now()
-        last = self._transcript.messages[-1].at if self._transcript.messages else None
-        answer = TurnAnswer(text=checked(text), delay_s=round(max(at - (last or 0.0), 0.0), 3))
+        answer, self._deadline = TurnAnswer(text=checked(text)), deadline
         self._failed, self._is_told = None, True
-        self._say(self.person, answer, at)
+        self._say(self.person, answer, self._now())
         self._woken.set()
 
     async def after(self, count: int, wait: float) -> list[FlaggedMessage]:
@@ -71,7 +71,7 @@ class BurstDialogue(Dialogue):
         AgentStoppedError once for a failure of the agent."""
         try:
             async with asyncio.timeout(wait):
-                while len(self._flagged) <= count and not self.ended and self._is_told:
+                while len(self._flagged) <= count and self._goes_on() and self._is_told:
                     await self._news.wait()
         except TimeoutError:
             return []
@@ -83,6 +83,12 @@ class BurstDialogue(Dialogue):
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    def _goes_on(self) -> bool:
+        """Whether more may be said. Raises what ended the agent's part and should not have."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
+            self._task.result()
+        return not self.ended
 
     def _new_transcript(self, **about: Any) -> BurstTranscript:
         return BurstTranscript(**about, quiet_s=self._quiet_s, agents=(1 - self.person,))
@@ -132,7 +138,7 @@ class BurstDialogue(Dialogue):
             return
         self._next_attempt = 0
         talk.raws.append(turn["raw"])
-        talk.type(side, answer, read, at)
+        talk.type(side, answer, read, at, answered=self._now())
 
     def _tell(self) -> None:
         """Wake whoever waits for news."""

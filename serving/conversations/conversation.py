@@ -132,7 +132,7 @@ class Conversation:
             side, turn = transcript.side, transcript.number
             options = {"speaker": SIDES[side], "turn": len(transcript.messages)}
             request = await self._ask(scheduler, transcript.shown(), side, turn, options, number)
-            if request.status == "ok" and (why := transcript.why_unusable(request.answer)) is not None:
+            if request.status == "ok" and (why := Transcript.why_unusable(transcript, request.answer)) is not None:
                 request.status, request.error = "failed", ("bad_turn", why)
             request.attempts = [*earlier, *request.attempts]
             if request.status != "ok":
@@ -141,6 +141,9 @@ class Conversation:
             found = transcript.judge_next(TurnAnswer.model_validate_json(request.answer or b"").text)
             bad = [one for one in found if one.action == "resample_turn"]
             if not bad or attempt == self.settings.attempts:
+                why = transcript.why_unusable(request.answer)
+                if why is not None and not any(one.rejected for one in found):
+                    request.status, request.error = "failed", ("bad_turn", why)
                 break
             earlier = [*request.attempts, request.attempt_record([asdict(one.verdict()) for one in bad])]
             number = request.first_attempt + request.attempt + 1

@@ -206,7 +206,8 @@ class Dialogue:
 
         async def ask(number: int, options: Mapping[str, Any]) -> Turn:
             request = await self._request(draft, deadline, number, options)
-            self._usable(request)
+            self._usable(request, is_turn=False)
+            self._next_attempt = 0
             turns.append(orjson.loads(turn_line(request, 0)))
             return turns[-1]
 
@@ -270,9 +271,10 @@ class Dialogue:
             deadline=deadline,
         )
 
-    def _usable(self, request: AgentRequest) -> TurnAnswer:
+    def _usable(self, request: AgentRequest, is_turn: bool = True) -> TurnAnswer:
         """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
-        why = self._transcript.why_unusable(request.answer) if request.status == "ok" else None
+        is_said = is_turn and request.status == "ok"
+        why = self._transcript.why_unusable(request.answer) if is_said else None
         in_vain = request.status == "rejected" or why is not None
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":

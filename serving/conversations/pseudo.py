@@ -28,7 +28,7 @@ class NothingWritten(Exception):
 async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tries: int) -> Turn | None:
     """Have the agent on ``side`` write the pseudo-dialogue that the stimulus wants into the ``transcript``.
 
-    ``ask`` asks it for the request of a number, with options; at most ``tries`` in a row may bring nothing. Returns
+    ``ask`` asks it for the request of a number, with options; at most ``tries`` in a row may bring no more. Returns
     the turn that failed or was rejected, if one was. Raises NothingWritten.
     """
     stimulus = transcript.stimulus
@@ -74,7 +74,7 @@ async def write_pseudo_dialogue(transcript: Transcript, side: int, ask: Ask, tri
                 else:
                     written.append(message)
                     transcript.pseudo.append(message)
-            left = tries if said else left
+            left = tries if _turns(written) > turns else left
     return None
 
 

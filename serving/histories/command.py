@@ -45,7 +45,7 @@ TITLES = {
 def history(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code. Raises InputError, StorageError."""
     refuse_existing([options.out], force=options.force)
-    chats = [read_chat(path, options.dates) for path in options.files]
+    chats = [read_chat(path, options.dates, options.person) for path in options.files]
     problems = [problem for chat in chats for problem in chat.problems]
     if problems:
         raise InputError(f"{len(problems)} messages cannot be read", problems)
@@ -64,7 +64,7 @@ def history(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_chat(path: Path, order: Order | None = None) -> Chat:
+def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
     """The messages in a file, whichever of the three forms it has. Raises InputError."""
     content = read_bytes(path, MOST_BYTES)
     if content[:2] == b"PK":
@@ -84,7 +84,7 @@ def read_chat(path: Path, order: Order | None = None) -> Chat:
         raise InputError(f"{path}: is no text in UTF-8") from None
     if not is_whatsapp(text):
         raise InputError(f"{path}: is neither WhatsApp's export of a chat, nor Telegram's result.json, nor a history")
-    return read_whatsapp(text, path, order)
+    return read_whatsapp(text, path, order, person)
 
 
 def joined(chats: Sequence[Chat], person: str, paths: Sequence[Path]) -> list[HistoryMessage]:

@@ -31,7 +31,7 @@ HEAD = re.compile(
 _NAMED = re.compile(r"([^:]{1,100}):(?:\s(.*)|$)", re.DOTALL)
 _OMITTED = re.compile(r"<[^<>\n]{2,80}>")
 _ATTACHED = re.compile(r"[^\n]*\.\w{2,5} \([^()\n]{4,40}\)(\n|$)")
-_EDITED = re.compile(rf"\s*[{UNSEEN}]*<[^<>\n]{{2,80}}>$")
+_EDITED = re.compile(rf"(?<![\s{UNSEEN}])[\s{UNSEEN}]*<[^<>\n]{{2,80}}>$")  # looks once at each run of spaces
 _DELETED = re.compile(r"(this message was deleted|you deleted this message)\.?", re.IGNORECASE)
 
 
@@ -40,8 +40,9 @@ def is_whatsapp(text: str) -> bool:
     return any(HEAD.match(line) for line in text.split("\n", 20)[:20])
 
 
-def read_whatsapp(text: str, path: Path, order: Order | None = None) -> Chat:
+def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
     """The messages in ``text``, the content of ``path``. Without an ``order`` the dates must say which it is.
+    A name ends at the first colon, but for that of ``person``.
 
     Notices of the messenger, media and deleted messages are dropped. Raises InputError where the order of days and
     months cannot be told.
@@ -63,17 +64,20 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None) -> Chat:
         except ValueError:
             chat.problems.append(Problem(str(path), number, None, "has a date or time that there is not"))
             continue
-        _add(chat, at, "\n".join(lines).rstrip())
+        _add(chat, at, "\n".join(lines).rstrip(), person)
     return chat
 
 
-def _add(chat: Chat, at: datetime, rest: str) -> None:
+def _add(chat: Chat, at: datetime, rest: str, person: str) -> None:
     """Add the message that ``rest`` is, or count what else it is."""
     named = _NAMED.match(rest)
     if named is None:
         chat.dropped[NOTICES] += 1
         return
-    name, text = named[1].strip(f"{UNSEEN}~ \u202f\u00a0"), named[2] or ""
+    around = f"{UNSEEN}~ \u202f\u00a0"
+    name, text = named[1].strip(around), named[2] or ""
+    if ":" in person and (whole := rest.lstrip(around)).startswith(f"{person}:"):
+        name, text = person, whole.removeprefix(f"{person}:")[1:]
     if text.startswith("\u200e") or _OMITTED.fullmatch(text.strip()):
         chat.dropped[NOTICES] += 1
         return

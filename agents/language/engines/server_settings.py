@@ -46,4 +46,4 @@ class ClientSettings(Settings):
         try:
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
+            return host == "localhost"  # of names below it many systems ask a name server

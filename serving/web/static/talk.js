@@ -109,16 +109,22 @@
       }
     }
 
-    /** In a burst dialogue nobody waits: what was sent comes back with all else that is heard. */
+    /** In a burst dialogue nobody waits: what was sent comes back with all else that is heard. One message goes after
+     * the other, or the second might come first. */
     async sendAtOnce(text) {
       this.text.value = "";
       this.page.tell("");
+      const before = this.sent;
+      let isSent;
+      this.sent = new Promise((done) => (isSent = done));
+      await before;
       try {
         await call(`${this.path}/messages`, { text });
       } catch (error) {
         this.text.value = [text, this.text.value].filter(Boolean).join(" ");
         this.page.refused(error, "The message was not taken");
       }
+      isSent();
     }
 
     async listen() {

@@ -240,7 +240,14 @@ def test_what_a_server_says_of_an_error_is_not_told(server: bad.Misbehaving, his
 
 
 @pytest.mark.parametrize(
-    "url", ["https://api.openai.com/v1", "http://10.0.0.7/v1", "http://127.0.0.1.example/v1", "http://0.0.0.0:8000/v1"]
+    "url",
+    [
+        "https://api.openai.com/v1",
+        "http://10.0.0.7/v1",
+        "http://127.0.0.1.example/v1",
+        "http://0.0.0.0:8000/v1",
+        "http://me.localhost:8000/v1",
+    ],
 )
 @pytest.mark.usefixtures("nothing_leaves")
 def test_a_server_elsewhere_is_refused_before_anything_is_sent(url: str, history: Path) -> None:

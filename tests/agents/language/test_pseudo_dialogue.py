@@ -90,6 +90,11 @@ def _asked(pseudo: dict[str, Any], said: str = "", **fields: Any) -> Any:
     return chat, pseudo_dialogue.completion_request(stimulus, draw, history, sampling)
 
 
+def test_names_that_differ_in_capitals_alone_are_two() -> None:
+    found = read_messages("Ann: one\nann: two\nAnn: three", ("Ann", "ann"), "Ann")
+    assert [(one.speaker, one.text) for one in found] == [("Ann", "one"), ("ann", "two"), ("Ann", "three")]
+
+
 def test_topics_are_asked_for_beside_the_known_ones() -> None:
     chat, continued = _asked({"topics": 7, "known": ["tea", "the sea"]})
     for text in (chat.messages[-1].text, continued.prompt):

@@ -202,17 +202,6 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
     assert read_state(study) == before[0]
 
 
-def test_what_participants_would_not_see_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study = made(tmp_path)
-    row = json.loads((tmp_path / "set.jsonl").read_text())
-    row |= {"history": [{"speaker": "A", "text": "Hi!"}], "opener": "Hello!", "pseudo": {"topics": 1, "turns": 2}}
-    (tmp_path / "set.jsonl").write_text(json.dumps(row))
-    assert main(["study", "check", str(study)]) == 2
-    told = capsys.readouterr().err.splitlines()
-    wanted = [f"talk: {part}: nothing is said before participants converse" for part in ("history", "opener", "pseudo")]
-    assert told[:3] == wanted
-
-
 def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
         lobby = served.lobby
@@ -365,6 +354,73 @@ def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
         assert await speak(served, judge, "x") == "void"
 
     run(study, work)
+
+
+@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
+def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    asked: list[str] = []
+
+    def ask(settings: Any, agent: str, row: dict[str, Any]) -> str:
+        asked.append(agent)
+        return " \n "
+
+    monkeypatch.setattr("judging.study.lobby._ask", ask)
+    for name, value in {"TRIES": 1, "LOOK": 0.01}.items():
+        monkeypatch.setattr(f"judging.study.lobby.{name}", value)
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        if (await lobby.at(judge, -1))["my_turn"]:
+            await lobby.say(judge, 0, "hello")
+        async with asyncio.timeout(5):
+            while (found := await lobby.at(judge, 1))["state"] == "open":
+                await lobby.say(judge, 0, "hello")
+        assert found["state"] == "void"
+        assert all(one["text"] for one in found["messages"])
+
+    study = made(tmp_path, 4, mode, agent="eliza", machines=1.0, quiet_s=0.0)
+    run(study, work)
+    assert [talk.void for talk in read_state(study).talks.values()] == ["eliza: said nothing"]
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
+def test_an_agent_that_types_when_the_person_leaves_says_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: "one\ntwo")
+    monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served), served.lobby
+        assert lobby is not None
+        if (await lobby.at(judge, -1))["my_turn"]:
+            await lobby.say(judge, 0, "hello")
+        await lobby.at(judge, 1)
+        talk = served.state.talk_of(judge.code)
+        assert talk is not None
+        known = len(talk.messages)
+        lobby.seen[judge.code] -= 1000
+        await lobby._who_left(talk)
+        await asyncio.gather(*lobby.answering.values())
+        assert talk.void is not None
+        assert len(talk.messages) == known
+
+    run(made(tmp_path, 8, mode, agent="eliza", machines=1.0, quiet_s=0.0, base=0.4), work)
+
+
+@pytest.mark.parametrize(
+    "more", [{"opener": "Hi"}, {"history": [{"speaker": "A", "text": "Hi"}]}, {"pseudo": {"topics": 1, "turns": 2}}]
+)
+def test_what_people_would_not_be_shown_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, Any]
+) -> None:
+    study = made(tmp_path)
+    row = json.loads((tmp_path / "set.jsonl").read_text())
+    (tmp_path / "set.jsonl").write_text(json.dumps(row | more))
+    assert main(["study", "check", str(study)]) == 2
+    assert "talk: people are not shown what was said before" in capsys.readouterr().err
 
 
 def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) -> None:

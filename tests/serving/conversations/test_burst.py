@@ -16,7 +16,7 @@ from agents.language.filters.policies import THRESHOLDS
 from agents.language.filters.settings import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.burst import BurstTranscript, messages_of
-from serving.conversations.conversation import Conversation
+from serving.conversations.conversation import STRIDE, Conversation
 from serving.conversations.delays import DelaySettings
 from serving.conversations.policies import PairSettings
 from serving.conversations.transcript import no_instructions
@@ -80,7 +80,7 @@ def test_what_was_read_counts_for_the_first_message_only() -> None:
     talk = transcript(quiet_s=5.0, delays=reading)
     talk.add(TurnAnswer(text="aaa\nbbbb"))
     talk.add(TurnAnswer(text="cc\nd"))
-    assert [one.delay_s for one in talk.messages] == [3.0, 4.0, 2 + 0.5 * 7, 1.0]
+    assert [one.delay_s for one in talk.messages] == [3.0, 4.0, 5 + 2 + 0.5 * 7, 1.0]  # with the wait of 5 s
 
 
 def test_what_is_being_written_when_all_is_said_is_not_sent() -> None:
@@ -163,3 +163,28 @@ def test_a_burst_dialogue_that_is_resumed_anywhere_ends_as_it_would_have() -> No
         item, scheduler, fresh_lines = hold({(0, line["turn"]): line for line in lines[:known]})
         assert (item.answer, item.raw, item.seed) == (whole.answer, whole.raw, whole.seed)
         assert len(scheduler.asked) == len(fresh_lines) == len(lines) - known
+
+
+def test_an_opener_without_a_message_is_none_and_one_of_two_lines_is_two() -> None:
+    def hold(opener: str) -> list[str]:
+        talk = Conversation("a~b", ("a", "b"), row(mode="burst", exchanges=2, opener=opener), 0, 7, 1, Policy())
+        item = asyncio.run(talk.run(Scripted(fresh)))  # type: ignore[arg-type]
+        return [one.text for one in ConversationAnswer.model_validate_json(item.answer or b"").messages]
+
+    assert hold("Hi\nyou") == ["Hi", "you"]
+    assert hold(" \n ") == [fresh(0, 0), fresh(1, 0)]
+
+
+@pytest.mark.parametrize(("again", "until", "status"), [(True, 1, "ok"), (True, 5, "rejected"), (False, 1, "failed")])
+def test_a_reply_without_a_message_is_asked_for_again_where_the_policy_says_so(
+    again: bool, until: int, status: str
+) -> None:
+    def script(turn: int, attempt: int) -> str:
+        return " \n" if turn == 1 and attempt % STRIDE < until else fresh(turn, attempt)
+
+    policy = Policy(empty="resample_turn") if again else Policy()
+    talk = Conversation("a~b", ("a", "b"), row(mode="burst"), 0, 7, 1, policy, PairSettings(attempts=4))
+    item = asyncio.run(talk.run(Scripted(script)))  # type: ignore[arg-type]
+    assert item.status == status
+    answer = ConversationAnswer.model_validate_json(item.answer or b"")
+    assert len(answer.messages) == (6 if status == "ok" else 1)

@@ -23,7 +23,7 @@ FAST = DelaySettings(base=0.03, type_mean=0, type_sd=0, read_mean=0, read_sd=0, 
 
 class Agent:
     tasks = ("conversation",)
-    writes_dialogues = False
+    writes_dialogues = True
 
     def instructions(self, stimulus: ConversationStimulus, draw: Any) -> None:
         return None
@@ -38,13 +38,15 @@ class Slow:
         self.dispatchers = {"talker": type("Dispatcher", (), {"agent": Agent()})()}
         self.replies, self.takes = list(replies), takes
         self.heard: list[list[str]] = []
+        self.deadlines: list[float | None] = []
 
     def next_order(self) -> int:
         return 1
 
     async def answer(
-        self, agent: str, stimulus: ConversationStimulus, sample: int, *, turn: int, **more: Any
+        self, agent: str, stimulus: ConversationStimulus, sample: int, *, turn: int, deadline: float | None, **more: Any
     ) -> AgentRequest:
+        self.deadlines.append(deadline)
         self.heard.append([one.text for one in stimulus.history])
         await asyncio.sleep(self.takes)
         reply = self.replies.pop(0)
@@ -155,3 +157,60 @@ def test_who_speaks_first_does_and_the_dialogue_ends_at_its_length() -> None:
             other.close()
 
     talk(work, ["One.", "Never said."], who_starts="B", exchanges=3)
+
+
+def test_a_message_that_a_slow_model_writes_has_the_time_at_which_it_is_heard() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello")
+        since = asyncio.get_running_loop().time()
+        [_, first] = await dialogue.after(0, 5) + await dialogue.after(1, 5)
+        heard = asyncio.get_running_loop().time() - since
+        while len(dialogue.transcript()) < 3:
+            await dialogue.after(2, 5)
+        second = dialogue.transcript()[2]
+        said, delay = first.message.at, first.message.delay_s
+        assert said is not None
+        assert second.message.at is not None
+        assert delay is not None
+        assert abs(said - dialogue.transcript()[0].message.at - heard) < 0.05  # type: ignore[operator]
+        assert delay > 0.19
+        assert second.message.at - said == pytest.approx(0.03, abs=0.002)  # and not at once
+
+    talk(work, ["One\nTwo"], takes=0.2)
+
+
+def test_each_message_brings_the_time_that_its_answer_may_take() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello", 60.0)
+        await dialogue.after(1, 5)
+        assert scheduler.deadlines == [60.0]
+
+    talk(work, ["One"])
+
+
+def test_an_opener_of_two_lines_is_two_messages_and_delays_make_up_the_time() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.after(2, 5)
+        messages = [one.message for one in dialogue.transcript()]
+        assert [one.text for one in messages] == ["Hi", "you", "One"]
+        assert messages[2].delay_s == messages[2].at
+        assert (messages[2].at or 0) >= 0.06  # quiet, and then its own delay
+
+    talk(work, ["One"], opener="Hi\nyou")
+
+
+def test_a_part_of_a_pseudo_dialogue_that_is_empty_is_asked_for_again() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        record = json.loads(await dialogue.record(RecordHeader("talker", "machine", "d", "c", "r")))
+        assert [one["text"] for one in record["answer"]["pseudo"]] == ["Mine", "Yours"]
+
+    talk(work, ["", "Cats", " \n", "Mine", "Yours"], pseudo={"topics": 1, "turns": 2})
+
+
+def test_a_fault_in_the_agents_part_is_told_and_not_waited_for() -> None:
+    async def work(dialogue: BurstDialogue, scheduler: Slow) -> None:
+        await dialogue.say("Hello")
+        with pytest.raises(ZeroDivisionError):
+            await dialogue.after(1, 1.0)
+
+    talk(work, [ZeroDivisionError()])

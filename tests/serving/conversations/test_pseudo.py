@@ -133,6 +133,20 @@ def test_one_that_writes_nothing_is_asked_a_few_times_and_fails(topics: int, tur
     assert len(writer.asked) == asked
 
 
+@pytest.mark.parametrize("mode", ["ping-pong", "burst"])
+def test_one_that_goes_on_as_the_same_speaker_for_ever_is_asked_a_few_times(mode: str) -> None:
+    class Monologue(Writer):
+        def text(self, stimulus: ConversationStimulus, options: Mapping[str, Any]) -> str:
+            assert len(self.asked) < 20
+            return "Ann: And another thing." if "topic" in options["pseudo"] else super().text(stimulus, options)
+
+    writer = Monologue(1, 1)
+    item, _ = hold(writer, {"topics": 1, "turns": 2}, mode=mode)
+    assert item.error is not None
+    assert item.error[0] == "no_pseudo_dialogue"
+    assert len(writer.asked) == 1 + 1 + 3  # a topic, Ann's turn, and three that bring no other
+
+
 def test_it_is_journalled_and_resumed_with_the_conversation() -> None:
     whole, lines = hold(Writer(2, 3), {"topics": 3, "turns": 4})
     numbers = [line["turn"] for line in lines]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from agents.language.history import read_history
 from serving.cli import main
+from serving.histories.command import read_chat
 
 ANDROID = """\
 31/12/2023, 21:05 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
@@ -203,3 +205,19 @@ def test_a_file_that_is_too_large_is_refused(
     monkeypatch.setattr("serving.histories.command.MOST_BYTES", 2**20)
     assert made(tmp_path, b" " * (2**20 + 1))[0] == 2
     assert "more than 1 MiB" in capsys.readouterr().err
+
+
+def test_a_message_of_nothing_but_spaces_is_read_in_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "chat.txt"
+    path.write_text("31/12/2023, 21:05 - Ann: a" + " " * 30_000 + "\n" * 30_000 + "b <edited>\n")
+    began = time.process_time()
+    [said] = read_chat(path).messages
+    assert time.process_time() - began < 2
+    assert (said.text[0], said.text[-1]) == ("a", "b")
+
+
+def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
+    export = "31/12/2023, 21:05 - Dr: Ann: time: now\n31/12/2023, 21:06 - ~\u202fDr: Bob\n"
+    code, rows = made(tmp_path, export, person="Dr: Ann")
+    assert code == 0
+    assert [row[1:] for row in rows] == [("person", "time: now"), ("other", "Bob")]

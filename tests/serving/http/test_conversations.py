@@ -339,6 +339,7 @@ HOSTILE: dict[str, tuple[Any, int]] = {
     "a path for an id": ({"agent": "null", "id": "../x"}, 422),
     "a history": ({"agent": "null", "history": [{"speaker": "A", "text": "x"}]}, 422),
     "a seed beyond 53 bits": ({"agent": "null", "seed": 2**53}, 422),
+    "a pseudo-dialogue of one that writes none": ({"agent": "null", "pseudo": {"topics": 1, "turns": 1}}, 422),
     "a list": ([], 422),
 }
 

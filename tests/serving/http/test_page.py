@@ -317,6 +317,26 @@ def test_a_person_and_an_agent_talk(served: str, opened: Callable[..., Seen]) ->
 
 
 @pytest.mark.slow
+def test_in_a_burst_messages_arrive_in_the_order_in_which_they_were_written(
+    served: str, opened: Callable[..., Seen]
+) -> None:
+    page = opened(served).load()
+    page.select_option("#agent", "eliza")
+    page.select_option("#talk-mode", "burst")
+    page.select_option("#starts", "A")
+    page.click("#submit")
+    page.wait_for_selector("#message")
+    held: list[Any] = []
+    page.route("**/messages", lambda route: route.continue_() if held else held.append(route))
+    for text in ("first", "second"):
+        page.fill("#message", text)
+        page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    held[0].continue_()
+    page.wait_for_function("() => document.querySelectorAll('.chat li').length === 2")
+    assert page.locator(".chat .bubble").all_inner_texts() == ["first", "second"]
+
+
 def test_errors_in_words_with_the_request(served: str, opened: Callable[..., Seen]) -> None:
     seen = opened(served)
     page = seen.load()

@@ -79,12 +79,13 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
     assert failed == {("caption/broken", "bad_image"), ("objects/broken", "bad_image")}
 
     rows = {json.loads(row)["id"]: row for row in (EXAMPLES / "vision.jsonl").read_bytes().splitlines()}
+    few = list(rows)[::3]  # others are compared in the tests of each agent
     for entry in one_of_each:
         agent = entry.make(settings[entry.name])
         agent.open()
         agent.load("cpu")
         for record in records:
-            if record["agent"] == entry.name and record["status"] == "ok":
+            if record["agent"] == entry.name and record["status"] == "ok" and record["stimulus"] in few:
                 stimulus = parse_row(rows[record["stimulus"]], root=EXAMPLES)
                 [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=record["seed"])])
                 assert isinstance(reply, Reply)

@@ -12,16 +12,15 @@ what it has not sent when the person writes is withdrawn (:mod:`serving.conversa
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import secrets
 import time
-import urllib.request
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
 from agents.stimuli import ConversationStimulus, as_dict
+from judging.study.agent_server import TRIES, answer_of
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.state import Judge, State, Talk
@@ -33,8 +32,6 @@ SIDES = ("A", "B")
 LONGEST = 2000  # letters of a message
 LOOK = 0.25  # seconds after which it is looked again whether somebody came, said something or left
 HELD = 20.0  # seconds for which a question what is new is held open
-AGENT_SECONDS = 120.0
-TRIES = 3  # of an agent's server, before its part is void
 
 
 @dataclass(slots=True)
@@ -262,11 +259,6 @@ class Lobby:
 
 
 def _ask(settings: TalkSettings, agent: str, row: dict[str, Any]) -> str:
-    """The agent's next message, from its server. Raises OSError, and ValueError or KeyError for another reply."""
-    body = json.dumps({"agent": agent, "stimulus": row}).encode()
-    request = urllib.request.Request(
-        f"{settings.server.rstrip('/')}/answers", body, {"content-type": "application/json"}, method="POST"
-    )
-    with urllib.request.urlopen(request, timeout=AGENT_SECONDS) as reply:
-        record = json.loads(reply.read(1 << 22))
+    """The agent's next message. Raises OSError, and ValueError or KeyError for another reply."""
+    record = answer_of(settings.server, {"agent": agent, "stimulus": row})
     return str(record["answer"]["messages"][0]["text"])

@@ -79,13 +79,13 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
     """Machines that answer here; returns the requests."""
     asked = []
 
-    def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
-        asked.append((address, body))
+    def post(server: str, body: dict[str, Any]) -> dict[str, Any]:
+        asked.append((server, body))
         agent, row = body["agent"], body["stimulus"]
         text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
-    monkeypatch.setattr("judging.study.online.tests._post", post)
+    monkeypatch.setattr("judging.study.online.tests.answer_of", post)
     served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
     monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
     return asked

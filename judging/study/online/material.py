@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from judging.study.agent_server import served_agents
 from judging.study.material import Seen
-from judging.study.online.tests import served_agents
 from judging.study.settings import Batch, MachineAgents, OnlineSettings
 from judging.study.state import Judge, Step
 from judging.study.verdict import BadAnswer

@@ -10,17 +10,15 @@ the first is too long already, its last words. When an answer is shown the model
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from judging.study.agent_server import TRIES, answer_of
 from judging.study.online.quotas import PARTS, Cell
 from judging.study.online.state import SIDES, Act, OnlineTest, Tests
 from judging.study.online.trials import trial_of
@@ -30,8 +28,6 @@ from judging.study.state import State
 LONGEST = 2000  # letters of a message
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
-REPLY_SECONDS = 120.0
-TRIES = 3  # of a server, before the test is void
 MOST_AT_ONCE = 256  # machines that are asked
 Row = dict[str, Any]
 Note = Callable[[dict[str, Any]], Awaitable[None]]
@@ -204,7 +200,7 @@ class HeldTests:
         """An agent's answer; another ``attempt`` has another one."""
         body = {"agent": agent, "stimulus": row, "seed": self.settings.tests.seed, "sample": attempt}
         loop = asyncio.get_running_loop()
-        record = await loop.run_in_executor(self._threads, _post, f"{server.rstrip('/')}/answers", body)
+        record = await loop.run_in_executor(self._threads, answer_of, server, body)
         if record["answer"] is None:
             raise ValueError(f"{record['error']['code']}: {record['error']['message']}")
         return dict(record["answer"])
@@ -248,33 +244,3 @@ def row_of(test: OnlineTest, side: int) -> Row:
 
 def as_row(trial: Row, name: str) -> Row:
     return {"id": name, "task": "judgement", "shown": name, **trial}
-
-
-def _post(address: str, body: Row) -> Row:
-    """A server's record. Raises OSError, and ValueError for what is none."""
-    request = urllib.request.Request(
-        address, json.dumps(body).encode(), {"content-type": "application/json"}, method="POST"
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
-            return dict(json.loads(reply.read(1 << 22)))
-    except urllib.error.HTTPError as error:
-        raise OSError(f"{error.code}: {_wrong(error.read(1 << 16))}") from None
-
-
-def _wrong(body: bytes) -> str:
-    """What a server says is wrong, without what is of one request alone."""
-    try:
-        error = json.loads(body)["error"]
-        return f"{error['code']}: {error['message']}"
-    except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")
-
-
-def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
-    """The agents that a server has, with their tasks, and why they are not known."""
-    try:
-        with urllib.request.urlopen(f"{server.rstrip('/')}/agents", timeout=10) as reply:
-            return {str(one["name"]): list(one["tasks"]) for one in json.loads(reply.read(1 << 22))["agents"]}, ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}, f"{server} does not answer; start `turinglike serve`"

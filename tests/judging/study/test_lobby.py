@@ -1,4 +1,4 @@
-"""Participants converse through the lobby: two people, one who leaves, an agent of a real server."""
+"""Participants converse through the lobby: two people, one who leaves, an agent of a server."""
 
 from __future__ import annotations
 
@@ -325,25 +325,6 @@ def test_nobody_comes(tmp_path: Path) -> None:
         assert (judge.ended, judge.answers[-1]["talk"]) == ("finished", None)
 
     run(made(tmp_path, seconds_in_lobby=0.0), work)
-
-
-def test_an_agent_converses_as_a_person_does(tmp_path: Path) -> None:
-    with server_process.started(tmp_path, "eliza") as server:
-        server.wait_for("/ready")
-        study = made(tmp_path, exchanges=6, agent="eliza", machines=1.0, server=server.url)
-
-        async def work(served: Study) -> None:
-            judge = await arrived(served)
-            assert await speak(served, judge, "x") == "over"
-            assert await served.answer(judge, judge.step, {"guess": "machine"})
-
-        run(study, work)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
-    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
-    speakers = [one["agent"].partition(":")[0] for one in record["answer"]["messages"]]
-    assert sorted(set(speakers)) == ["eliza", "human"]
-    assert speakers[::2] == [speakers[0]] * 3
-    assert all(one["text"] for one in record["answer"]["messages"])
 
 
 def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def test_a_judge_a_person_and_a_machine(
     person = test.agents[test.parts.index("person")]
     assert (len(test.asked), [one.exchanges for one in test.judged]) == (2, [1, 2] if verdicts == "each" else [2])
     assert {test.judged[-1].verdict, test.judged[-1].reason} == {"human", "because"}
-    for address, body in asked:
-        assert address == "http://127.0.0.1:8001/answers"
+    for server, body in asked:
+        assert server == "http://127.0.0.1:8001/"
         texts = [one["text"] for one in body["stimulus"]["history"] if one["speaker"] == "B"]
         assert all(text.startswith(body["agent"]) for text in texts)
         assert person not in json.dumps(body)
@@ -229,10 +229,10 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
 
-    def away(address: str, body: Any) -> Any:
+    def away(server: str, body: Any) -> Any:
         raise ConnectionRefusedError("nobody is there")
 
-    monkeypatch.setattr("judging.study.online.tests._post", away)
+    monkeypatch.setattr("judging.study.online.tests.answer_of", away)
 
     async def work(served: Study) -> None:
         seen = await take_part(served, await arrived(served), "q")
@@ -284,7 +284,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
         assert served.online is not None
         for name in ("void", "over"):
             if name == "void":
-                monkeypatch.setattr("judging.study.online.tests._post", lambda address, body: {})
+                monkeypatch.setattr("judging.study.online.tests.answer_of", lambda server, body: {})
             else:
                 replies(monkeypatch)
             judge = await arrived(served)

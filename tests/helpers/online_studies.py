@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from judging.study.material import material_of
-from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge
 from judging.study.study import Study
 from serving.cli import main
@@ -36,26 +33,6 @@ def made(folder: Path, **given: Any) -> Path:
     assert not left
     path.write_text("\n".join(lines))
     return folder / "study"
-
-
-def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
-    settings = read_settings(folder)
-
-    async def inside() -> None:
-        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
-        study.start()
-        await work(study)
-        await study.close()
-
-    asyncio.run(inside())
-
-
-async def arrived(study: Study) -> Judge:
-    judge, _ = await study.join(None, None)
-    while judge.current is not None and judge.current["kind"] != "test":
-        said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
-        await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
-    return judge
 
 
 async def take_part(study: Study, judge: Judge, name: str, human: int = 1) -> list[dict[str, Any]]:

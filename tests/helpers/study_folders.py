@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from PIL import Image as PILImage
 
 from agents.stimuli import canonical, parse_row
+from judging.study.material import material_of
 from judging.study.presets import written
+from judging.study.settings import read_settings, source_of
+from judging.study.state import Judge
+from judging.study.study import Study
 from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, key_path
 
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
@@ -120,3 +125,25 @@ def write_study(folder: Path, trials: Path, task: Any, **changes: Any) -> Path:
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(text)
     return folder
+
+
+def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
+    """Do ``work`` with the study in ``folder``, opened here and closed after it."""
+    settings = read_settings(folder)
+
+    async def inside() -> None:
+        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
+        study.start()
+        await work(study)
+        await study.close()
+
+    asyncio.run(inside())
+
+
+async def arrived(study: Study, kind: str) -> Judge:
+    """Somebody new, at their first step of that kind."""
+    judge, _ = await study.join(None, None)
+    while judge.current is not None and judge.current["kind"] != kind:
+        said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
+        await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
+    return judge

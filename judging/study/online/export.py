@@ -20,6 +20,7 @@ from agents.errors import InputError
 from agents.stimuli import ShownAnswer
 from judging.candidates import Candidate, Shown, Truth
 from judging.dialogues import Letter
+from judging.study.export import RECORD_OF_A_PERSON
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
 from judging.study.settings import CLOSING, FIELDS
@@ -29,7 +30,6 @@ from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
 from serving.runs.run import open_run
-from serving.runs.schemas import RECORD
 
 TESTS, PARTICIPANTS = "tests.csv", "participants.csv"
 COLUMNS = (
@@ -38,17 +38,6 @@ COLUMNS = (
 )  # fmt: skip
 """Of ``tests.csv``, a row per verdict: ``after`` so many of the ``exchanges`` ``said_human`` is which agent was said to
 be the human, 1 or 2; ``right`` is empty where both were of one kind; ``seconds`` from the answers to the verdict."""
-NOTHING: Mapping[str, Any] = {
-    "schema": RECORD,
-    "stimulus_sha256": None,
-    "seed": None,
-    "status": "ok",
-    "attempts": [],
-    "error": None,
-    "provenance": {"digest": None, "checkpoint": None, "revision": None},
-    "timing": None,
-    "worker": None,
-}
 PARTS_TRUTH: Mapping[Part, Truth] = {"person": "human", "machine": "machine"}
 Record = dict[str, Any]
 
@@ -195,7 +184,7 @@ def _write_run(folder: Path, source: Path, out: Path, records: list[Record]) -> 
         files["humans" if one["kind"] == "human" else "published"].append(one)  # which no run asks for
     for name, some in files.items():
         with replacing(run.records(name)) as file:
-            lines = ({**NOTHING, **one, "run": run.meta["run"]} for one in some)
+            lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in some)
             file.writelines(
                 orjson.dumps({key: one[key] for key in KEYS}, option=orjson.OPT_APPEND_NEWLINE) for one in lines
             )

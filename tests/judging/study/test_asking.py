@@ -3,7 +3,6 @@ answers become one trial set."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -15,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import server_process
 from PIL import Image as PILImage
+from study_folders import arrived, run
 
 from agents.errors import InputError
-from judging.study.material import ToldError, material_of
-from judging.study.settings import read_settings, source_of
+from judging.study.material import ToldError
+from judging.study.settings import read_settings
 from judging.study.state import read_state
 from judging.study.study import Study
 from judging.study.verdict import BadAnswer
@@ -53,25 +53,6 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
     return folder / "study"
 
 
-def asked(study: Path, work: Any) -> None:
-    settings = read_settings(study)
-
-    async def inside() -> None:
-        served = Study(study, material_of(study, settings, source_of(study, settings)), lambda: None)
-        served.start()
-        await work(served)
-        await served.close()
-
-    asyncio.run(inside())
-
-
-async def to_the_stimuli(study: Study) -> Any:
-    judge, _ = await study.join(None, None)
-    while judge.current is not None and judge.current["kind"] != "ask":
-        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
-    return judge
-
-
 @pytest.mark.parametrize(
     ("task", "said", "flags"),
     [
@@ -90,7 +71,7 @@ def test_what_the_form_refuses_is_told_or_noted(
     tmp_path: Path, task: str, said: Sequence[Any], flags: list[str], checks: str
 ) -> None:
     async def work(study: Study) -> None:
-        judge = await to_the_stimuli(study)
+        judge = await arrived(study, "ask")
         for one in said[:-1]:
             assert await study.answer(judge, judge.step, {"answer": one, "rt": 9000.0})
         step = judge.step
@@ -103,7 +84,7 @@ def test_what_the_form_refuses_is_told_or_noted(
             assert error.value.flags == flags
             assert (judge.step, len(judge.told)) == (step, 1)
 
-    asked(made(tmp_path, task, checks=checks), work)
+    run(made(tmp_path, task, checks=checks), work)
 
 
 @pytest.mark.parametrize(
@@ -122,22 +103,22 @@ def test_what_the_form_refuses_is_told_or_noted(
 )
 def test_what_no_page_sends_is_not_kept(tmp_path: Path, task: str, said: dict[str, Any]) -> None:
     async def work(study: Study) -> None:
-        judge = await to_the_stimuli(study)
+        judge = await arrived(study, "ask")
         with pytest.raises(BadAnswer):
             await study.answer(judge, judge.step, said)
 
-    asked(made(tmp_path, task), work)
+    run(made(tmp_path, task), work)
 
 
 def test_stimuli_that_fewer_have_answered_come_first(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         for _ in range(6):
-            judge = await to_the_stimuli(study)
+            judge = await arrived(study, "ask")
             while judge.current is not None and judge.current["kind"] == "ask":
                 await study.answer(judge, judge.step, {"answer": "moon"})
 
     study = made(tmp_path, "word_association")
-    asked(study, work)
+    run(study, work)
     state = read_state(study)
     steps = [step["trials"][0] for judge in state.judges.values() for step in judge.steps if step["kind"] == "ask"]
     assert Counter(steps) == {f"s{at}": 3 for at in range(6)}

@@ -6,15 +6,13 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import server_process
+from study_folders import arrived, run
 
-from judging.study.material import material_of
-from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge, read_state
 from judging.study.study import Refused, Study
 from serving.cli import main
@@ -52,25 +50,6 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     return folder / "study"
 
 
-def run(folder: Path, work: Callable[[Study], Awaitable[None]]) -> None:
-    settings = read_settings(folder)
-
-    async def inside() -> None:
-        study = Study(folder, material_of(folder, settings, source_of(folder, settings)), lambda: None)
-        study.start()
-        await work(study)
-        await study.close()
-
-    asyncio.run(inside())
-
-
-async def arrived(study: Study) -> Judge:
-    judge, _ = await study.join(None, None)
-    while judge.current is not None and judge.current["kind"] != "talk":
-        await study.answer(judge, judge.step, {"agree": True} if judge.current["kind"] == "consent" else {})
-    return judge
-
-
 async def speak(study: Study, judge: Judge, name: str) -> str:
     """Converse to the end, whatever that is; returns its state."""
     lobby = study.lobby
@@ -90,7 +69,7 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
     study = made(tmp_path)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "talk") for _ in range(2)]
         states = await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
         assert states == ["over", "over"]
         for judge in people:
@@ -118,7 +97,7 @@ def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path)
     study = made(tmp_path, exchanges=2, number=5)  # of two orders of two people some come again
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "talk") for _ in range(2)]
         while any(one.current for one in people):
             await asyncio.gather(*(speak(served, one, "x") for one in people))
             for one in people:
@@ -135,7 +114,7 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
     study = made(tmp_path, seconds_away=1.0)
 
     async def work(served: Study) -> None:
-        stays, leaves = [await arrived(served) for _ in range(2)]
+        stays, leaves = [await arrived(served, "talk") for _ in range(2)]
         assert served.lobby is not None
         waits = asyncio.create_task(speak(served, stays, "x"))
         while (found := await served.lobby.at(leaves, -1))["state"] != "open":
@@ -160,7 +139,7 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
         lobby = served.lobby
         assert lobby is not None
-        people = [await arrived(served) for _ in range(3)]
+        people = [await arrived(served, "talk") for _ in range(3)]
         await asyncio.gather(*(lobby.at(one, -1) for one in people[:2]))
         third = asyncio.create_task(lobby.at(people[2], -1))
         views = {one.code: await lobby.at(one, -1) for one in people[:2]}
@@ -186,7 +165,7 @@ def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: " Well,\n\n  I see.\n")
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.lobby
+        judge, lobby = await arrived(served, "talk"), served.lobby
         assert lobby is not None
         after = -1
         while (found := await lobby.at(judge, after))["state"] == "open":
@@ -206,7 +185,7 @@ def test_in_a_burst_dialogue_two_people_write_whenever_they_like(tmp_path: Path)
     async def work(served: Study) -> None:
         lobby = served.lobby
         assert lobby is not None
-        one, other = [await arrived(served) for _ in range(2)]
+        one, other = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(lobby.at(one, -1), lobby.at(other, -1))
         for turn in (0, 1, 1):  # what is sent twice is there once
             assert await lobby.say(one, turn, f"one {turn}") is None
@@ -244,7 +223,7 @@ def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
     monkeypatch.setattr("judging.study.lobby._ask", ask)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.lobby
+        judge, lobby = await arrived(served, "talk"), served.lobby
         assert lobby is not None
         mine, after = 0, -1
         while (found := await lobby.at(judge, after))["state"] == "open":
@@ -272,7 +251,7 @@ def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
 
 def test_chance_decides_anew_for_each_conversation(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.lobby
+        judge, lobby = await arrived(served, "talk"), served.lobby
         assert lobby is not None
         with_agent = []
         while judge.current is not None:
@@ -287,7 +266,7 @@ def test_chance_decides_anew_for_each_conversation(tmp_path: Path) -> None:
 
 def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        gone, comes = [await arrived(served) for _ in range(2)]
+        gone, comes = [await arrived(served, "talk") for _ in range(2)]
         assert served.lobby is not None
         assert (await served.lobby.at(gone, -1))["state"] == "nobody"
         await served.answer(gone, gone.step, {"nobody": True})
@@ -300,7 +279,7 @@ def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path) -> None:
     study = made(tmp_path)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "talk") for _ in range(2)]
         await asyncio.gather(*(speak(served, one, name) for one, name in zip(people, "xy", strict=True)))
         for judge in people:
             await served.answer(judge, judge.step, {"guess": "human"})
@@ -318,7 +297,7 @@ def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path) -> None:
 
 def test_nobody_comes(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        judge = await arrived(served)
+        judge = await arrived(served, "talk")
         assert served.lobby is not None
         assert (await served.lobby.at(judge, -1))["state"] == "nobody"
         assert await served.answer(judge, judge.step, {"nobody": True})
@@ -331,7 +310,7 @@ def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
     study = made(tmp_path, agent="eliza", machines=1.0, server=f"http://127.0.0.1:{server_process.free_port()}")
 
     async def work(served: Study) -> None:
-        judge = await arrived(served)
+        judge = await arrived(served, "talk")
         assert await speak(served, judge, "x") == "void"
 
     run(study, work)
@@ -350,7 +329,7 @@ def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: p
         monkeypatch.setattr(f"judging.study.lobby.{name}", value)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.lobby
+        judge, lobby = await arrived(served, "talk"), served.lobby
         assert lobby is not None
         if (await lobby.at(judge, -1))["my_turn"]:
             await lobby.say(judge, 0, "hello")
@@ -374,7 +353,7 @@ def test_an_agent_that_types_when_the_person_leaves_says_no_more(
     monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
 
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.lobby
+        judge, lobby = await arrived(served, "talk"), served.lobby
         assert lobby is not None
         if (await lobby.at(judge, -1))["my_turn"]:
             await lobby.say(judge, 0, "hello")

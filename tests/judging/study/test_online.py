@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import server_process
-from online_studies import arrived, made, replies, run, take_part
+from online_studies import made, replies, take_part
+from study_folders import arrived, run
 
 from agents.errors import InputError
 from judging.study.online import status
@@ -44,7 +45,7 @@ def test_a_judge_a_person_and_a_machine(
     asked = replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "test") for _ in range(2)]
         both = await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
         views = {seen[-1]["role"]: seen for seen in both}
         assert set(views) == {"judge", "person_deceives" if deceives else "person_argues"}
@@ -89,7 +90,7 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
         study = made(folder, exchanges=[1], person_deceives=0.0, seed=number, **shares)
 
         async def work(served: Study, people: int = (3, 1, 2)[number]) -> None:
-            all_of_them = [await arrived(served) for _ in range(people)]
+            all_of_them = [await arrived(served, "test") for _ in range(people)]
             views = await asyncio.gather(*(take_part(served, one, "said") for one in all_of_them))
             [judges] = [seen for seen in views if seen[-1]["role"] == "judge"]
             for view in judges:
@@ -112,7 +113,7 @@ def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        judge = await arrived(served)
+        judge = await arrived(served, "test")
         assert served.online is not None
         begun = asyncio.create_task(take_part(served, judge, "q"))
         while (
@@ -136,7 +137,7 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        stays, leaves = [await arrived(served) for _ in range(2)]
+        stays, leaves = [await arrived(served, "test") for _ in range(2)]
         lobby = served.online
         assert lobby is not None
         waits = asyncio.create_task(take_part(served, stays, "x"))
@@ -149,7 +150,7 @@ def test_who_leaves_makes_it_void_and_the_other_one_goes_back(tmp_path: Path, mo
         assert await lobby.move(stays, {"test": found["test"], "act": "ask", "turn": 9, "text": "?"}) == "test_void"
         assert await lobby.move(stays, {"test": found["test"], "act": "back"}) is None
         assert (await lobby.at(stays, ""))["state"] == "waiting"
-        comes = await arrived(served)
+        comes = await arrived(served, "test")
         assert (await lobby.at(comes, ""))["state"] == "open"
         assert (await lobby.at(stays, ""))["state"] == "open"
 
@@ -167,10 +168,10 @@ def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: 
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        lobby, leaves = served.online, await arrived(served)
+        lobby, leaves = served.online, await arrived(served, "test")
         assert lobby is not None
         assert (await lobby.at(leaves, ""))["state"] == "open"
-        comes, late = await arrived(served), await arrived(served)
+        comes, late = await arrived(served, "test"), await arrived(served, "test")
         assert (await lobby.at(comes, ""))["state"] == "waiting"  # for one test alone is wanted
         assert (await take_part(served, comes, "x"))[-1]["state"] == "over"
         assert (await lobby.at(late, ""))["state"] == "nobody"  # there are enough
@@ -184,7 +185,7 @@ def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pyte
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "test") for _ in range(2)]
         assert served.online is not None
         await asyncio.gather(*(served.online.at(one, "") for one in people))
         [test] = served.state.tests.by_id.values()
@@ -200,7 +201,7 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(3)]
+        people = [await arrived(served, "test") for _ in range(3)]
         lobby = served.online
         assert lobby is not None
         await asyncio.gather(*(lobby.at(one, "") for one in people[:2]))
@@ -235,7 +236,7 @@ def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatc
     monkeypatch.setattr("judging.study.online.tests.answer_of", away)
 
     async def work(served: Study) -> None:
-        seen = await take_part(served, await arrived(served), "q")
+        seen = await take_part(served, await arrived(served, "test"), "q")
         assert seen[-1]["state"] == "void"
 
     run(made(tmp_path, two_machines=1.0), work)
@@ -260,7 +261,7 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        judge = await arrived(served)
+        judge = await arrived(served, "test")
         assert served.online is not None
         taking_part = asyncio.create_task(take_part(served, judge, "q"))
         while not (tests := list(served.state.tests.by_id.values())) or not tests[0].asked:
@@ -287,7 +288,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
                 monkeypatch.setattr("judging.study.online.tests.answer_of", lambda server, body: {})
             else:
                 replies(monkeypatch)
-            judge = await arrived(served)
+            judge = await arrived(served, "test")
             assert (await take_part(served, judge, "q"))[-1]["state"] == name
             assert await served.answer(judge, judge.step, {})
             assert judge.ended == "finished"
@@ -299,7 +300,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
 
 def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        judge = await arrived(served)
+        judge = await arrived(served, "test")
         assert served.online is not None
         assert (await served.online.at(judge, ""))["state"] == "nobody"
         assert await served.answer(judge, judge.step, {"nobody": True})
@@ -310,7 +311,7 @@ def test_nobody_comes_and_one_goes_on(tmp_path: Path) -> None:
 
 def test_who_waited_for_one_test_waits_anew_for_the_next(tmp_path: Path) -> None:
     async def work(served: Study) -> None:
-        judge, lobby = await arrived(served), served.online
+        judge, lobby = await arrived(served, "test"), served.online
         assert lobby is not None
         version = ""
         while (found := await lobby.at(judge, version))["state"] == "waiting":
@@ -326,7 +327,7 @@ def test_a_participant_is_forgotten_with_what_they_said(tmp_path: Path, monkeypa
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
-        people = [await arrived(served) for _ in range(2)]
+        people = [await arrived(served, "test") for _ in range(2)]
         await asyncio.gather(*(take_part(served, one, f"p{at}") for at, one in enumerate(people)))
         for one in people:
             await served.answer(one, one.step, {})

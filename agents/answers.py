@@ -91,12 +91,6 @@ class WordAnswer(_Answer):
     skipped: list[Skipped] = Field(default_factory=list)
 
 
-class VectorAnswer(_Answer):
-    """The ``vector`` of a cue, for those who ask for it in place of a word; of no run."""
-
-    vector: list[float]
-
-
 class Message(_Answer):
     """One message of a conversation. ``at``: seconds from the start, ``delay_s``: pause before it; null if not
     modelled."""

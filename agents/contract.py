@@ -131,8 +131,7 @@ class Agent(ABC, Generic[S]):
     is what the runner tries first.
     ``parallel``: on the CPU, its operations are large enough to be shared among torch's threads. An agent whose engine
     batches by itself overrides ``respond_one`` instead of ``respond`` and says how many calls it takes at once
-    (``max_in_flight``). One that ``has_vectors`` answers a cue with its :class:`agents.answers.VectorAnswer` where the
-    draw's options hold ``vector``. One that ``writes_dialogues`` writes both speakers' parts of a conversation, or
+    (``max_in_flight``). One that ``writes_dialogues`` writes both speakers' parts of a conversation, or
     names topics for one, where the options hold ``pseudo`` (:mod:`agents.language.pseudo_dialogue`). ``modes`` are
     those of attention prediction that it answers; a judge ``judges`` the answers to these tasks. ``packages`` are the
     modules that it imports beyond the base install; the ``extra`` of Turinglike installs them. By its ``family`` the
@@ -154,7 +153,6 @@ class Agent(ABC, Generic[S]):
     batch_size: int = 32
     parallel: bool = True
     max_in_flight: int = 0
-    has_vectors: ClassVar[bool] = False
     writes_dialogues: ClassVar[bool] = False
     family: ClassVar[Family] = "other"
 

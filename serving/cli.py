@@ -17,7 +17,7 @@ from agents.selection import read_names, resolve
 from agents.tasks import MODES
 from serving import histories
 from serving.agent_list import print_agent, print_agents
-from serving.command_end import carry_out, complain
+from serving.command_end import carry_out, complain, open_standard_streams
 from serving.command_line import (
     Commands,
     Parser,
@@ -371,6 +371,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 def command() -> int:
     """What a shell starts: as :func:`main`, but watched from outside where it uses Ray."""
+    open_standard_streams()
     options = _parsed(sys.argv[1:])
     if options.uses_ray:
         return watched(lambda: carry_out(options))

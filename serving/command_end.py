@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 import traceback
 import warnings
 
-from agents.errors import InputError, TuringlikeError
+from agents.errors import InputError, StorageError, TuringlikeError
 from serving.scheduling.guardian import OWN_ERROR
 from serving.scheduling.interrupts import Interrupted
 
@@ -20,7 +21,9 @@ def carry_out(options: argparse.Namespace) -> int:
     # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
     warnings.filterwarnings("ignore", module="PIL")
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except TuringlikeError as error:
         complain(error)
         return error.exit_code
@@ -36,11 +39,34 @@ def carry_out(options: argparse.Namespace) -> int:
         return OWN_ERROR
     except BrokenPipeError:
         # The reader of our output (head, less) has gone; what it did not read is no error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            traceback.print_exc()
+            return OWN_ERROR
+        _drop_output()
+        print(f"turinglike: nothing more can be written: {error}", file=sys.stderr)
+        return StorageError.exit_code
     except Exception:
         traceback.print_exc()
         return OWN_ERROR
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_standard_streams() -> None:
+    """Open what the starter closed (``>&-``) to nowhere: otherwise the next file that is opened takes its number, and
+    what a library prints goes into it."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def complain(error: TuringlikeError) -> None:

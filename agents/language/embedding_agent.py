@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from agents.answers import Skipped, VectorAnswer, WordAnswer
+from agents.answers import Skipped, WordAnswer
 from agents.contract import GIB, Agent, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.words import vocabulary, wordnet
@@ -52,7 +52,6 @@ class EmbeddingAgent(Agent[E]):
     packages = ("torch", "transformers", vocabulary.PACKAGE)
     memory = 2 * GIB
     batch_size = 64
-    has_vectors = True
 
     def __init__(self, settings: E, name: str) -> None:
         super().__init__(settings, name)
@@ -79,7 +78,6 @@ class EmbeddingAgent(Agent[E]):
         vectors: dict[str, NDArray[np.floating]] = {}
         found: dict[str, RankedWords | AnswerError] = {}
         cues = list(dict.fromkeys(batch))
-        associated = {cue for cue, draw in zip(batch, draws, strict=True) if not draw.options.get("vector")}
         for cue, vector in zip(cues, self.cue_vectors(cues), strict=True):
             if isinstance(vector, AnswerError):
                 found[cue] = vector
@@ -87,16 +85,11 @@ class EmbeddingAgent(Agent[E]):
                 vectors[cue] = vector
             else:
                 found[cue] = AnswerError("bad_vector", "the cue's vector has numbers that are not finite")
-        if asked := [cue for cue in vectors if cue in associated]:
+        if vectors:
             with torch.inference_mode():
-                around = self._nearest.around(np.stack([vectors[cue] for cue in asked]))
-            found |= {cue: self._ranked(cue, words) for cue, words in zip(asked, around, strict=True)}
-        return [
-            Reply(VectorAnswer(vector=vectors[cue].tolist()))
-            if draw.options.get("vector") and cue in vectors
-            else _reply(found[cue], draw.sample)
-            for cue, draw in zip(batch, draws, strict=True)
-        ]
+                around = self._nearest.around(np.stack(list(vectors.values())))
+            found |= {cue: self._ranked(cue, words) for cue, words in zip(vectors, around, strict=True)}
+        return [_reply(found[cue], draw.sample) for cue, draw in zip(batch, draws, strict=True)]
 
     def provenance(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,7 @@ from starlette.routing import Match
 
 from agents import __version__
 from agents.contract import is_installed
-from serving.http import conversations, native, openai_batches, openai_embeddings, openai_routes, page
+from serving.http import conversations, native, openai_routes, page
 from serving.http.bodies import Body, ResponseRequest, StreamRequest
 from serving.http.errors import EVERYWHERE, ApiError, invalid, request_id
 from serving.http.guard import FinishedRequest, Guard, Rules, check_type
@@ -37,8 +37,6 @@ BODIES: tuple[type[Body], ...] = (
     StreamRequest,
     ChatRequest,
     CompletionRequest,
-    openai_embeddings.EmbeddingRequest,
-    openai_batches.BatchRequest,
     conversations.OpenRequest,
     conversations.MessageRequest,
 )
@@ -76,8 +74,6 @@ def create_app(
     )
     app.include_router(native.router(service))
     app.include_router(openai_routes.router(service))
-    app.include_router(openai_embeddings.router(service))
-    app.include_router(openai_batches.router(service))
     app.include_router(conversations.router(service, kept or conversations.OpenConversations()))
     app.include_router(page.router())
 

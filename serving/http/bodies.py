@@ -17,6 +17,7 @@ import string
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args
+from urllib.parse import unquote
 
 import orjson
 from fastapi import Depends, Request
@@ -46,7 +47,7 @@ MOST_ROW = 4 << 20  # bytes of a stimulus
 LARGE = 65_536  # bytes of a body from which on it is read beside the event loop
 PIECE = 1 << 20  # bytes that are gone through at once: between two pieces other threads have their turn
 KIB = 1024
-BASE64 = string.ascii_letters.encode() + string.digits.encode() + rb"+/=\/"
+BASE64 = string.ascii_letters.encode() + string.digits.encode() + rb"+/=\-_%"
 COLON = re.compile(rb"\s*:")
 JSON = "application/json"
 M = TypeVar("M", bound=BaseModel)
@@ -72,9 +73,14 @@ class _RowSchema:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes. Raises ValueError."""
-    if "=" in text[:-2]:
+    """The bytes of base64 in its common spellings: with line ends, without padding, URL-safe, percent-encoded.
+    Raises ValueError."""
+    text = unquote(text) if "%" in text else text
+    text = "".join(text.split()).replace("-", "+").replace("_", "/")
+    unpadded = text.rstrip("=")
+    if len(text) - len(unpadded) > 2 or "=" in unpadded:
         raise ValueError("padding in the middle")
+    text = unpadded + "=" * (-len(unpadded) % 4)
     return b"".join(base64.b64decode(text[at : at + PIECE], validate=True) for at in range(0, len(text), PIECE))
 
 
@@ -154,7 +160,7 @@ def _check_contents(body: bytes) -> None:
 
 
 def _long_base64(body: bytes) -> int:
-    """Bytes in kibibytes of nothing but base64 (of which JSON may escape the slash) within texts that are no keys.
+    """Bytes in kibibytes of base64 alone (JSON may escape its slashes and line ends) within texts that are no keys.
     Raises ApiError 413 for one of digits alone."""
     found = end = 0
     is_value = False

@@ -92,6 +92,8 @@ class Guard:
         scope.setdefault("state", {})["request_id"] = request_id
         began, status = time.perf_counter(), 0
         body = _Body(self, scope, receive)
+        # Every route of GET answers HEAD, of which the server sends no body.
+        routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def tell(message: Message) -> None:
             nonlocal status
@@ -107,7 +109,7 @@ class Guard:
 
         try:
             self._admit(scope)
-            await self._app(scope, body.receive, tell)
+            await self._app(routed, body.receive, tell)
         except ApiError as error:
             if scope["method"] not in ("GET", "HEAD"):
                 error.headers = {**(error.headers or {}), **CLOSE}
@@ -121,7 +123,7 @@ class Guard:
             log.error("fault", extra={"about": {"request_id": request_id, "fault": origin_of(error)}})
         finally:
             self.held -= body.seen
-            route = getattr(scope.get("route"), "path", None)
+            route = getattr(routed.get("route"), "path", None)
             seconds = time.perf_counter() - began
             self._on_end(FinishedRequest(request_id, scope["method"], route, status or 500, seconds))
 

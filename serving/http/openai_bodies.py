@@ -32,7 +32,8 @@ MOST_MESSAGES = 1000
 MOST_TEXT = 20_000  # characters of one text
 MOST_ALL = 200_000  # and of all in a request
 MOST_IMAGE = 20 * 1024 * 1024  # bytes of an image
-DATA = re.compile(r"data:image/[a-z0-9.+-]{1,40};base64,", re.IGNORECASE)
+TYPE = r"(?:image/[a-z0-9.+-]{1,40}|application/octet-stream)"
+DATA = re.compile(rf"data:{TYPE}(?:;[a-z0-9-]{{1,40}}=[^;,]{{1,100}}){{0,4}};base64,", re.IGNORECASE)
 LimitedText = Annotated[str, Field(max_length=MOST_TEXT)]
 OneText = Annotated[list[LimitedText], Field(min_length=1, max_length=1)]
 
@@ -87,7 +88,7 @@ class ImageUrl(OptionalBody):
 
     IGNORED = frozenset({"detail"})
 
-    url: str = Field(max_length=MOST_IMAGE * 4 // 3 + 100, examples=["data:image/png;base64,iVBORw0KGgo="])
+    url: str = Field(max_length=MOST_IMAGE * 3 // 2, examples=["data:image/png;base64,iVBORw0KGgo="])
 
     @field_validator("url")
     @classmethod

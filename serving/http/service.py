@@ -264,15 +264,14 @@ class Service:
         sample: int = 0,
         seed: int | None = None,
         say: Callable[[str], None] | None = None,
-        vector: bool = False,
     ) -> AgentRequest:
         """One answer, which the caller has :meth:`queued`; to a conversation, the message after its history, of the one
-        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. With ``vector``
-        it is the cue's vector, which is never kept. Raises ApiError."""
+        who did not speak last. ``say`` hears its text while it is made, unless it has to be kept first. Raises
+        ApiError."""
         self.check(name, stimulus)
         deadline = await self.loaded(name)
         turn: int | None = None
-        options: Mapping[str, Any] | None = {"vector": True} if vector else None
+        options: Mapping[str, Any] | None = None
         if isinstance(stimulus, ConversationStimulus):
             turn, options = turn_asked(stimulus)
         try:
@@ -285,7 +284,7 @@ class Service:
         except AgentStoppedError as error:
             _log_failed(name, str(error))
             raise ApiError(503, "agent_failed", f"agent {name} has stopped; GET /ready says why") from None
-        if self._kept is not None and not vector:
+        if self._kept is not None:
             told = self._in_full(item)
             await self._kept.keep(told.name or told.agent, self._line(told), item.row)
         return item
@@ -339,8 +338,6 @@ class Service:
         name: str,
         each: Iterable[tuple[Stimulus, Mapping[str, bytes] | None, int]],
         seed: int | None,
-        *,
-        vector: bool = False,
     ) -> AsyncGenerator[AgentRequest, None]:
         """Answers to many, as they are ready; what failed to be answered in time has a failed item.
 
@@ -357,7 +354,7 @@ class Service:
                     if one is None:
                         break
                     self._queued[name] += 1
-                    task = asyncio.create_task(self._or_failed(name, *one, seed, vector))
+                    task = asyncio.create_task(self._or_failed(name, *one, seed))
                     task.add_done_callback(lambda task: self._queued.subtract([name]))
                     tasks.add(task)
                 if not tasks:
@@ -377,10 +374,9 @@ class Service:
         files: Mapping[str, bytes] | None,
         sample: int,
         seed: int | None,
-        vector: bool,
     ) -> AgentRequest:
         try:
-            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed, vector=vector)
+            return await self.answer(name, stimulus, files=files, sample=sample, seed=seed)
         except ApiError as error:
             item = AgentRequest(
                 name, canonical(stimulus), stimulus.id, sample, self.options.seed if seed is None else seed

@@ -340,8 +340,6 @@ def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
 
 def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
     assert task is not None
-    if type(answer) is answers.VectorAnswer:
-        return answer.model_dump_json().encode()
     expected = answers.TurnAnswer if task == "conversation" else answers.BY_TASK[task]
     if type(answer) is not expected:
         raise AnswerError("bad_agent", f"the answer is a {type(answer).__name__}, not a {expected.__name__}")

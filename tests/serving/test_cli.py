@@ -361,3 +361,22 @@ def test_every_command_has_an_example_that_can_be_typed() -> None:
         for agents in (getattr(options, field, None) for field in ("agents", "judges")):
             for agent in ",".join(agents).split(",") if isinstance(agents, list) else (agents or "").split(","):
                 assert agent in ("", "cues") or catalogue.get(agent)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_runs_with_its_standard_streams_closed(closed: str, tmp_path: Path) -> None:
+    stimuli, out = tmp_path / "set.jsonl", tmp_path / "run"
+    stimuli.write_text('{"id": "a", "task": "word_association", "cue": "tea"}\n')
+    run = shlex.join([*CALL, "generate", str(stimuli), "--agents", "null", "--out", str(out)])
+    done = subprocess.run(["sh", "-c", f"{run} {closed}"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [record] = (out / "records" / "null.jsonl").read_text().splitlines()
+    assert json.loads(record)["status"] == "ok"  # nothing that was printed is in the file
+    assert main(["status", str(out)]) == 0
+
+
+def test_a_full_disk_is_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*CALL, "schema", "record"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1), done.stderr
+    assert "No space left on device" in done.stderr

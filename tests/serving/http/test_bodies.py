@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import textwrap
 import threading
+import urllib.parse
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,7 +65,7 @@ def test_what_is_no_image_is_limited(body: bytes, monkeypatch: pytest.MonkeyPatc
         bodies.parse(bodies.ResponseRequest, body)
 
 
-@pytest.mark.parametrize("escape", [b"/", b"\\/"])
+@pytest.mark.parametrize("escape", [b"/", b"\\/", b"/\\n", b"%2F"])
 @pytest.mark.parametrize("count", [1, 300])
 def test_images_are_not_limited_by_that(count: int, escape: bytes) -> None:
     image = base64.b64encode(bytes(range(256)) * (2 * MOST_BESIDE // 256 // count)).replace(b"/", escape)
@@ -137,7 +140,26 @@ def test_base64_is_read_in_pieces_as_it_is_as_a_whole(size: int) -> None:
     assert from_base64(base64.b64encode(data[:size]).decode()) == data[:size]
 
 
-@pytest.mark.parametrize("text", ["A", "AAA", "AA=A", "AAA=AAAA", "A" * (PIECE - 1) + "=" + "AAAA", "A A=", "é"])
+@pytest.mark.parametrize(
+    "spell",
+    [
+        lambda text: "\r\n".join(textwrap.wrap(text, 76)) + "\r\n",
+        lambda text: text.rstrip("="),
+        lambda text: text.replace("+", "-").replace("/", "_"),
+        lambda text: text.replace("+", "-").replace("/", "_").rstrip("="),
+        urllib.parse.quote_plus,
+    ],
+    ids=["line ends", "no padding", "URL-safe", "URL-safe without padding", "percent-encoded"],
+)
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 1000, PIECE + 1])
+def test_common_spellings_of_base64_are_read(size: int, spell: Callable[[str], str]) -> None:
+    data = (bytes(range(256)) * (size // 256 + 1))[:size]
+    assert from_base64(spell(base64.b64encode(data).decode())) == data
+
+
+@pytest.mark.parametrize(
+    "text", ["A", "AA=A", "AAA=AAAA", "A" * (PIECE - 1) + "=" + "AAAA", "AA===", "A A A A A", "A%", "é"]
+)
 def test_what_is_no_base64_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"padding|base64|ASCII"):
         from_base64(text)

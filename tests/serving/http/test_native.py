@@ -215,6 +215,14 @@ def test_all_problems_are_told_at_once(served: str) -> None:
     assert {one["field"].rpartition(".")[2] for one in said["error"]["problems"]} == {"id", "cue", "x"}
 
 
+@pytest.mark.parametrize("path", ["/health", "/ready", "/metrics", "/agents", "/v1/models", "/v1/models/null", "/"])
+def test_head_is_answered_as_get_without_a_body(served: str, path: str) -> None:
+    with urllib.request.urlopen(f"{served}{path}", timeout=30) as whole:
+        kind = whole.headers["content-type"]
+    with urllib.request.urlopen(urllib.request.Request(f"{served}{path}", method="HEAD"), timeout=30) as answer:
+        assert (answer.status, answer.headers["content-type"], answer.read()) == (200, kind, b"")
+
+
 def test_how_it_is(served: str) -> None:
     assert ask(f"{served}/health")[2]["status"] == "ok"
     status, _, ready = ask(f"{served}/ready")

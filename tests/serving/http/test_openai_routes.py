@@ -281,6 +281,17 @@ def test_a_message_is_a_cue_for_an_agent_that_associates() -> None:
 # images
 
 
+@pytest.mark.parametrize(
+    "start",
+    ["data:image/png;charset=utf-8;base64,", "data:application/octet-stream;base64,", "DATA:image/png;Base64,"],
+)
+def test_a_data_url_may_have_parameters_and_a_type_of_bytes(client: openai.OpenAI, start: str) -> None:
+    wanted = client.chat.completions.create(model="mmcq", messages=look(png()), seed=SEED)
+    shown = start + base64.b64encode(png()).decode()
+    answer = client.chat.completions.create(model="mmcq", messages=look(shown), seed=SEED)
+    assert answer.choices[0].message.content == wanted.choices[0].message.content
+
+
 def test_an_image_is_captioned_as_by_the_agent_itself(client: openai.OpenAI, tiny_captioner: Path) -> None:
     data = png()
     answer = client.chat.completions.create(

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import in_process
+import numpy as np
 import orjson
 import pytest
 import tiny_vision
+from same_captions import SCORE
 
 from agents.answers import plain
 from agents.contract import Draw, Reply
@@ -90,10 +92,9 @@ def test_a_killed_run_of_all_is_completed_with_the_answers_that_each_gives_alone
                 [reply] = agent.respond([agent.prepare(stimulus)], [Draw(seed=record["seed"])])
                 assert isinstance(reply, Reply)
                 alone, there = orjson.loads(orjson.dumps(plain(reply.answer))), record["answer"]
-                for each in (alone, there):  # of numbers only the last digits may differ with the batch
-                    each.pop("score", None)
-                    each["boxes"] = [[round(edge) for edge in box] for box in each.get("boxes") or ()]
-                    each["scores"] = [round(score, 2) for score in each.get("scores") or ()]
+                for field, tolerance in (("score", SCORE), ("scores", SCORE), ("boxes", 1)):
+                    numbers = [np.array(answer.pop(field, None) or (), dtype=float) for answer in (alone, there)]
+                    np.testing.assert_allclose(*numbers, rtol=0, atol=tolerance)
                 assert alone == there, (entry.name, record["stimulus"])
 
     assert main(["report", str(out)]) == 0

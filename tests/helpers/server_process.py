@@ -40,7 +40,7 @@ class Server:
             time.sleep(0.1)
 
     def _status(self, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

@@ -229,7 +229,7 @@ def test_a_signal_ends_a_run_in_order(
         while when == "answering" and not records.stat().st_size:
             time.sleep(0.02)
         process.send_signal(number)
-        _, rest = process.communicate(timeout=60)
+        _, rest = process.communicate()
     assert process.returncode == 128 + number, rest
     assert "run the same command again to resume" in rest
     assert "Traceback" not in rest
@@ -246,16 +246,17 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     asked += ["--set", "null.crash=w5", "--set", f"null.crash_unless={crashed}"]
     call = [sys.executable, "-c", HERE.format(call="command()")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
-    assert [said.index(f"turinglike: {AGENT_DIED}"), said.index("starting Ray")] == [1, 3]  # each checks the set before
+    in_order = [line for line in said if line in ("starting Ray", f"turinglike: {AGENT_DIED}")]
+    assert in_order == [f"turinglike: {AGENT_DIED}", "starting Ray"]  # a slow machine has lines of progress between
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()
     with source.open("a") as file:
         file.write(json.dumps({**rows[0], "id": "w9"}) + "\n")
-    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
+    done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False)
     assert "null: 10 ok" in done.stdout
     assert "starting Ray" not in done.stderr
 

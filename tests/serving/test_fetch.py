@@ -108,7 +108,7 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(hub: fake_hub.Hub, 
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate()
     assert (process.returncode, errors) == (130, "interrupted\n")
     assert not list(tmp_path.rglob("*.incomplete"))
     assert not list(tmp_path.rglob("model.safetensors"))

@@ -21,7 +21,7 @@ from agents.language.engines import vllm_processes
 ROOT = Path(__file__).parents[2]
 COUNT, EXCHANGES = 8, 10
 
-pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [tiny_vllm.needed, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
@@ -74,16 +74,13 @@ def turns(folder: Path) -> list[dict[str, object]]:
 
 def kill_worker_at(run: subprocess.Popen[str], folder: Path, count: int) -> str:
     """Kill the engine's worker once so many turns are journalled, and wait for the next engine. Returns the old one."""
-    deadline = time.monotonic() + 420
     while len(turns(folder)) < count or len(engines(run)) != 1:
         assert run.poll() is None, run.communicate()[0]
-        assert time.monotonic() < deadline, f"{len(turns(folder))} turns, {engines(run)}"
         time.sleep(0.05)
     [(owner, engine)] = engines(run)
     os.kill(int(owner.partition("-")[0]), signal.SIGKILL)
     while not any(found != engine for _, found in engines(run)):
         assert run.poll() is None, run.communicate()[0]
-        assert time.monotonic() < deadline
         time.sleep(0.02)
     return engine
 
@@ -93,7 +90,7 @@ def test_a_worker_killed_in_the_middle_costs_nothing(command: subprocess.Popen[s
     engine = kill_worker_at(command, folder, 2 * COUNT)
     assert not vllm_processes.lives(engine)  # It was gone before the next one came.
     before = turns(folder)
-    output, _ = command.communicate(timeout=420)
+    output, _ = command.communicate()
     assert command.returncode == 0, output
     [path] = (folder / "records").glob("*.jsonl")
     records = {record["stimulus"]: record for record in map(json.loads, path.read_text().splitlines())}

@@ -17,6 +17,7 @@ import pytest
 import tiny_clipcap
 import torch
 from safetensors.torch import save_file
+from same_captions import assert_same_captions, words
 from torch import Tensor
 from torch.nn import functional
 from transformers import AutoTokenizer, CLIPVisionConfig, CLIPVisionModelWithProjection, GPT2LMHeadModel
@@ -60,10 +61,7 @@ def prepared(agent: ClipCapAgent, images: Sequence[Path]) -> list[Any]:
 def answered(agent: ClipCapAgent, items: Sequence[Any], draws: Sequence[Draw] | None = None) -> list[dict[str, Any]]:
     replies = agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))])
     assert all(isinstance(reply, Reply) for reply in replies), replies
-    found = [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
-    for one in found:  # rounding in the last place may depend on the batch, tokens may not
-        one["score"] = None if one["score"] is None else round(one["score"], 4)
-    return found
+    return [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
 
 
 def pixels_of(parts: tiny_clipcap.Parts, images: Sequence[Path]) -> Tensor:
@@ -203,7 +201,8 @@ def test_features_have_length_1_for_the_transformer_alone(parts: tiny_clipcap.Pa
     for normalise in (None, parts.mapper == "transformer", parts.mapper != "transformer"):
         agent = loaded(parts, normalise=normalise)
         found.append(answered(agent, prepared(agent, images)))
-    assert found[0] == found[1] != found[2]
+    assert_same_captions(found[0], found[1])
+    assert words(found[1]) != words(found[2])
 
 
 # generation
@@ -307,7 +306,7 @@ def test_batch_of_eight_equals_singles(parts: tiny_clipcap.Parts, images: list[P
     draws = [Draw(seed=1000 + n) for n in range(len(items))]
     together = answered(agent, items, draws)
     alone = [answered(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
-    assert together == alone
+    assert_same_captions(together, alone)
     assert len({answer["raw"] for answer in together}) > 1
 
 
@@ -327,7 +326,8 @@ def test_file_may_hold_gpt2_or_leave_it_to_the_folder(
     save_file({name: weights[name] for name in weights if "lm_head" not in name}, tmp_path / "untied.safetensors")
     agent = loaded(made, checkpoint=str(tmp_path / "untied.safetensors"))
     found.append(answered(agent, prepared(agent, images)))
-    assert found[0] == found[1] == found[2]
+    assert_same_captions(found[0], found[1])
+    assert_same_captions(found[0], found[2])
 
 
 def test_image_that_breaks_the_model_fails_alone(parts: tiny_clipcap.Parts, images: list[Path]) -> None:
@@ -456,7 +456,7 @@ def test_openais_own_archive_says_what_its_weights_say(tmp_path: Path, images: l
     for clip in (parts.clip, archive):
         agent = loaded(replace(parts, clip=clip))
         said.append(answered(agent, prepared(agent, images)))
-    assert said[0] == said[1]
+    assert_same_captions(said[0], said[1])
     assert len({one["text"] for one in said[0]}) > 1
 
 

@@ -14,6 +14,7 @@ import pytest
 import tiny_scst
 import torch
 from PIL import Image as PILImage
+from same_captions import assert_same_captions, words
 from torch import Tensor
 from torch.nn import functional
 
@@ -65,10 +66,7 @@ def prepared(agent: SCSTAgent, images: Sequence[Path]) -> list[Any]:
 def answered(agent: SCSTAgent, items: Sequence[Any], draws: Sequence[Draw] | None = None) -> list[dict[str, Any]]:
     replies = agent.respond(items, draws or [Draw(seed=n + 1) for n in range(len(items))])
     assert all(isinstance(reply, Reply) for reply in replies), replies
-    found = [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
-    for one in found:  # rounding in the last place may depend on the batch, tokens may not
-        one["score"] = None if one["score"] is None else round(one["score"], 3)
-    return found
+    return [reply.answer.model_dump() | {"raw": reply.raw} for reply in replies if isinstance(reply, Reply)]
 
 
 class Plain:
@@ -208,7 +206,7 @@ def test_transformers_own_beams_are_others(folder: Path, images: list[Path], mon
     draws = [Draw(seed=1, sample=rank) for _ in images for rank in range(5)]
     published = answered(agent, items, draws)
     monkeypatch.delattr(SCSTModel, "_get_running_beams_for_next_iteration")
-    assert answered(agent, items, draws) != published
+    assert words(answered(agent, items, draws)) != words(published)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +219,8 @@ def test_batch_of_eight_equals_singles(folder: Path, images: list[Path], setting
     items = prepared(agent, images)
     draws = [Draw(seed=1000 + n) for n in range(len(items))]
     together = answered(agent, items, draws)
-    assert together == [answered(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
+    alone = [answered(agent, [item], [draw])[0] for item, draw in zip(items, draws, strict=True)]
+    assert_same_captions(together, alone)
     assert len({answer["text"] for answer in together}) > 4
 
 

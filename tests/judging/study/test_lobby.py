@@ -333,7 +333,7 @@ def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: p
         assert lobby is not None
         if (await lobby.at(judge, -1))["my_turn"]:
             await lobby.say(judge, 0, "hello")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(600):
             while (found := await lobby.at(judge, 1))["state"] == "open":
                 await lobby.say(judge, 0, "hello")
         assert found["state"] == "void"

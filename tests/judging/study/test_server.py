@@ -44,7 +44,7 @@ class Browser:
         self.heard: list[tuple[int, dict[str, str], bytes]] = []
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
             connection.request(method, path, body, self.headers)
             reply = connection.getresponse()

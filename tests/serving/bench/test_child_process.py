@@ -29,7 +29,7 @@ def test_a_process_ends_when_its_parent_was_killed(tmp_path: Path) -> None:
         child = int(parent.stdout.readline())
         assert runs(child)
         os.kill(parent.pid, signal.SIGKILL)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 600
     while runs(child):
         assert time.monotonic() < until
         time.sleep(0.01)

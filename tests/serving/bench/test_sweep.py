@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def swept(one: Setup, *sizes: int) -> Measured:
 
 
 def test_the_sweep_ends_where_memory_does_and_says_so(words: Path) -> None:
-    found = swept(setup("null-one", words, batch_limit=5, delay_s=0.01))
+    # named sizes: doubling ends where two sizes bring nothing, which a busy machine may make so
+    found = swept(setup("null-one", words, batch_limit=5, delay_s=0.01), 1, 2, 4, 8)
     assert [size.batch_size for size in found.sizes] == [1, 2, 4]
     assert found.stopped is not None
     assert (found.stopped.batch_size, found.stopped.why) == (8, "out_of_memory")
@@ -49,8 +51,8 @@ def test_answers_that_depend_on_the_batch_are_counted(words: Path) -> None:
     found = swept(setup("crowded", words), 4)
     assert found.differing is not None
     assert found.differing.batch_size == 4
-    assert found.differing.count * 4 == found.differing.of > 0
-    assert found.differing.share == 0.25
+    assert found.differing.count == math.ceil(found.differing.of / 4) > 0  # the first and every fourth after it
+    assert found.differing.share == found.differing.count / found.differing.of
 
 
 @pytest.mark.parametrize(

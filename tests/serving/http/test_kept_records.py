@@ -211,7 +211,7 @@ def test_a_set_is_not_answered_where_a_server_keeps_records(tmp_path: Path, caps
 
 
 def exchange(server: server_process.Server, path: str, body: Any) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
     try:
         connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
         answer = connection.getresponse()

@@ -21,7 +21,7 @@ from agents.universal.null import ContinuousNullAgent, NullAgent
 
 HELLO = [{"role": "user", "content": "I like books."}]
 PATH = "/v1/chat/completions"
-PATIENCE = 30
+PATIENCE = 600
 
 
 class Aloud:

@@ -186,7 +186,7 @@ def opened(browser: Browser) -> Iterator[Callable[..., Seen]]:
 
     def opened(url: str, key: str | None = None, **options: Any) -> Seen:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(300_000)
         if key is not None:
             context.add_init_script(f"sessionStorage.setItem('turinglike.key', {json.dumps(key)})")
         contexts.append(context)

@@ -260,7 +260,7 @@ def test_a_head_has_a_size(said: bytes) -> None:
         reader, writer = await connect()
         writer.write(said)
         found = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(600):
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
                 while len(found) < 3:
                     found.append(await answer(reader))
@@ -279,7 +279,7 @@ def test_who_writes_all_of_a_body_that_is_too_large_hears_of_it(framing: bytes) 
         reader, writer = await connect()
         writer.write(b"POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" + framing)
         writer.write(b"\r\n\r\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(600):
             for _ in range(48):
                 writer.write(b"%x\r\n" % 10**6 if b"chunked" in framing else b"")
                 writer.write(b"1" * 10**6 + (b"\r\n" if b"chunked" in framing else b""))
@@ -415,7 +415,7 @@ def below(process: Any) -> list[psutil.Process]:
 
 def gone(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Of the processes those that have not ended within some seconds."""
-    return psutil.wait_procs(processes, timeout=20)[1]
+    return psutil.wait_procs(processes, timeout=600)[1]
 
 
 def refused(server: server_process.Server) -> bool:

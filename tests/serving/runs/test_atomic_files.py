@@ -85,7 +85,7 @@ def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
         writer = asyncio.create_task(store.run())
         store.put(path, b'{"a":1}\n', "ok")
         assert store.done[path].total() == 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(600):
             while not store.done[path]["ok"]:
                 await asyncio.sleep(0.01)
         assert path.read_bytes() == b'{"a":1}\n'

@@ -75,7 +75,7 @@ def test_its_surroundings_do_a_run_no_harm_and_get_nothing_from_it(tmp_path: Pat
         metrics = [port for _, port in listening if _answers_anybody(port)]
         [folder] = temporary.iterdir()
         mode = folder.stat().st_mode & 0o777
-        output, _ = run.communicate(timeout=60)
+        output, _ = run.communicate()
     assert run.returncode == 0, output
     assert not (tmp_path / "imported").exists()
     assert workers

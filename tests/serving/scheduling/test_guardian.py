@@ -38,7 +38,7 @@ def started(main: str) -> subprocess.Popen[str]:
 )
 def test_the_exit_code_says_how_it_ended(main: str, code: int, said: str) -> None:
     process = started(main)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate()
     assert process.returncode == code, errors
     assert said in errors
     assert bool(said) == bool(errors)
@@ -52,7 +52,7 @@ def test_signals_are_passed_on() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert process.wait() == 128 + signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")
@@ -62,7 +62,7 @@ def test_the_driver_does_not_outlive_it() -> None:
         process.stdout.readline()
         [driver] = psutil.Process(process.pid).children()
         process.kill()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 600
         while driver.is_running() and driver.status() != psutil.STATUS_ZOMBIE:
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -91,7 +91,7 @@ def test_the_death_of_a_worker_with_nothing_to_do_is_noticed_and_it_is_replaced(
         try:
             [worker] = [actor for actor in actors(ray_address) if actor not in before]
             worker.kill()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(600):
                 while dispatcher.loaded_workers:
                     await asyncio.sleep(0.01)
                 while not dispatcher.loaded_workers:

@@ -235,6 +235,6 @@ def test_odd_replies_of_a_plugin_become_json() -> None:
 
 
 def test_the_time_limit_of_a_batch_does_not_count_the_batch_before_it() -> None:
-    found = stream(12, {"delay_s": 0.6}, batch_size=4, timeout=1.0)
+    found = stream(12, {"delay_s": 2}, batch_size=4, timeout=5.0)
     assert {request.status for request in found.values()} == {"ok"}
     assert {request.worker["batch_size"] for request in found.values()} == {4}  # type: ignore[index]

@@ -119,7 +119,7 @@ class Seen:
 @pytest.fixture
 def seen(browser: Browser) -> Iterator[Seen]:
     seen = Seen(browser)
-    seen.page.set_default_timeout(5_000)
+    seen.page.set_default_timeout(300_000)
     yield seen
     seen.context.close()
     assert seen.complaints == []

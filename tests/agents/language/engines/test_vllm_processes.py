@@ -81,7 +81,7 @@ def ready(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def gone(process: str, within: float = 5.0) -> bool:
+def gone(process: str, within: float = 300.0) -> bool:
     deadline = time.monotonic() + within
     while vllm_processes.lives(process) and time.monotonic() < deadline:
         time.sleep(0.01)

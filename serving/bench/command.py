@@ -1,12 +1,14 @@
 """``turinglike bench``: measure agents one after the other, say what limits them, keep their best batch sizes.
 
-On a terminal stdout has the table; where stdout is a pipe or a file it has the JSON object alone, and stderr the table.
+On a terminal stdout has the table; where stdout is a pipe or a file, stderr has the table, and stdout the JSON object
+alone, unless a file has it.
 What is going on is said on stderr. However it ends, by Ctrl-C too, what was measured so far is shown and written.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import sys
 import tempfile
@@ -69,6 +71,8 @@ def bench(options: BenchOptions) -> int:
         except OSError as error:
             raise StorageError(f"cannot write to {options.out}: {error.strerror}") from error
     found = BenchResult(now(), machine.host(), machine.cpu())
+    minutes = math.ceil(len(agents) * _seconds(options) / 60)
+    _say(f"this takes about {minutes} min, and longer where an agent loads slowly or the machine is busy")
     with interrupts.raised():
         try:
             with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
@@ -81,6 +85,14 @@ def bench(options: BenchOptions) -> int:
             return 128 + ended.number
         _show(found, old, options.out)
     return 3 if found.failed else 0
+
+
+def _seconds(options: BenchOptions) -> float:
+    """About how long one agent takes."""
+    sizes = len(options.sizes) if options.sizes else math.log2(sweep.LARGEST) + 1
+    sweeping = sizes * (options.seconds + 1)
+    # three runs of three rounds with a start of Ray and the bare agent before and after, and a peer
+    return sweeping if options.bare else sweeping + 3 * (5 * options.seconds + 16) + 3 * options.seconds + 15
 
 
 def _kind(name: str, agent: Agent[Any], options: BenchOptions) -> tuple[Task, Mode | None]:
@@ -214,10 +226,12 @@ def _noted(found: BenchResult, name: str, part: results.Part, what: str = "") ->
 def _show(found: BenchResult, old: BenchResult | None, out: Path | None) -> None:
     """Write the JSON object and the plot, and print the table. A disk that is full keeps nothing from being printed,
     and a reader of stdout that has gone nothing from being written. Raises StorageError."""
+    is_written = False
     try:
         if out is not None:
             with replacing(out / JSON) as file:
                 file.write(found.to_json())
+            is_written = True
             try:
                 with replacing(out / PLOT) as file:
                     plot.plot(found, file)
@@ -226,7 +240,7 @@ def _show(found: BenchResult, old: BenchResult | None, out: Path | None) -> None
     finally:
         is_terminal = sys.stdout.isatty()
         table.show(Console(stderr=not is_terminal), found, old)
-        if not is_terminal:
+        if not is_terminal and not is_written:
             print(found.to_json().decode(), end="", flush=True)
 
 

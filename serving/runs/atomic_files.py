@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -16,13 +18,17 @@ import orjson
 
 from agents.errors import LockedError, StorageError
 
+TOKEN = 6  # bytes in the name of what takes another file's place
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A new file that takes ``path``'s place, on disk, when the block ends; after an error nothing has changed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    remove_abandoned(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(TOKEN)}")
     try:
         with temporary.open("xb") as file:
+            hold(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -33,6 +39,29 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what killed processes left beside ``path`` of files and folders that were to take its place. What a live
+    process writes there is locked, and stays."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * TOKEN}}}")
+    with contextlib.suppress(OSError):  # whoever writes to this folder next will hear of it
+        for item in path.parent.iterdir():
+            if name.fullmatch(item.name):
+                descriptor = os.open(item, os.O_RDONLY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(item) if item.is_dir() else item.unlink()
+                except BlockingIOError:
+                    continue
+                finally:
+                    os.close(descriptor)
+
+
+def hold(descriptor: int) -> None:
+    """Lock a new file or folder, so that :func:`remove_abandoned` leaves it; without effect where no locks are."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_folder(path: Path) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agents.errors import InputError, Problem, StorageError
-from serving.runs.atomic_files import sync_folder
+from serving.runs.atomic_files import TOKEN, hold, remove_abandoned, sync_folder
 from serving.runs.run_json import OWN
 
 MODIFIED = 946_684_800  # 2000-01-01, for every file that judges see: a time that archives of all kinds can hold
@@ -84,9 +84,15 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
             if not force:
                 raise InputError(f"{path} already exists; give another name, or --force to replace it")
     make_parent(path)
-    temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(6)}" for _ in range(2))
+    remove_abandoned(path)
+    temporary, replaced = (path.parent / f".{path.name}.{secrets.token_hex(TOKEN)}" for _ in range(2))
     try:
         temporary.mkdir()
+        descriptor = os.open(temporary, os.O_RDONLY)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        hold(descriptor)
         yield temporary
         for folder in [temporary, *(item for item in temporary.rglob("*") if item.is_dir())]:
             sync_folder(folder)
@@ -102,5 +108,6 @@ def new_folder(path: Path, *, marker: str, force: bool) -> Iterator[Path]:
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
+        os.close(descriptor)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(replaced, ignore_errors=True)

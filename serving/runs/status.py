@@ -101,13 +101,14 @@ def status(path: Path | str) -> dict[str, Any]:
 
 
 def print_status(path: Path | str, json: bool = False) -> int:
-    """Print :func:`status` for a person, or as JSON. Returns 0 if the run is complete, otherwise 1."""
+    """Print :func:`status` for a person, or as JSON. Returns 0, or 1 if a file is damaged or changed."""
     found = status(path)
     if json:
         sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode())
     else:
         _print(found)
-    return 0 if found["complete"] else 1
+    files = [*found["agents"].values(), *found["imports"].values()]
+    return 1 if any(file["damaged"] or file.get("changed") for file in files) else 0
 
 
 @dataclass(slots=True)

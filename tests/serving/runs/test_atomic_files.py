@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agents.errors import LockedError, StorageError
 from serving.runs.atomic_files import lock, repair_tail, replacing, write_json
+from serving.runs.output_paths import new_folder
 from serving.runs.store import Store
 
 LINES = [b'{"a":1}\n', b'{"text":"b\\u00e9"}\n', b"[1,2,3]\n", b'"' + b"x" * 70_000 + b'"\n']
@@ -49,6 +50,46 @@ def test_a_last_line_that_does_not_parse_goes_too_and_no_other(tmp_path: Path) -
     path.write_bytes(b"x{}\n" * 9 + b"{")
     assert repair_tail(path) == len(b"x{}\n" * 8)
     assert repair_tail(tmp_path / "missing") == 0
+
+
+WRITE = """
+import sys, time
+from pathlib import Path
+from serving.runs.atomic_files import replacing
+from serving.runs.output_paths import new_folder
+
+path = Path(sys.argv[1])
+with replacing(path / "file") as file, new_folder(path / "folder", marker="page", force=True) as folder:
+    file.write(b"half")
+    (folder / "page").write_text("half")
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_and_a_live_ones_stays(tmp_path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "writing\n"
+    writers[0].kill()
+    writers[0].communicate()
+    assert len(list(tmp_path.iterdir())) == 4
+    with replacing(tmp_path / "file") as file, new_folder(tmp_path / "folder", marker="page", force=True) as folder:
+        file.write(b"whole")
+        (folder / "page").write_text("whole")
+    left = {path.name.split(".")[1] for path in tmp_path.iterdir() if path.name.startswith(".")}
+    assert left == {"file", "folder"}
+    assert len(list(tmp_path.iterdir())) == 4  # the live writer's two beside the new ones
+    writers[1].kill()
+    writers[1].communicate()
+    write_json(tmp_path / "file", 1)
+    with new_folder(tmp_path / "folder", marker="page", force=True):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 
 
 def test_replacing_changes_nothing_after_an_error(tmp_path: Path) -> None:

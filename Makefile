@@ -2,7 +2,10 @@
 PYTHON ?= python3
 UV := uv==0.13.8
 BIN := .venv/bin
-INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt --editable
+# TORCH=cpu takes torch from PyTorch's index of builds without CUDA; by default it comes from the usual index.
+TORCH ?=
+INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.txt \
+  $(if $(TORCH),--torch-backend $(TORCH)) --editable
 # Stamps: what the demo uses, and everything. What fails half-way is done again.
 DEMO := .venv/.demo
 TEST := .venv/.test
@@ -44,6 +47,7 @@ $(DEMO): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
 	  $(BIN)/python -m pip --version >/dev/null 2>&1 || { rm -rf .venv; $(PYTHON) -m venv .venv; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
+	@echo "Installing into .venv: about $(if $(TORCH),1 GB,3 GB (TORCH=cpu: less)) to download the first time"
 	$(INSTALL) '.[vision,attention,words,judging,parquet]'
 	@touch $@
 

@@ -85,7 +85,7 @@ def _always(_: Settings) -> bool:
 S = TypeVar("S", bound=Settings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that makes each of many slower to make
 class Draw:
     """The randomness and the options of one attempt.
 

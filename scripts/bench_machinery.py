@@ -1,7 +1,8 @@
 """How fast the machinery is by itself: the no-op agent over many stimuli.
 
 - ``generate`` over 100,000 stimuli beside Ray Data (read_json, map_batches in one actor, write_json) with the same
-  input and output fields; both as whole commands, less the same command over one stimulus (start-up);
+  input and output fields; both as whole commands that start Ray and one worker, less the same command over one
+  stimulus (start-up);
 - the same stimuli through ``scheduler.answer``, one awaited call each, records written too;
 - with ``--large N``: peak memory of the driver at 10,000 and at N stimuli, and the time from the start of the command
   to the first new answer where all but a few of N records are there already.
@@ -39,9 +40,10 @@ def write_set(path: Path, count: int) -> Path:
 
 
 def generate(source: Path, out: Path) -> list[str]:
-    """Our command."""
-    batch = ["--batch-size", str(BATCH)]
-    return [sys.executable, "-m", "serving.cli", "generate", str(source), "--agents", "null", "--out", str(out), *batch]
+    """Our command, with a worker of Ray's for a set of any size."""
+    choices = ["--batch-size", str(BATCH), "--replicas", "1"]
+    called = [sys.executable, "-m", "serving.cli", "generate", str(source)]
+    return [*called, "--agents", "null", "--out", str(out), *choices]
 
 
 def seconds(command: list[str]) -> float:

@@ -229,13 +229,14 @@ class Generation:
         eligible = self.run.index.of_kinds(assignment.answers)
         for is_open in (is_new, resume.state >= FAILED) if self.options.retry_failed else (is_new,):
             some = (eligible & is_open.any(axis=1)).tobytes()  # a number of bytes is had sooner than one of an array
+            every, samples = is_open.tobytes(), range(is_open.shape[1])
             first = 0 if is_open is is_new else len(eligible)
             for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
                 if some[position]:
                     stimulus = orjson.loads(row)["id"]
-                    for sample, open_here in enumerate(is_open[position].tolist()):
-                        if open_here:
-                            before = resume.code(resume.state.item(position, sample))
+                    for sample in samples:
+                        if every[position * len(samples) + sample]:
+                            before = "" if is_open is is_new else resume.code(resume.state.item(position, sample))
                             yield _Open(position, stimulus, row, sample, first + position + 1, before)
 
     async def _answer(self, assignment: Assignment) -> None:
@@ -360,7 +361,7 @@ class Generation:
         return 1 if failed else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Open:
     """An answer that is still to be made."""
 

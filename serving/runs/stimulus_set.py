@@ -265,7 +265,7 @@ class RowReader:
         if self.task is not None and (fields := _object(text)) is not None and "task" not in fields:
             filled = orjson.dumps({"task": self.task, **fields})
         try:
-            stimulus = ADAPTER.validate_json(filled, context=self._context)
+            stimulus = ADAPTER.validator.validate_json(filled, context=self._context)
         except ValidationError as error:
             return self.bad(line, _object(filled), [*_repeated(text), *field_problems(error)], unnamed=unnamed)
         # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.

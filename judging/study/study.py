@@ -255,8 +255,9 @@ class Study:
             self._seen.update(judge.pages())
         self.store.put(self.folder / EVENTS, line)
 
-    async def _talked(self, event: dict[str, Any]) -> None:
-        self._note({**event, "at": now()})
+    async def _talked(self, *events: dict[str, Any]) -> None:
+        for event in events:
+            self._note({**event, "at": now()})
         await self._written()
 
     def _personal(self, code: str, said: dict[str, str]) -> None:

@@ -276,8 +276,9 @@ def take(options: argparse.Namespace) -> int:
 
     material = _opened(options.study)
     told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
+    state = read_state(options.study)
     for judge, number in told.items():
-        _say(f"{judge}: {count(number, 'new answer')}")
+        _say(f"{judge}: {count(number, 'new answer')}, {state.judges[judge].ended or 'not finished'}")
     return 0
 
 

@@ -129,6 +129,20 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, answer: Any, told: str) 
     run(made(tmp_path, confidence=True, reason=True), work)
 
 
+def test_who_answers_sooner_than_the_page_allows_is_not_heard(tmp_path: Path) -> None:
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, None)
+        await study.answer(judge, 0, {})
+        for step in (1, 2):
+            with pytest.raises(BadAnswer, match="sooner"):
+                await study.answer(judge, step, said(judge))
+            study._turned[judge.code] -= 600
+            assert await study.answer(judge, step, said(judge))
+            assert not await study.answer(judge, step, said(judge))  # sent again
+
+    run(made(tmp_path, seconds_before=600.0), work)
+
+
 def test_keys_are_counterbalanced_and_lists_are_each_ones_own(tmp_path: Path) -> None:
     async def work(study: Study) -> None:
         judges = [(await study.join(None, None))[0] for _ in range(6)]

@@ -235,7 +235,8 @@ class Study:
                 return {}, {}
             case "talk":
                 talk = self.lobby.result(judge) if self.lobby is not None else None
-                if talk is None and said.get("nobody") is not True:
+                is_in_one = self.state.talk_of(judge.code) is not None
+                if talk is None and (is_in_one or said.get("nobody") is not True):
                     raise Refused("not_yet")
                 said = {name: value for name, value in said.items() if name != "nobody"}
                 return {"talk": talk, **self.material.read(judge, step, said)}, {}

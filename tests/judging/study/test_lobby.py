@@ -141,8 +141,9 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
             pass
         if found["my_turn"]:
             await served.lobby.say(leaves, 0, "hello")
-        with pytest.raises(Refused, match="not_yet"):
-            await served.answer(stays, stays.step, {"guess": "human"})
+        for answer in ({"guess": "human"}, {"nobody": True}):
+            with pytest.raises(Refused, match="not_yet"):
+                await served.answer(stays, stays.step, answer)
         assert await waits == "void"
         assert await served.lobby.say(stays, 3, "are you there?") == "partner_left"
         assert await served.answer(stays, stays.step, {})

@@ -64,8 +64,8 @@ class AgentClient:
 
     async def agents(self, server: str) -> dict[str, list[str]]:
         """The agents that a server has, with their tasks. Raises as :meth:`record` does, KeyError and TypeError."""
-        found = await self._json(server, "agents", 10.0)
-        return {str(one["name"]): list(one["tasks"]) for one in found["agents"]}
+        reply = await self._json(server, "agents", 10.0)
+        return {str(agent["name"]): list(agent["tasks"]) for agent in reply["agents"]}
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -82,10 +82,10 @@ class AgentClient:
                     raise ValueError("its reply is too long")
         if not reply.is_success:
             raise OSError(f"{reply.status_code}: {_wrong(data)}")
-        found = orjson.loads(data)
-        if not isinstance(found, dict):
+        value = orjson.loads(data)
+        if not isinstance(value, dict):
             raise ValueError("its reply is no object")
-        return found
+        return value
 
 
 def text_of(answer: Any) -> str:
@@ -116,7 +116,7 @@ def _wrong(body: bytes) -> str:
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
     """The agents that a server has, with their tasks, and why they are not known."""
 
-    async def found() -> dict[str, list[str]]:
+    async def agents() -> dict[str, list[str]]:
         client = AgentClient()
         try:
             return await client.agents(server)
@@ -126,7 +126,7 @@ def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
     import httpx
 
     try:
-        return asyncio.run(found()), ""
+        return asyncio.run(agents()), ""
     except (httpx.ConnectError, TimeoutError):
         return {}, f"{server} does not answer; start `turinglike serve`"
     except Exception as error:  # anything may come from another program

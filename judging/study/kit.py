@@ -98,11 +98,11 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     """
     longest: dict[str, list[dict[str, Any]]] = {}
     for path in paths:
-        for one in _read(path):
-            judge = study.state.judges.get(one["judge"])
-            if judge is None or judge.kit != one["kit"]:
-                raise InputError(f"{path}: judge {one['judge']} is not of a kit of this study")
-            answers = one["answers"]
+        for part in _read(path):
+            judge = study.state.judges.get(part["judge"])
+            if judge is None or judge.kit != part["kit"]:
+                raise InputError(f"{path}: judge {part['judge']} is not of a kit of this study")
+            answers = part["answers"]
             _check(study, judge, answers, path)
             former = longest.setdefault(judge.code, [])
             for answer, other in zip(answers, former, strict=False):
@@ -112,7 +112,11 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     if study.state.closed and any(len(answers) > study.state.judges[code].step for code, answers in longest.items()):
         raise InputError(f"{study.folder} is closed: it takes no answers any more")
     judges = [(study.state.judges[code], answers) for code, answers in longest.items()]
-    calls = [study.answer(who, one["step"], one["answer"], at=one["at"]) for who, answers in judges for one in answers]
+    calls = [
+        study.answer(judge, part["step"], part["answer"], at=part["at"])
+        for judge, answers in judges
+        for part in answers
+    ]
     before = {judge.code: judge.step for judge, _ in judges}
     await asyncio.gather(*calls)  # at once, that is in order and in one write
     return {judge.code: judge.step - before[judge.code] for judge, _ in judges}

@@ -171,9 +171,9 @@ class HeldTests:
         number = len(test.asked)
         if act == "judge":
             row = as_row(trial_of(test, number), f"{test.id}/{number}")
-            said = await self._answer(server, name, row, VerdictAnswer.model_validate)
+            answer = await self._answer(server, name, row, VerdictAnswer.model_validate)
             if (test.judge, 0, "judge") in self.due(test):
-                await self.judge(test, name, said.verdict, tidy(said.reason or "")[:LONGEST_REASON] or None)
+                await self.judge(test, name, answer.verdict, tidy(answer.reason or "")[:LONGEST_REASON] or None)
             return
         raw = await self._answer(server, name, row_of(test, side), text_of)
         if (name, side, act) not in self.due(test) or len(test.asked) != number:

@@ -276,8 +276,9 @@ def take(options: argparse.Namespace) -> int:
 
     material = _opened(options.study)
     told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
+    state = read_state(options.study)
     for judge, number in told.items():
-        _say(f"{judge}: {count(number, 'new answer')}")
+        _say(f"{judge}: {count(number, 'new answer')}, {state.judges[judge].ended or 'not finished'}")
     return 0
 
 
@@ -316,10 +317,14 @@ def close(options: argparse.Namespace) -> int:
 def forget(options: argparse.Namespace) -> int:
     read_settings(options.study)
     with lock(options.study):
-        if options.judge not in read_state(options.study).judges:
+        known = options.judge in read_personal(options.study) or options.judge in read_state(options.study).judges
+        if not known:
             raise InputError(f"{options.study} has no judge {options.judge}")
-        for name in (EVENTS, PERSONAL):
+        # What is personal first: killed after it, the same command finds the judge among the events, and ends its work.
+        for name in (PERSONAL, EVENTS):
             source = options.study / name
+            for left in options.study.glob(f".{name}.*"):  # of a call that was killed; it has what others wrote, too
+                left.unlink(missing_ok=True)
             repair_tail(source)
             lines = source.read_bytes().splitlines() if source.is_file() else []
             with replacing(source) as file:

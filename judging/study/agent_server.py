@@ -1,44 +1,133 @@
-"""The `turinglike serve` that answers for a study's agents."""
+"""The `turinglike serve` that answers for a study's agents, and may be slow, hang, or send anything at all.
+
+No thread waits for it: a server that hangs holds up those who converse with its agents, and neither the disk, nor the
+other participants, nor the end of the study's server.
+"""
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
 
 REPLY_SECONDS = 120.0
 TRIES = 3  # of an answer, before what it was for is void
+PAUSE = 1.0  # seconds between tries
+LONGEST = 2000  # letters of a message, of people and of agents
+MOST_AT_ONCE = 256  # agents that are asked
+MOST_BYTES = 1 << 22  # of a reply
+T = TypeVar("T")
 
 
-def answer_of(server: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The record of an answer that is asked for. Raises OSError, and ValueError for what is none."""
-    request = urllib.request.Request(
-        f"{server.rstrip('/')}/answers",
-        json.dumps(body).encode(),
-        {"content-type": "application/json"},
-        method="POST",
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
-            return dict(json.loads(reply.read(1 << 22)))
-    except urllib.error.HTTPError as error:
-        raise OSError(f"{error.code}: {_wrong(error.read(1 << 16))}") from None
+class NoAnswerError(Exception):
+    """An agent's answer could not be had; the text names the agent and says why."""
+
+
+class AgentClient:
+    """Asks the servers of agents, in one event loop."""
+
+    def __init__(self) -> None:
+        import httpx  # half a second, which most commands do without
+
+        # Each question has a connection of its own: an idle one may be cut as it is used.
+        limits = httpx.Limits(max_connections=MOST_AT_ONCE, max_keepalive_connections=0)
+        self._http = httpx.AsyncClient(limits=limits, timeout=None, headers={"accept-encoding": "identity"})
+
+    async def answer(
+        self, server: str, agent: str, row: dict[str, Any], read: Callable[[Any], T], *, seconds: float, **more: Any
+    ) -> T:
+        """What ``read`` makes of an agent's answer to a stimulus; it raises ValueError for what is none. Each try asks
+        for another sample, with ``more`` in the request. Raises NoAnswerError after :data:`TRIES`, or after
+        ``seconds`` for all of them."""
+        why = ""
+        try:
+            async with asyncio.timeout(seconds):
+                for sample in range(TRIES):
+                    await asyncio.sleep(PAUSE if sample else 0)
+                    body = {"agent": agent, "stimulus": row, "sample": sample, **more}
+                    try:
+                        record = await self.record(server, body)
+                        if (error := record.get("error")) is not None:
+                            raise ValueError(f"{error['code']}: {error['message']}")
+                        return read(record["answer"])
+                    except Exception as error:  # whatever a reply of another program makes of it is a failed try
+                        why = f"{type(error).__name__}: {error}"
+        except TimeoutError:
+            why = f"no answer within {seconds:g} s"
+        raise NoAnswerError(f"{agent}: {' '.join(why.split())}"[:300].strip(": "))
+
+    async def record(self, server: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The record of an answer. Raises OSError, ValueError, and what the HTTP client raises."""
+        return await self._json(server, "answers", REPLY_SECONDS, body)
+
+    async def agents(self, server: str) -> dict[str, list[str]]:
+        """The agents that a server has, with their tasks. Raises as :meth:`record` does, KeyError and TypeError."""
+        reply = await self._json(server, "agents", 10.0)
+        return {str(agent["name"]): list(agent["tasks"]) for agent in reply["agents"]}
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _json(
+        self, server: str, route: str, seconds: float, body: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        method, address = "GET" if body is None else "POST", f"{server.rstrip('/')}/{route}"
+        async with asyncio.timeout(seconds), self._http.stream(method, address, json=body) as reply:
+            data = b""
+            async for part in reply.aiter_raw():
+                data += part
+                if len(data) > MOST_BYTES:
+                    raise ValueError("its reply is too long")
+        if not reply.is_success:
+            raise OSError(f"{reply.status_code}: {_wrong(data)}")
+        value = orjson.loads(data)
+        if not isinstance(value, dict):
+            raise ValueError("its reply is no object")
+        return value
+
+
+def text_of(answer: Any) -> str:
+    """What an agent says in a conversation. Raises ValueError for what is no text or says nothing, and KeyError,
+    IndexError or TypeError for another answer."""
+    text = answer["messages"][0]["text"]
+    if not isinstance(text, str):
+        raise ValueError("its message is no text")
+    if not text.strip():
+        raise ValueError("says nothing")
+    return text
+
+
+def tidy(text: str) -> str:
+    """A message in one form for people and machines: on one line, and text that any file can hold."""
+    return " ".join(text.split()).encode("utf-8", "replace").decode()
 
 
 def _wrong(body: bytes) -> str:
     """What a server says is wrong, without what is of one request alone."""
     try:
-        error = json.loads(body)["error"]
+        error = orjson.loads(body)["error"]
         return f"{error['code']}: {error['message']}"
     except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")
+        return body[:300].decode(errors="replace")
 
 
 def served_agents(server: str) -> tuple[dict[str, list[str]], str]:
     """The agents that a server has, with their tasks, and why they are not known."""
+
+    async def agents() -> dict[str, list[str]]:
+        client = AgentClient()
+        try:
+            return await client.agents(server)
+        finally:
+            await client.close()
+
+    import httpx
+
     try:
-        with urllib.request.urlopen(f"{server.rstrip('/')}/agents", timeout=10) as reply:
-            return {str(one["name"]): list(one["tasks"]) for one in json.loads(reply.read(1 << 22))["agents"]}, ""
-    except (OSError, ValueError, KeyError, TypeError):
+        return asyncio.run(agents()), ""
+    except (httpx.ConnectError, TimeoutError):
         return {}, f"{server} does not answer; start `turinglike serve`"
+    except Exception as error:  # anything may come from another program
+        return {}, f"{server} is no `turinglike serve`: it sends no list of agents ({type(error).__name__})"

@@ -2,11 +2,13 @@
 
 ``turinglike study kit`` enlists the judges and puts what they will be shown in the file, pictures and clips too; who
 judges is kept by the browser, and saved as a file with a checksum, which ``turinglike study import`` takes in. Truth is
-in the file for practice and for the feedback phase alone, which tell it anyway.
+in the file for practice and for the feedback phase alone, which tell it anyway; no code that says that somebody has
+finished is in it: only who imports the answers knows that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
@@ -22,7 +24,7 @@ from agents.errors import InputError
 from judging.study.material import TrialMaterial
 from judging.study.pages import KINDS, OWN, phrases_sent
 from judging.study.state import ASKED, Judge
-from judging.study.study import Refused, Study
+from judging.study.study import Study
 from judging.study.verdict import BadAnswer
 from judging.study.views import media_of, view
 from serving.http.page import STATIC
@@ -69,8 +71,9 @@ def _judge(study: Study, judge: Judge) -> dict[str, Any]:
     for at, step in enumerate(judge.steps):
         truth = study.material.truth(step) if step["kind"] in ASKED else None
         steps.append({"view": view(study, judge, at), "truth": truth})
-    code = {"kind": "end", "step": len(steps), "text": study.settings.texts.thanks, "code": judge.end_code}
-    return {"judge": judge.code, "steps": steps, "end": code}
+    # The judge's own code: whatever stands in a file can be read without a single answer, and proves nothing.
+    end = {"kind": "end", "step": len(steps), "text": study.settings.texts.thanks, "code": judge.code}
+    return {"judge": judge.code, "steps": steps, "end": end}
 
 
 def _data(study: Study, name: str) -> str:
@@ -90,33 +93,49 @@ def _inside(link: re.Match[str], scripts: list[str]) -> str:
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     """Take files of answers in; by judge, how many were new. What is there already is passed over.
 
-    Raises InputError, and then takes nothing in, for a file that is damaged, of another study, or whose answers differ
-    from those that are there.
+    Raises InputError, and then takes nothing in, for a file that is damaged, of another study, or whose answers no page
+    sends, follow a refusal to take part, or differ from those that are there or in another file.
     """
-    found = [(path, one) for path in paths for one in _read(path)]
-    for path, one in found:
-        judge = study.state.judges.get(one["judge"])
-        if judge is None or judge.kit != one["kit"]:
-            raise InputError(f"{path}: judge {one['judge']} is not of a kit of this study")
-        for answer in one["answers"][: judge.step]:
-            kept = judge.answers[answer["step"]]
-            if "verdicts" in kept and kept["verdicts"] != answer["answer"].get("verdicts"):
-                raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: is there already, and differs")
-        for answer, step in zip(one["answers"], judge.steps, strict=False):
-            try:
-                study.checked(judge, step, answer["answer"])
-            except BadAnswer as error:
-                raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: {error}") from None
-    told: dict[str, int] = {}
-    for path, one in found:
-        judge = study.state.judges[one["judge"]]
-        told.setdefault(judge.code, 0)
-        for answer in one["answers"]:
-            try:
-                told[judge.code] += await study.answer(judge, answer["step"], answer["answer"], at=answer["at"])
-            except (Refused, BadAnswer) as error:
-                raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: {error}") from None
-    return told
+    longest: dict[str, list[dict[str, Any]]] = {}
+    for path in paths:
+        for part in _read(path):
+            judge = study.state.judges.get(part["judge"])
+            if judge is None or judge.kit != part["kit"]:
+                raise InputError(f"{path}: judge {part['judge']} is not of a kit of this study")
+            answers = part["answers"]
+            _check(study, judge, answers, path)
+            former = longest.setdefault(judge.code, [])
+            for answer, other in zip(answers, former, strict=False):
+                if answer["answer"] != other["answer"]:
+                    raise InputError(f"{path}: judge {judge.code}, step {answer['step']}: differs between the files")
+            longest[judge.code] = max(former, answers, key=len)
+    if study.state.closed and any(len(answers) > study.state.judges[code].step for code, answers in longest.items()):
+        raise InputError(f"{study.folder} is closed: it takes no answers any more")
+    judges = [(study.state.judges[code], answers) for code, answers in longest.items()]
+    calls = [
+        study.answer(judge, part["step"], part["answer"], at=part["at"])
+        for judge, answers in judges
+        for part in answers
+    ]
+    before = {judge.code: judge.step for judge, _ in judges}
+    await asyncio.gather(*calls)  # at once, that is in order and in one write
+    return {judge.code: judge.step - before[judge.code] for judge, _ in judges}
+
+
+def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: Path) -> None:
+    """Whether all of a judge's answers can be taken in. Raises InputError."""
+    for step, answer in enumerate(answers):
+        where = f"{path}: judge {judge.code}, step {step}"
+        if step == len(judge.steps):
+            raise InputError(f"{where}: there is no such step")
+        try:
+            kept, _ = study.checked(judge, judge.steps[step], answer["answer"])
+        except BadAnswer as error:
+            raise InputError(f"{where}: {error}") from None
+        if step < judge.step and not kept.items() <= judge.answers[step].items():
+            raise InputError(f"{where}: is there already, and differs")
+        if kept.get("agree") is False and step + 1 < len(answers):
+            raise InputError(f"{where}: who does not agree answers nothing more")
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -131,10 +150,16 @@ def _read(path: Path) -> list[dict[str, Any]]:
         found = orjson.loads(body)
         for one in found["judges"]:
             one["kit"] = found["kit"]
+            if not isinstance(one["judge"], str) or not isinstance(one["answers"], list):
+                raise ValueError("a judge lacks")
             for number, answer in enumerate(one["answers"]):
                 if datetime.fromisoformat(answer["at"]).tzinfo is None:
                     raise ValueError(f"step {number}: its time has no zone")
-                if answer["step"] != number or not isinstance(answer["answer"], dict):
+                if (
+                    type(answer["step"]) is not int
+                    or answer["step"] != number
+                    or not isinstance(answer["answer"], dict)
+                ):
                     raise ValueError(f"step {number} lacks")
         return list(found["judges"])
     except OSError as error:

@@ -1,9 +1,11 @@
 """The lobby: participants who converse, two people or a person and an agent, by turns or in a burst dialogue.
 
-Who comes to a conversation waits until somebody else does, or is given an agent that another server answers for
-(`turinglike serve`). Nobody is told which: an agent takes as long over a message as the delay that is drawn for it.
-What is said is on disk before the other one sees it. Who is not heard of for a while has left: the conversation is
-void then, and is no answer of anybody's.
+Who comes to a conversation waits until somebody else does. Then chance decides for both whether they converse with each
+other, or each with an agent that another server answers for (`turinglike serve`). So people and agents are waited for
+alike: neither how long they waited nor who came first tells anybody with whom they converse. Nor does time: an agent
+takes as long over a message as the delay that is drawn for it. What is said is on disk before the other one sees it.
+Who is not heard of for a while has left: the conversation is void then, and is no answer of anybody's; so it is where
+an agent does not answer in time.
 
 In a burst dialogue an agent is asked once the person has been quiet for a while, and sends its messages one by one;
 what it has not sent when the person writes is withdrawn (:mod:`serving.conversations.burst` does it for two agents).
@@ -20,7 +22,7 @@ from itertools import takewhile
 from typing import Any
 
 from agents.stimuli import ConversationStimulus, as_dict
-from judging.study.agent_server import TRIES, answer_of
+from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.settings import AnswersSettings
 from judging.study.settings import Talk as TalkSettings
 from judging.study.state import Judge, State, Talk
@@ -29,15 +31,16 @@ from serving.conversations.delays import DelaySettings
 from serving.conversations.scenario import speaker_name
 
 SIDES = ("A", "B")
-LONGEST = 2000  # letters of a message
+CHANCE = random.SystemRandom()  # nobody can draw it again
 LOOK = 0.25  # seconds after which it is looked again whether somebody came, said something or left
 HELD = 20.0  # seconds for which a question what is new is held open
+TURN_SECONDS = 120.0  # within which an agent answers
 
 
 @dataclass(slots=True)
 class Lobby:
-    """Who waits, and when each participant was last heard of. ``note`` writes an event and returns once it is on
-    disk."""
+    """Who waits, and when each participant was last heard of. ``note`` takes events in at once, and returns when they
+    are on disk."""
 
     study: AnswersSettings
     stimuli: dict[str, ConversationStimulus]
@@ -46,6 +49,7 @@ class Lobby:
     seen: dict[str, float] = field(default_factory=dict)
     waiting: dict[str, float] = field(default_factory=dict)
     answering: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    client: AgentClient = field(default_factory=AgentClient)
     closing: bool = False
 
     @property
@@ -59,6 +63,7 @@ class Lobby:
     async def at(self, judge: Judge, after: int) -> dict[str, Any]:
         """What is new for a participant since message ``after``; held open until something is, or for a while."""
         until = time.monotonic() + HELD
+        await self._has_left(judge)
         while True:
             self.seen[judge.code] = time.monotonic()
             found = await self._look(judge)
@@ -74,6 +79,7 @@ class Lobby:
         talk = self.state.talk_of(judge.code)
         if self.state.closed:
             return "closed"
+        await self._has_left(judge)
         if talk is None or talk.void:
             return "partner_left"
         mine = SIDES[talk.speakers.index(judge.code)]
@@ -100,6 +106,7 @@ class Lobby:
         for task in self.answering.values():
             task.cancel()
         await asyncio.gather(*self.answering.values(), return_exceptions=True)
+        await self.client.close()
 
     # what goes on
 
@@ -132,32 +139,46 @@ class Lobby:
         }
 
     async def _pair(self, judge: Judge) -> None:
-        """Give the participant who waits an agent, or another who waits."""
-        chance = random.Random(f"{judge.session} {judge.step}")  # the same however often it is looked
-        if self.settings.agent and chance.random() < self.settings.machines:
-            await self._begin([judge.code, self.settings.agent], chance)
-            return
+        """If another one waits, begin the conversations of both: one, or one of each with an agent."""
         now = time.monotonic()
         there = [
             code
             for code in self.waiting
             if code != judge.code and now - self.seen.get(code, 0) < HELD + 5 and self._can_talk(code)
         ]
-        if there:
-            await self._begin([min(there, key=lambda code: self.waiting[code]), judge.code], chance)
+        agent, machines = self.settings.agent, self.settings.machines
+        if machines == 1:  # all know who it is
+            await self._begin([[judge.code, agent]])
+        elif there:
+            both = [min(there, key=lambda code: self.waiting[code]), judge.code]
+            with_agents = bool(agent) and CHANCE.random() < machines
+            await self._begin([[code, agent] for code in both] if with_agents else [both])
 
     def _can_talk(self, code: str) -> bool:
         """Whether who waits has not gone on without a conversation."""
         step = self.state.judges[code].current
         return step is not None and step["kind"] == "talk"
 
-    async def _begin(self, speakers: list[str], chance: random.Random) -> None:
-        chance.shuffle(speakers)
+    async def _begin(self, pairs: list[list[str]]) -> None:
+        """Begin conversations, all at the same time."""
+        events = list[dict[str, Any]]()
         used = self.state.talks_by_stimulus()
-        stimulus = min(self.stimuli, key=lambda name: (used[name], chance.random()))
-        for code in speakers:
-            self.waiting.pop(code, None)
-        await self.note({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
+        for speakers in pairs:
+            CHANCE.shuffle(speakers)
+            stimulus = min(self.stimuli, key=lambda name: (used[name], CHANCE.random()))
+            used[stimulus] += 1
+            events.append({"event": "paired", "talk": secrets.token_hex(6), "stimulus": stimulus, "speakers": speakers})
+            for code in speakers:
+                self.waiting.pop(code, None)
+        await self.note(*events)
+        for talk in list(self.state.talks.values()):
+            await self._who_left(talk)  # nobody else looks whether somebody has left an agent
+
+    async def _has_left(self, judge: Judge) -> None:
+        """Make the conversation void of who comes back after they have left it."""
+        talk = self.state.talk_of(judge.code)
+        if talk is not None:
+            await self._who_left(talk)
 
     async def _who_left(self, talk: Talk) -> None:
         if talk.void or self._is_over(talk):
@@ -180,10 +201,8 @@ class Lobby:
 
     async def _said(self, talk: Talk, code: str, text: str) -> None:
         speaker = SIDES[talk.speakers.index(code)]
-        text = " ".join(text.split()).encode("utf-8", "replace").decode()  # of people and agents alike
-        await self.note(
-            {"event": "said", "talk": talk.id, "turn": len(talk.messages), "speaker": speaker, "text": text}
-        )
+        about = {"turn": len(talk.messages), "speaker": speaker, "text": tidy(text)}  # of people and agents alike
+        await self.note({"event": "said", "talk": talk.id, **about})
 
     # agents
 
@@ -243,22 +262,16 @@ class Lobby:
         row["history"] = [
             {"speaker": speaker_name(one["speaker"], names), "text": one["text"]} for one in talk.messages
         ]
-        why = ""
-        for attempt in range(TRIES):
-            await asyncio.sleep(min(attempt, 1))
-            try:
-                text = await asyncio.to_thread(_ask, self.settings, agent, row)
-            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-                why = type(error).__name__
-            else:
-                if text.strip():
-                    return text
-                why = "said nothing"
-        await self.note({"event": "void", "talk": talk.id, "why": f"{agent}: {why}"})
-        return None
+        server, is_burst = self.settings.server, self._is_burst(talk)
 
+        def read(answer: Any) -> str:
+            text = text_of(answer)
+            if any(len(one) > LONGEST for one in (messages_of(text) if is_burst else [text])):
+                raise ValueError("its message is too long")
+            return text
 
-def _ask(settings: TalkSettings, agent: str, row: dict[str, Any]) -> str:
-    """The agent's next message. Raises OSError, and ValueError or KeyError for another reply."""
-    record = answer_of(settings.server, {"agent": agent, "stimulus": row})
-    return str(record["answer"]["messages"][0]["text"])
+        try:
+            return await self.client.answer(server, agent, row, read, seconds=TURN_SECONDS)
+        except NoAnswerError as error:
+            await self.note({"event": "void", "talk": talk.id, "why": str(error)})
+            return None

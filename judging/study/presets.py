@@ -242,7 +242,7 @@ TALK = """\
 [talk]
 agent = ""                # who converses with a share of the participants, see server
 server = "http://127.0.0.1:8001/"   # a `turinglike serve --agents AGENT --port 8001` on this machine
-machines = 0.0            # the share of conversations that are with the agent
+machines = 0.0            # the probability with which two who wait get the agent each, and not each other
 quiet_s = 5.0             # in a burst dialogue the agent is asked after so many seconds without a message
 seconds_in_lobby = 300.0  # after which one is told that nobody came
 seconds_away = 45.0       # after which one who is not heard of has left, and the conversation is void

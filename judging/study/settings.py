@@ -126,9 +126,9 @@ class Answers(_Table):
 
 
 class Talk(_Table):
-    """Conversations: with whom, and when one has left. ``machines`` is the share of those that are with ``agent``, whom
-    the ``server`` of `turinglike serve` answers for; in a burst dialogue it is asked after ``quiet_s`` seconds without
-    a message. ``guess`` asks afterwards whether the other one was a machine."""
+    """Conversations: with whom, and when one has left. ``machines`` is the probability with which two who wait get
+    ``agent`` each, whom the ``server`` of `turinglike serve` answers for; in a burst dialogue it is asked after
+    ``quiet_s`` seconds without a message. ``guess`` asks afterwards whether the other one was a machine."""
 
     agent: Name = ""
     server: Server = "http://127.0.0.1:8001/"

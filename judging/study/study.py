@@ -36,6 +36,7 @@ from serving.timestamps import now
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # of codes: nothing that looks like something else
 INTERVAL = 0.01  # seconds in which verdicts are collected into one write
+EARLY = 0.1  # seconds by which a browser's clock may be ahead in a trial
 CHECKED_EVERY = 60.0  # seconds after which it is looked again who has stayed away
 
 
@@ -64,6 +65,7 @@ class Study:
         self._released: set[str] = set()
         self._seen = seen_by(list(self.state.judges.values()), self._released)
         self._checked = 0.0
+        self._turned: dict[str, float] = {}  # when each judge's step became the next one, as far as this server knows
         began_with = (self.state.settings or {}).get("task", self.settings.task)
         if self.state.judges and began_with != self.settings.task:
             raise InputError(
@@ -195,6 +197,10 @@ class Study:
             raise Refused("not_yet")
         if self.state.closed:
             raise Refused("closed")
+        if current["kind"] == "trial" and at is None and isinstance(self.settings, JudgesSettings):
+            least = self.settings.trials.seconds_before - EARLY
+            if time.monotonic() - self._turned.get(judge.code, float("-inf")) < least:
+                raise BadAnswer("came sooner than a page lets anybody answer")
         event = {"event": "step", "judge": judge.code, "at": at or now(), "step": step, "kind": current["kind"]}
         try:
             kept, personal = self.checked(judge, current, said)
@@ -204,6 +210,7 @@ class Study:
             self._note(event | {"event": "told", "said": error.said, "flags": error.flags})
             await self._written()
             raise
+        self._turned[judge.code] = time.monotonic()
         await self._written()
         return True
 
@@ -228,7 +235,8 @@ class Study:
                 return {}, {}
             case "talk":
                 talk = self.lobby.result(judge) if self.lobby is not None else None
-                if talk is None and said.get("nobody") is not True:
+                is_in_one = self.state.talk_of(judge.code) is not None
+                if talk is None and (is_in_one or said.get("nobody") is not True):
                     raise Refused("not_yet")
                 said = {name: value for name, value in said.items() if name != "nobody"}
                 return {"talk": talk, **self.material.read(judge, step, said)}, {}
@@ -255,8 +263,9 @@ class Study:
             self._seen.update(judge.pages())
         self.store.put(self.folder / EVENTS, line)
 
-    async def _talked(self, event: dict[str, Any]) -> None:
-        self._note({**event, "at": now()})
+    async def _talked(self, *events: dict[str, Any]) -> None:
+        for event in events:
+            self._note({**event, "at": now()})
         await self._written()
 
     def _personal(self, code: str, said: dict[str, str]) -> None:

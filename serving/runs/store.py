@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agents.errors import StorageError
@@ -69,6 +70,7 @@ class Store:
         self._room.set()
         self._flushed = asyncio.Event()  # another one after each flush
         self._closing = self._failed = False
+        self._disk = ThreadPoolExecutor(1, "disk")  # what hangs elsewhere must not keep it waiting
 
     def open(self, path: Path) -> None:
         """Open a file for appending, its torn tail cut. Raises StorageError."""
@@ -118,7 +120,7 @@ class Store:
                 lines, file.lines = file.lines, []
                 counts, file.counts = file.counts, Counter()
                 data = b"".join(lines)
-                await asyncio.to_thread(file.append, data)
+                await asyncio.get_running_loop().run_in_executor(self._disk, file.append, data)
                 self.done[file.path] += counts
                 self._buffered -= len(data)
         if self._buffered <= BUFFER:
@@ -137,3 +139,4 @@ class Store:
             for file in self._files.values():
                 os.close(file.descriptor)
             self._files.clear()
+            self._disk.shutdown(wait=False)

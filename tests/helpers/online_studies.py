@@ -56,13 +56,13 @@ def replies(monkeypatch: pytest.MonkeyPatch, said: Callable[[str, dict[str, Any]
     """Machines that answer here; returns the requests."""
     asked = []
 
-    def post(server: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def post(client: Any, server: str, body: dict[str, Any]) -> dict[str, Any]:
         asked.append((server, body))
         agent, row = body["agent"], body["stimulus"]
         text = f"{agent} {len(row.get('history', ()))}" if said is None else said(agent, row)
         return {"answer": text if isinstance(text, dict) else {"messages": [{"text": text}]}}
 
-    monkeypatch.setattr("judging.study.online.tests.answer_of", post)
+    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", post)
     served = {name: ["conversation", "judgement"] for name in (*AGENTS.values(), *BATCH.values())}
     monkeypatch.setattr("judging.study.online.material.served_agents", lambda server: (served, ""))
     return asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.client
 import json
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -147,3 +148,30 @@ async def arrived(study: Study, kind: str) -> Judge:
         said = {"consent": {"agree": True}, "questions": {"country": "Iceland"}}
         await study.answer(judge, judge.step, said.get(judge.current["kind"], {}))
     return judge
+
+
+class Visitor:
+    """A participant's browser, with its cookie; ``heard`` are all (status, headers, body) that the server sent."""
+
+    def __init__(self, port: int, **headers: str) -> None:
+        self.port = port
+        self.headers = {"content-type": "application/json", "origin": f"http://127.0.0.1:{port}", **headers}
+        self.heard: list[tuple[int, dict[str, str], bytes]] = []
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        try:
+            connection.request(method, path, body, self.headers)
+            reply = connection.getresponse()
+            data = reply.read()
+        finally:
+            connection.close()
+        headers = {name.lower(): value for name, value in reply.getheaders()}
+        if "set-cookie" in headers:
+            self.headers["cookie"] = headers["set-cookie"].partition(";")[0]
+        self.heard.append((reply.status, headers, data))
+        return reply.status, data
+
+    def post(self, path: str, **said: Any) -> tuple[int, Any]:
+        status, data = self.ask("POST", path, json.dumps(said).encode())
+        return status, json.loads(data)

@@ -37,7 +37,6 @@ async def hold_tests(held: HeldTests, number: int, at_once: int) -> tuple[int, i
             await room.acquire()
             begun = len(held.tests.by_id)
             cell = next_cell(held.settings.tests, held.tests.counted(), held.chance(f"cell {begun}"))
-            assert cell is not None
             await begin(await held.begin(cell, []))
         await asyncio.gather(*under_way)
     finally:

@@ -1,8 +1,10 @@
 """The lobby of online tests: participants wait, are given parts, and see what their part may see.
 
 Who is to judge and who takes a person's part is drawn anew for each test, among those who have waited longest. More may
-wait than a test takes: they are there for one who leaves. Who is not heard of for a while, or does not do in time what
-is awaited of them, has left: the test is void, and the others may go back to the lobby.
+wait than a test takes: they are there for one who leaves. Where kinds of tests take more and fewer people, everybody
+waits for as many as any takes; the kind is drawn after that, by its share alone: a judge cannot tell from the time that
+they waited whom they ask. Who is not heard of for a while, or does not do in time what is awaited of them, has left:
+the test is void, and the others may go back to the lobby.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from typing import Any
 
 import orjson
 
+from judging.study.agent_server import LONGEST, tidy
 from judging.study.lobby import HELD, LOOK
-from judging.study.online.quotas import next_cell
+from judging.study.online.quotas import drawn_pair, next_cell
 from judging.study.online.state import SIDES, Act, OnlineTest
-from judging.study.online.tests import LONGEST, HeldTests, tidy
+from judging.study.online.tests import HeldTests
 from judging.study.settings import OnlineSettings
 from judging.study.state import Judge, State
 from judging.study.verdict import LONGEST_REASON
@@ -51,8 +54,7 @@ class OnlineLobby:
     async def at(self, judge: Judge, version: str) -> dict[str, Any]:
         """What a participant sees now; held open while that is still ``version``, for as long as a request may be."""
         until = time.monotonic() + HELD
-        if time.monotonic() - self.seen.get(judge.code, 0.0) > self.settings.tests.seconds_away:
-            self.waiting.pop(judge.code, None)  # who comes back waits anew
+        await self._has_left(judge)
         while True:
             self.seen[judge.code] = time.monotonic()
             found = await self._look(judge)
@@ -63,6 +65,7 @@ class OnlineLobby:
 
     async def move(self, judge: Judge, said: dict[str, Any]) -> str | None:
         """Take what a participant does; returns why it cannot be, as a phrase's name. Sent twice it is done once."""
+        await self._has_left(judge)
         test = self.state.tests.test_of(judge.code)
         self.seen[judge.code] = time.monotonic()
         act = said.get("act")
@@ -118,6 +121,13 @@ class OnlineLobby:
         await self.held.close()
 
     # what goes on
+
+    async def _has_left(self, judge: Judge) -> None:
+        """Who comes back after they have left waits anew; their test is void."""
+        if time.monotonic() - self.seen.get(judge.code, 0.0) > self.settings.tests.seconds_away:
+            self.waiting.pop(judge.code, None)
+            if (test := self.state.tests.test_of(judge.code)) is not None:
+                await self._who_left(test)
 
     async def _look(self, judge: Judge) -> dict[str, Any]:
         test = self.state.tests.test_of(judge.code)
@@ -182,17 +192,15 @@ class OnlineLobby:
             if len(counted) >= tests.wanted:  # those who wait are there for one that is void
                 return
             begun = len(self.state.tests.by_id)
-            cell = next_cell(tests, counted, self.held.chance(f"cell {begun}"))
-            if cell is not None and cell.people > len(there):
-                if now - self.waiting[there[0]][1] < tests.seconds_in_lobby / 2:
-                    return
-                cell = next_cell(tests, counted, self.held.chance(f"cell {begun}"), len(there))
-            if cell is None:
+            kind, needed = drawn_pair(tests, self.held.chance(f"pair {begun}"))
+            if len(there) < needed:
                 return
-            chosen = there[: cell.people]
+            cell = next_cell(tests, counted, self.held.chance(f"cell {begun}"), kind)
+            chosen = there[:needed]
+            self.held.chance(f"people {begun}").shuffle(chosen)
+            chosen = chosen[: cell.people]
             for code in chosen:
                 self.waiting.pop(code)
-            self.held.chance(f"people {begun}").shuffle(chosen)
             await self.held.begin(cell, chosen)
 
     def is_enough(self) -> bool:

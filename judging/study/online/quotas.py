@@ -30,15 +30,26 @@ class Cell:
     @property
     def people(self) -> int:
         """How many people it takes, the judge among them."""
-        return 1 + PARTS[self.pair].count("person")
+        return people_of(self.pair)
+
+
+def drawn_pair(settings: TestSettings, chance: random.Random) -> tuple[Pair, int]:
+    """A kind of pair by its share alone, whatever was held before, and how many people must be there for any."""
+    shares: dict[Pair, float] = {pair: share for pair, share in _shares(settings)[2].items() if share}
+    return chance.choices(list(shares), list(shares.values()))[0], max(map(people_of, shares))
+
+
+def people_of(pair: Pair) -> int:
+    """How many people a test takes, the judge among them."""
+    return 1 + PARTS[pair].count("person")
 
 
 def next_cell(
-    settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, people: int = 3
-) -> Cell | None:
-    """The test that is held next, after those that are ``held`` or go on: of the cells that so many ``people`` suffice
-    for, one whose number of exchanges, condition and kind lack most to their shares; among equals one by chance. None
-    where no cell suffices."""
+    settings: TestSettings, held: Iterable[OnlineTest], chance: random.Random, pair: Pair | None = None
+) -> Cell:
+    """The test that is held next, after those that are ``held`` or go on: of the cells, those of one kind of ``pair``
+    where it is given, one whose number of exchanges, condition and kind lack most to their shares; among equals one by
+    chance."""
     shares = _shares(settings)
     values = [(test.exchanges, test.condition, test.pair) for test in held]
     counts = [Counter(one[at] for one in values) for at in range(len(shares))]
@@ -46,9 +57,7 @@ def next_cell(
     found = [
         Cell(*one) for one in product(*shares) if all(share[value] for share, value in zip(shares, one, strict=True))
     ]
-    found = [cell for cell in found if cell.people <= people]
-    if not found:
-        return None
+    found = [cell for cell in found if pair in (None, cell.pair)]
 
     def lack(cell: Cell) -> tuple[float, float, float]:
         one = (cell.exchanges, cell.condition, cell.pair)

@@ -14,22 +14,22 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from judging.study.agent_server import TRIES, answer_of
+from agents.answers import VerdictAnswer
+from judging.study.agent_server import LONGEST, REPLY_SECONDS, TRIES, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.online.quotas import PARTS, Cell
 from judging.study.online.state import SIDES, Act, OnlineTest, Tests
 from judging.study.online.trials import trial_of
 from judging.study.settings import OnlineSettings
 from judging.study.state import State
+from judging.study.verdict import LONGEST_REASON
 
-LONGEST = 2000  # letters of a message
 END = re.compile(r"[.!?…]['\"’”)\]]*$")  # of a sentence's last word
 TITLE = re.compile(r"\W*(?:mrs?|ms|dr|prof|st|e\.g|i\.e)\.", re.IGNORECASE)
-MOST_AT_ONCE = 256  # machines that are asked
 Row = dict[str, Any]
+T = TypeVar("T")
 Note = Callable[[dict[str, Any]], Awaitable[None]]
 
 
@@ -44,7 +44,7 @@ class HeldTests:
     is_simulated: bool = False
     began: dict[str, float] = field(default_factory=dict)  # by test, on a clock that nobody sets
     _asking: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST_AT_ONCE, "machines"))
+    _client: AgentClient = field(default_factory=AgentClient)
 
     @property
     def tests(self) -> Tests:
@@ -157,36 +157,28 @@ class HeldTests:
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._client.close()
 
     async def _move(self, test: OnlineTest, who: str, side: int, act: Act) -> None:
         name = self.settings.batch.verdicts if act == "judge" else who
-        for attempt in range(TRIES):
-            try:
-                await self._moved(test, name, side, act, attempt)
-            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-                if attempt + 1 == TRIES:
-                    await self.void(test, f"{name}: {type(error).__name__}: {error}"[:300])
-                    return
-                await asyncio.sleep(attempt + 1)
-            else:
-                return
+        try:
+            await self._moved(test, name, side, act)
+        except NoAnswerError as error:
+            await self.void(test, str(error))
 
-    async def _moved(self, test: OnlineTest, name: str, side: int, act: Act, attempt: int) -> None:
+    async def _moved(self, test: OnlineTest, name: str, side: int, act: Act) -> None:
         server = self.settings.agents.server if self._is_machines(test, side) else self.settings.batch.server
         number = len(test.asked)
         if act == "judge":
-            answer = await self._answer(server, name, as_row(trial_of(test, number), f"{test.id}/{number}"), attempt)
-            verdict, reason = str(answer["verdict"]), answer.get("reason")
+            row = as_row(trial_of(test, number), f"{test.id}/{number}")
+            answer = await self._answer(server, name, row, VerdictAnswer.model_validate)
             if (test.judge, 0, "judge") in self.due(test):
-                await self.judge(test, name, verdict, reason)
+                await self.judge(test, name, answer.verdict, tidy(answer.reason or "")[:LONGEST_REASON] or None)
             return
-        answer = await self._answer(server, name, row_of(test, side), attempt)
-        raw = str(answer["messages"][0]["text"])
-        if not (text := tidy(raw)):
-            raise ValueError("says nothing")
+        raw = await self._answer(server, name, row_of(test, side), text_of)
         if (name, side, act) not in self.due(test) or len(test.asked) != number:
             return
+        text = tidy(raw)
         if act == "ask":
             await self.ask(test, text[:LONGEST])
         else:
@@ -196,19 +188,11 @@ class HeldTests:
     def _is_machines(self, test: OnlineTest, side: int) -> bool:
         return side in SIDES and test.parts[side - 1] == "machine"
 
-    async def _answer(self, server: str, agent: str, row: Row, attempt: int) -> Row:
-        """An agent's answer; another ``attempt`` has another one."""
-        body = {"agent": agent, "stimulus": row, "seed": self.settings.tests.seed, "sample": attempt}
-        loop = asyncio.get_running_loop()
-        record = await loop.run_in_executor(self._threads, answer_of, server, body)
-        if record["answer"] is None:
-            raise ValueError(f"{record['error']['code']}: {record['error']['message']}")
-        return dict(record["answer"])
-
-
-def tidy(text: str) -> str:
-    """A message in one form for people and machines: on one line, and text that any file can hold."""
-    return " ".join(text.split()).encode("utf-8", "replace").decode()
+    async def _answer(self, server: str, agent: str, row: Row, read: Callable[[Any], T]) -> T:
+        """An agent's answer, for which a participant waits no longer than for a person's."""
+        tests = self.settings.tests
+        seconds = TRIES * REPLY_SECONDS if self.is_simulated else tests.seconds_to_act
+        return await self._client.answer(server, agent, row, read, seconds=seconds, seed=tests.seed)
 
 
 def shortened(text: str, words: int) -> str:

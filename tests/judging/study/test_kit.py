@@ -138,6 +138,97 @@ def test_a_file_is_taken_in_whole_or_not_at_all(
     assert read_state(study) == state
 
 
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """(study, what the kit's page has) of three judges, with consent and two trials each."""
+    folder = tmp_path_factory.mktemp("kit")
+    trials = study_folders.write_trials(folder / "T", study_folders.word_trials(10))
+    study = study_folders.write_study(folder / "study", trials, "word_association", number=2, consent="Yes?")
+    assert main(["study", "kit", str(study), "3", "-o", str(folder / "kit.html")]) == 0
+    text = (folder / "kit.html").read_text()
+    return study, json.loads(text.split('id="kit">')[1].split("</script>")[0])
+
+
+AGREES: list[dict[str, Any]] = [{"agree": True}, {}, {"verdicts": ["human"]}, {"verdicts": ["machine"]}]
+
+
+def written(path: Path, kit: str, *judges: tuple[str, list[dict[str, Any]]]) -> str:
+    """A kit's file of what judges answered."""
+    at = "2026-01-01T00:00:00Z"
+    told = [
+        {"judge": judge, "answers": [{"step": step, "answer": one, "at": at} for step, one in enumerate(answers)]}
+        for judge, answers in judges
+    ]
+    body = json.dumps({"kit": kit, "judges": told})
+    sha256 = hashlib.sha256(body.encode()).hexdigest()
+    path.write_text(json.dumps({"schema": "turinglike.kit/1", "body": body, "sha256": sha256}))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ([{"agree": False}, *AGREES[1:]], "who does not agree answers nothing more"),
+        ([*AGREES, {}], "there is no such step"),
+        ([*AGREES[:2], {"verdicts": ["cat"]}], "verdicts: must be 1 of human and machine"),
+        ([{"agree": "yes"}], "agree: must be true or false"),
+    ],
+)
+def test_no_judges_answers_are_taken_in_where_anothers_cannot_be(
+    kit: tuple[Path, dict[str, Any]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    second: list[dict[str, Any]],
+    why: str,
+) -> None:
+    study, page = kit
+    judges = [one["judge"] for one in page["judges"]]
+    before = (study / "events.jsonl").read_bytes()
+    file = written(tmp_path / "a.json", page["kit"], (judges[0], AGREES), (judges[1], second))
+    assert main(["study", "import", str(study), file]) == 2
+    assert f"judge {judges[1]}, step " in (said := capsys.readouterr().err)
+    assert why in said
+    assert (study / "events.jsonl").read_bytes() == before
+
+
+def test_two_files_of_a_judge_agree_or_neither_is_taken_in(
+    kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when the file is saved after each person: the later one has all of the former. A closed study takes none."""
+    study, page = kit
+    first, second, third = (one["judge"] for one in page["judges"])
+    early = written(tmp_path / "early.json", page["kit"], (first, AGREES), (second, AGREES[:3]))
+    late = written(tmp_path / "late.json", page["kit"], (first, AGREES), (second, AGREES), (third, [{"agree": False}]))
+    other = written(tmp_path / "other.json", page["kit"], (second, [*AGREES[:2], {"verdicts": ["machine"]}]))
+    events = (study / "events.jsonl").read_bytes()
+    assert main(["study", "import", str(study), early, other]) == 2
+    assert f"other.json: judge {second}, step 2: differs between the files" in capsys.readouterr().err
+    assert (study / "events.jsonl").read_bytes() == events
+    assert main(["study", "close", str(study)]) == 0
+    closed = (study / "events.jsonl").read_bytes()
+    assert main(["study", "import", str(study), late]) == 2
+    assert "closed: it takes no answers any more" in capsys.readouterr().err
+    assert (study / "events.jsonl").read_bytes() == closed
+    (study / "events.jsonl").write_bytes(events)
+    assert main(["study", "import", str(study), late, early]) == 0
+    assert [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()] == [
+        "4 new answers, finished", "4 new answers, finished", "1 new answer, declined"
+    ]  # fmt: skip
+    events = (study / "events.jsonl").read_bytes()
+    assert main(["study", "import", str(study), early, late]) == 0
+    assert main(["study", "import", str(study), other]) == 2
+    assert "is there already, and differs" in capsys.readouterr().err
+    assert (study / "events.jsonl").read_bytes() == events
+
+
+def test_the_kit_has_no_code_that_tells_who_has_finished(kit: tuple[Path, dict[str, Any]]) -> None:
+    study, page = kit
+    text = (study.parent / "kit.html").read_text()
+    judges = read_state(study).judges
+    assert not any(judge.end_code in text for judge in judges.values())
+    assert [one["end"]["code"] for one in page["judges"]] == list(judges)
+
+
 def test_the_kit_tells_truth_of_practice_alone(saved: tuple[Path, Path, list[str]]) -> None:
     study, _, _ = saved
     text = (study.parent / "kit.html").read_text()

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
+import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import misbehaving_server
 import pytest
+import scipy.stats
 import server_process
-from study_folders import arrived, run
+from study_folders import Visitor, arrived, run
 
 from judging.study.state import Judge, read_state
 from judging.study.study import Refused, Study
@@ -48,6 +55,19 @@ def made(folder: Path, exchanges: int = 4, mode: str = "ping-pong", **talk: Any)
     path.write_text(text)
     assert main(["study", "check", str(folder / "study")]) == 0
     return folder / "study"
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, said: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+    """An agent that answers here; returns the requests."""
+    requests = []
+
+    async def record(client: Any, server: str, body: dict[str, Any]) -> dict[str, Any]:
+        requests.append(body)
+        return {"answer": {"messages": [{"text": said(body["stimulus"])}]}}
+
+    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", record)
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+    return requests
 
 
 async def speak(study: Study, judge: Judge, name: str) -> str:
@@ -121,8 +141,9 @@ def test_who_leaves_makes_it_void_and_nobodys_answer(tmp_path: Path, capsys: pyt
             pass
         if found["my_turn"]:
             await served.lobby.say(leaves, 0, "hello")
-        with pytest.raises(Refused, match="not_yet"):
-            await served.answer(stays, stays.step, {"guess": "human"})
+        for answer in ({"guess": "human"}, {"nobody": True}):
+            with pytest.raises(Refused, match="not_yet"):
+                await served.answer(stays, stays.step, answer)
         assert await waits == "void"
         assert await served.lobby.say(stays, 3, "are you there?") == "partner_left"
         assert await served.answer(stays, stays.step, {})
@@ -162,7 +183,7 @@ def test_nobody_speaks_out_of_turn_or_for_another(tmp_path: Path) -> None:
 
 def test_what_people_and_agents_say_is_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Line breaks and spaces tell nobody who it is, and half a surrogate pair stops no conversation."""
-    monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: " Well,\n\n  I see.\n")
+    answering(monkeypatch, lambda row: " Well,\n\n  I see.\n")
 
     async def work(served: Study) -> None:
         judge, lobby = await arrived(served, "talk"), served.lobby
@@ -216,11 +237,11 @@ def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
 ) -> None:
     heard: list[list[str]] = []
 
-    def ask(settings: Any, agent: str, row: dict[str, Any]) -> str:
+    def ask(row: dict[str, Any]) -> str:
         heard.append([one["text"] for one in row["history"]])
         return "first\n\nsecond"
 
-    monkeypatch.setattr("judging.study.lobby._ask", ask)
+    answering(monkeypatch, ask)
 
     async def work(served: Study) -> None:
         judge, lobby = await arrived(served, "talk"), served.lobby
@@ -249,19 +270,57 @@ def test_in_a_burst_dialogue_an_agent_sends_its_messages_as_it_types_them(
     assert [texts[: len(one)] for one in heard] == heard  # it is asked with what was said
 
 
-def test_chance_decides_anew_for_each_conversation(tmp_path: Path) -> None:
-    async def work(served: Study) -> None:
-        judge, lobby = await arrived(served, "talk"), served.lobby
-        assert lobby is not None
-        with_agent = []
-        while judge.current is not None:
-            for _ in range(3):  # however often it is looked
-                await lobby._pair(judge)
-            with_agent.append(served.state.talk_of(judge.code) is not None)
-            await served.answer(judge, judge.step, {"nobody": True})
-        assert 5 < sum(with_agent) < 25
+@pytest.mark.parametrize("machines", [0.5, 0.2])
+def test_waiting_does_not_tell_with_whom_one_converses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machines: float
+) -> None:
+    """Of who came first and waited, and of who came second, the same share has an agent, that of the settings; those
+    with an agent waited as long as those with a person; and the pair before tells nothing."""
+    chance, clock = random.Random(5), [0.0]
+    monkeypatch.setattr("judging.study.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("judging.study.lobby.CHANCE", random.Random(6), raising=False)
+    monkeypatch.setattr("judging.study.lobby.Lobby._ask_agent", lambda self, talk: None)
+    waits: list[tuple[float, bool]] = []
 
-    run(made(tmp_path, agent="eliza", machines=0.5, number=30), work)
+    async def work(served: Study) -> None:
+        lobby, state = served.lobby, served.state
+        assert lobby is not None
+
+        async def note(*events: dict[str, Any]) -> None:
+            for event in events:
+                state.apply({**event, "at": ""})
+
+        lobby.note = note
+        here: list[tuple[Judge, float]] = []
+        while len(waits) < 1600:
+            clock[0] += 1
+            busy = 0.2 if clock[0] % 7200 < 3600 else 0.02  # arrivals a second, by turns
+            if chance.random() < busy:
+                name = f"p{len(state.judges)}"
+                about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
+                step = {"kind": "talk", "trials": [], "phase": "test", "again": False}
+                state.apply({"event": "joined", "judge": name, "at": "", "steps": [step], **about})
+                here.append((state.judges[name], clock[0]))
+            for judge, came in list(here):
+                lobby.seen[judge.code] = clock[0]
+                found = await lobby._look(judge)
+                if found["state"] != "waiting":
+                    here.remove((judge, came))
+                if found["state"] == "open":
+                    talk = state.talk_of(judge.code)
+                    assert talk is not None
+                    waits.append((clock[0] - came, "eliza" in talk.speakers))
+
+    run(made(tmp_path, agent="eliza", machines=machines), work)
+    first, second = ([one for one in waits if (one[0] > 0) is waited] for waited in (True, False))
+    for group in (first, second):
+        share = sum(kind for _, kind in group) / len(group)
+        assert share == pytest.approx(machines, abs=3 * (machines * (1 - machines) / len(group)) ** 0.5)
+    times, kinds = [wait for wait, _ in first], [kind for _, kind in first]
+    both = [[wait for wait, kind in first if kind is which] for which in (True, False)]
+    assert scipy.stats.ks_2samp(*both).pvalue > 0.01
+    assert len(set(times)) > 20
+    assert abs(scipy.stats.pearsonr(kinds[1:], kinds[:-1]).statistic) < 3 / len(kinds) ** 0.5
 
 
 def test_who_went_on_is_nobodys_partner(tmp_path: Path) -> None:
@@ -317,16 +376,16 @@ def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
-def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    asked: list[str] = []
-
-    def ask(settings: Any, agent: str, row: dict[str, Any]) -> str:
-        asked.append(agent)
-        return " \n "
-
-    monkeypatch.setattr("judging.study.lobby._ask", ask)
-    for name, value in {"TRIES": 1, "LOOK": 0.01}.items():
-        monkeypatch.setattr(f"judging.study.lobby.{name}", value)
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [(" \n ", "says nothing"), (None, "no text"), ({"agent": "gpt-4"}, "no text"), ("x" * 2001, "too long")],
+    ids=str,
+)
+def test_what_no_person_could_say_makes_it_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, said: Any, why: str
+) -> None:
+    asked = answering(monkeypatch, lambda row: said)
+    monkeypatch.setattr("judging.study.lobby.LOOK", 0.01)
 
     async def work(served: Study) -> None:
         judge, lobby = await arrived(served, "talk"), served.lobby
@@ -341,15 +400,113 @@ def test_an_agent_that_says_nothing_makes_it_void(tmp_path: Path, monkeypatch: p
 
     study = made(tmp_path, 4, mode, agent="eliza", machines=1.0, quiet_s=0.0)
     run(study, work)
-    assert [talk.void for talk in read_state(study).talks.values()] == ["eliza: said nothing"]
-    assert len(asked) == 1
+    [talk] = read_state(study).talks.values()
+    assert talk.void is not None
+    assert why in talk.void
+    assert [body["sample"] for body in asked] == [0, 1, 2]
+
+
+def test_who_comes_back_to_an_agent_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, lambda row: "hello")
+
+    async def work(served: Study) -> None:
+        assert served.lobby is not None
+        for comes_back in ("by a look", "by a message", "not at all"):
+            judge, lobby = await arrived(served, "talk"), served.lobby
+            assert (await lobby.at(judge, -1))["state"] == "open"
+            lobby.seen[judge.code] -= 46
+            if comes_back == "by a look":
+                assert (await lobby.at(judge, -1))["state"] == "void"
+            elif comes_back == "by a message":
+                assert await lobby.say(judge, 0, "hello") == "partner_left"
+        await lobby.at(await arrived(served, "talk"), -1)
+        assert [talk.void is None for talk in served.state.talks.values()] == [False, False, False, True]
+
+    run(made(tmp_path, agent="eliza", machines=1.0), work)
+
+
+def garbage(data: bytes, before: bytes = b"HTTP/1.1 200 OK\r\nconnection: close\r\n") -> misbehaving_server.Act:
+    """A reply as it goes over the wire, and the end of the connection."""
+
+    def act(handler: misbehaving_server.Handler) -> None:
+        handler.wfile.write(before + data)
+        handler.close_connection = True
+
+    return act
+
+
+GARBAGE = {
+    "no HTTP": garbage(b"SSH-2.0-x\r\n", b""),
+    "cut": garbage(b"transfer-encoding: chunked\r\n\r\n40\r\nabc"),
+    "headers": garbage(b"x: y\r\n" * 30_000 + b"\r\n{}"),
+    "deep": garbage(b'\r\n{"answer": ' + b"[" * 100_000),
+    "no object": misbehaving_server.body(b"[1]"),
+    "no end": misbehaving_server.huge(200),
+    "reset": misbehaving_server.cut,
+}
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_an_agents_server_that_sends_garbage_makes_it_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+
+    async def work(served: Study) -> None:
+        assert await speak(served, await arrived(served, "talk"), "x") == "void"
+
+    with misbehaving_server.running() as told:
+        told.otherwise = lambda request: GARBAGE[what]
+        run(made(tmp_path, agent="eliza", machines=1.0, server=told.url), work)
+        assert len(told.requests) == 3
+
+
+def test_an_agents_server_that_hangs_holds_up_its_own_talks_alone(tmp_path: Path) -> None:
+    """More questions hang than Python's own pool has threads: others join, what they do is on disk, and the server
+    ends when it is told to."""
+    with misbehaving_server.running() as told:
+        told.otherwise = lambda request: misbehaving_server.hang
+        study = made(tmp_path, agent="eliza", machines=1.0, server=told.url)
+        command = [sys.executable, "-m", "serving.cli", "study", "serve", str(study)]
+        (tmp_path / "log").mkdir()
+        with server_process.running(tmp_path / "log", command, os.environ) as server:
+            server.wait_for("/health")
+            most = min(32, (os.cpu_count() or 1) + 4)
+            for number in range(most + 4):
+                visitor = Visitor(server.port)
+                visitor.post("/join")
+                for step, answer in enumerate(({"agree": True}, {})):
+                    status, found = visitor.post("/answer", step=step, answer=answer)
+                    assert (status, found["new"]) == (200, True)
+                _, view = visitor.post("/talk", after=-1)
+                assert view["state"] == "open"
+                if view["my_turn"]:
+                    assert visitor.post("/say", turn=0, text="hello") == (200, {"why": None})
+                    visitor.post("/talk", after=0)
+                while told.under_way <= number:
+                    time.sleep(0.01)
+            server.process.terminate()
+            assert server.process.wait(20) == 128 + signal.SIGTERM
+        assert main(["study", "close", str(study)]) == 0
+
+
+def test_an_agent_has_so_long_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.study.lobby.TURN_SECONDS", 0.2)
+
+    async def work(served: Study) -> None:
+        assert await speak(served, await arrived(served, "talk"), "x") == "void"
+
+    with misbehaving_server.running() as told:
+        told.otherwise = lambda request: misbehaving_server.drip
+        run(study := made(tmp_path, agent="eliza", machines=1.0, server=told.url), work)
+    assert [talk.void for talk in read_state(study).talks.values()] == ["eliza: no answer within 0.2 s"]
 
 
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
 def test_an_agent_that_types_when_the_person_leaves_says_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("judging.study.lobby._ask", lambda settings, agent, row: "one\ntwo")
+    answering(monkeypatch, lambda row: "one\ntwo")
     monkeypatch.setattr("judging.study.lobby.HELD", 0.05)
 
     async def work(served: Study) -> None:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import misbehaving_server
 import pytest
+import scipy.stats
 import server_process
-from online_studies import made, replies, take_part
+from online_studies import BATCH, made, replies, take_part
 from study_folders import arrived, run
 
 from agents.errors import InputError
+from judging.study.agent_server import NoAnswerError, text_of
 from judging.study.online import status
 from judging.study.online.tests import HeldTests
 from judging.study.settings import OnlineSettings, read_settings
-from judging.study.state import read_state
+from judging.study.state import Judge, read_state
 from judging.study.study import Refused, Study
 from serving.cli import main
 
@@ -106,6 +112,56 @@ def test_what_a_judge_is_sent_does_not_tell_who_answers(tmp_path: Path, monkeypa
     assert len(asked) == 3
 
 
+def test_waiting_does_not_tell_a_judge_whom_they_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each kind of pair there is its share, whether the judge waited or not; judges of each waited alike long; and
+    the kind before tells nothing."""
+    shares = {"two machines": 0.3, "two people": 0.3, "person machine": 0.4}
+    chance, clock = random.Random(8), [0.0]
+    monkeypatch.setattr("judging.study.online.lobby.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("judging.study.online.lobby.SWEEP", 1e9)
+    monkeypatch.setattr("judging.study.online.tests.HeldTests.drive", lambda self, test: None)
+    waits: list[tuple[float, str]] = []
+
+    async def work(served: Study) -> None:
+        lobby, state = served.online, served.state
+        assert lobby is not None
+
+        async def note(*events: dict[str, Any]) -> None:
+            for event in events:
+                state.apply({**event, "at": "2026-01-01T00:00:00Z"})
+
+        lobby.held.note = note
+        here: list[tuple[Judge, float]] = []
+        while len(waits) < 1000:
+            clock[0] += 1
+            if chance.random() < (0.2 if clock[0] % 7200 < 3600 else 0.05):  # arrivals a second, by turns
+                name = f"p{len(state.judges)}"
+                about = {"session": name, "number": 1, "keys": [], "end_code": "", "link": None, "kit": None}
+                step = {"kind": "test", "trials": [], "phase": "test", "again": False}
+                await note({"event": "joined", "judge": name, "steps": [step], **about})
+                here.append((state.judges[name], clock[0]))
+            for judge, came in list(here):
+                lobby.seen[judge.code] = clock[0]
+                found = await lobby._look(judge)
+                if found["state"] != "waiting":
+                    here.remove((judge, came))
+                if found.get("role") == "judge":
+                    test = state.tests.test_of(judge.code)
+                    assert test is not None
+                    waits.append((clock[0] - came, test.pair))
+
+    run(made(tmp_path, two_machines=0.3, two_people=0.3, tests_wanted=10_000), work)
+    groups = [[kind for wait, kind in waits if (wait > 0) is waited] for waited in (True, False)]
+    for kinds in groups:
+        counts = [kinds.count(kind) for kind in shares]
+        assert scipy.stats.chisquare(counts, [share * len(kinds) for share in shares.values()]).pvalue > 0.01
+    times = [[wait for wait, kind in waits if kind == which] for which in shares]
+    assert scipy.stats.kruskal(*times).pvalue > 0.01
+    kinds = [kind for _, kind in waits]
+    table = [[list(pairwise(kinds)).count((one, other)) for other in shares] for one in shares]
+    assert scipy.stats.chi2_contingency(table).pvalue > 0.01
+
+
 def test_answers_are_shown_when_the_delay_is_over_and_no_sooner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +237,23 @@ def test_a_test_that_everybody_has_left_makes_room(tmp_path: Path, monkeypatch: 
     run(made(tmp_path, tests_wanted=1, exchanges=[1], two_machines=1.0, seconds_away=0.3), work)
 
 
+@pytest.mark.parametrize("comes_back", ["at", "move"])
+def test_who_comes_back_too_late_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comes_back: str) -> None:
+    replies(monkeypatch)
+
+    async def work(served: Study) -> None:
+        judge, lobby = await arrived(served, "test"), served.online
+        assert lobby is not None
+        found = await lobby.at(judge, "")
+        lobby.seen[judge.code] -= 46
+        if comes_back == "at":
+            assert (await lobby.at(judge, ""))["state"] == "void"
+        else:
+            assert await lobby.move(judge, {"test": found["test"], "act": "ready", "turn": 0}) == "test_void"
+
+    run(made(tmp_path, two_machines=1.0), work)
+
+
 def test_who_keeps_the_others_waiting_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies(monkeypatch)
 
@@ -228,18 +301,65 @@ def test_what_nobody_may_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_machine_whose_server_is_away_makes_it_void(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
+    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
 
-    def away(server: str, body: Any) -> Any:
+    async def away(client: Any, server: str, body: Any) -> Any:
         raise ConnectionRefusedError("nobody is there")
 
-    monkeypatch.setattr("judging.study.online.tests.answer_of", away)
+    monkeypatch.setattr("judging.study.agent_server.AgentClient.record", away)
 
     async def work(served: Study) -> None:
         seen = await take_part(served, await arrived(served, "test"), "q")
         assert seen[-1]["state"] == "void"
 
     run(made(tmp_path, two_machines=1.0), work)
+
+
+def test_a_machine_that_hangs_or_sends_garbage_makes_it_void(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has as long as a person has; and `study check` says in a sentence that this is no server of agents."""
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+
+    async def hangs(served: Study) -> None:
+        assert served.online is not None
+        with pytest.raises(NoAnswerError, match=r"argues: no answer within 0\.5 s"):
+            await served.online.held._answer(told.url, "argues", {}, text_of)
+
+    async def no_http(served: Study) -> None:
+        assert (await take_part(served, await arrived(served, "test"), "q"))[-1]["state"] == "void"
+
+    def garbage(handler: misbehaving_server.Handler) -> None:
+        handler.wfile.write(b"SSH-2.0-x\r\n")
+        handler.close_connection = True
+
+    with misbehaving_server.running() as told:
+        told.otherwise = lambda request: misbehaving_server.hang
+        run(made(tmp_path, seconds_to_act=0.5), hangs)
+        told.requests.clear()
+        told.otherwise = lambda request: garbage
+        (tmp_path / "garbage").mkdir()
+        run(study := made(tmp_path / "garbage", two_machines=1.0, server=told.url), no_http)
+        assert 3 <= len(told.requests) <= 6  # the other machine is asked no more once it is void
+        assert main(["study", "check", str(study)]) == 2
+    assert "is no `turinglike serve`: it sends no list of agents" in capsys.readouterr().err
+    [test] = read_state(study).tests.by_id.values()
+    assert "RemoteProtocolError" in str(test.void)
+
+
+@pytest.mark.parametrize(
+    "answer", [{"verdict": "cat"}, {"verdict": "human", "reason": {}}, {"messages": [{"text": 3}]}]
+)
+def test_what_is_no_answer_is_taken_from_no_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("judging.study.agent_server.PAUSE", 0.0)
+    asked = replies(monkeypatch, lambda agent, row: answer if ("verdict" in answer) == ("answer" in row) else "well")
+    study = made(tmp_path, exchanges=[1], **BATCH)
+    assert main(["study", "batch", str(study), "--tests", "1"]) == 1
+    [test] = read_state(study).tests.by_id.values()
+    assert "Error" in str(test.void)
+    assert 3 <= len(asked) <= 9
 
 
 def test_each_study_has_a_seed_of_its_own(tmp_path: Path) -> None:
@@ -278,14 +398,14 @@ def test_a_clock_that_is_set_holds_nobody_up(tmp_path: Path, monkeypatch: pytest
 
 
 def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.study.online.tests.TRIES", 1)
+    monkeypatch.setattr("judging.study.agent_server.TRIES", 1)
     replies(monkeypatch)
 
     async def work(served: Study) -> None:
         assert served.online is not None
         for name in ("void", "over"):
             if name == "void":
-                monkeypatch.setattr("judging.study.online.tests.answer_of", lambda server, body: {})
+                replies(monkeypatch, lambda agent, row: {})
             else:
                 replies(monkeypatch)
             judge = await arrived(served, "test")

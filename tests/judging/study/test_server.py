@@ -35,31 +35,8 @@ def serving(folder: Path, study: Path, *told: str) -> Any:
     return server_process.running(folder, command, os.environ | {"TURINGLIKE_API_KEY": KEY})
 
 
-class Browser:
-    """One judge's, with its cookie; ``heard`` are all (status, headers, body) that the server sent."""
-
-    def __init__(self, port: int, **headers: str) -> None:
-        self.port = port
-        self.headers = {"content-type": "application/json", "origin": f"http://127.0.0.1:{port}", **headers}
-        self.heard: list[tuple[int, dict[str, str], bytes]] = []
-
-    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
-        try:
-            connection.request(method, path, body, self.headers)
-            reply = connection.getresponse()
-            data = reply.read()
-        finally:
-            connection.close()
-        headers = {name.lower(): value for name, value in reply.getheaders()}
-        if "set-cookie" in headers:
-            self.headers["cookie"] = headers["set-cookie"].partition(";")[0]
-        self.heard.append((reply.status, headers, data))
-        return reply.status, data
-
-    def post(self, path: str, **said: Any) -> tuple[int, Any]:
-        status, data = self.ask("POST", path, json.dumps(said).encode())
-        return status, json.loads(data)
+class Browser(study_folders.Visitor):
+    """A judge's."""
 
     def answer(self, view: Any, chance: random.Random) -> Any:
         """Answer a step as the page does."""

@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import json
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +127,20 @@ def test_what_no_page_sends_is_not_kept(tmp_path: Path, answer: Any, told: str) 
         assert judge.step == 1
 
     run(made(tmp_path, confidence=True, reason=True), work)
+
+
+def test_who_answers_sooner_than_the_page_allows_is_not_heard(tmp_path: Path) -> None:
+    async def work(study: Study) -> None:
+        judge, _ = await study.join(None, None)
+        await study.answer(judge, 0, {})
+        for step in (1, 2):
+            with pytest.raises(BadAnswer, match="sooner"):
+                await study.answer(judge, step, said(judge))
+            study._turned[judge.code] -= 600
+            assert await study.answer(judge, step, said(judge))
+            assert not await study.answer(judge, step, said(judge))  # sent again
+
+    run(made(tmp_path, seconds_before=600.0), work)
 
 
 def test_keys_are_counterbalanced_and_lists_are_each_ones_own(tmp_path: Path) -> None:
@@ -319,6 +336,44 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path) -> None:
         assert codes[1] in (folder / name).read_text()
     assert main(["study", "forget", str(folder), codes[0]]) == 2
     assert read_state(folder).judges[codes[1]].ended == "finished"
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from serving.cli import main
+replace, calls = pathlib.Path.replace, []
+def killed(self, target):
+    calls.append(target)
+    if len(calls) == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return replace(self, target)
+pathlib.Path.replace = killed
+main(["study", "forget", *sys.argv[2:]])
+"""
+
+
+@pytest.mark.parametrize("file", [1, 2])
+def test_who_is_half_forgotten_is_forgotten_by_the_same_command(tmp_path: Path, file: int) -> None:
+    """Killed before the first or the second file is replaced; and what a call before this version has left."""
+    folder = made(tmp_path, before=["country"])
+
+    async def work(study: Study) -> None:
+        for at in range(3):
+            judge, _ = await study.join(None, f"worker {at}")
+            await study.answer(judge, 0, {"country": f"Land {at}"})
+
+    run(folder, work)
+    first, second, third = read_state(folder).judges
+    assert subprocess.run([sys.executable, "-c", KILLED, str(file), str(folder), first]).returncode == -signal.SIGKILL
+    assert ("worker 0" in (folder / "personal.jsonl").read_text()) is (file == 1)
+    assert main(["study", "forget", str(folder), first]) == 0
+    files = [path for path in folder.iterdir() if path.is_file()]
+    assert not any(first in path.read_text() for path in files)
+    assert not any(path.name.startswith(".") for path in files)
+    events = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text("".join(line for line in events if second not in line))
+    assert main(["study", "forget", str(folder), second]) == 0
+    assert list(read_personal(folder)) == list(read_state(folder).judges) == [third]
 
 
 def test_who_declines_is_asked_nothing_more(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,27 @@ def test_lines_count_once_they_are_on_disk(tmp_path: Path) -> None:
 
     asyncio.run(work())
     assert path.read_bytes() == b'{"a":1}\n{"b":2}\n'
+
+
+def test_what_hangs_in_the_loops_own_threads_keeps_no_write_waiting(tmp_path: Path) -> None:
+    path, ended = tmp_path / "records.jsonl", threading.Event()
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        hangs = loop.run_in_executor(None, ended.wait)
+        store = Store()
+        store.open(path)
+        store.put(path, b'{"a":1}\n')
+        try:
+            async with asyncio.timeout(20):
+                await store.flush()
+        finally:
+            ended.set()
+        assert await hangs
+
+    asyncio.run(work())
+    assert path.read_bytes() == b'{"a":1}\n'
 
 
 def test_a_write_that_fails_is_cut_back(tmp_path: Path) -> None:

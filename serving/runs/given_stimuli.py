@@ -33,6 +33,7 @@ from serving.runs.stimulus_set import (
     read_rows,
     with_free_fields,
 )
+from serving.runs.table_sets import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def given_stimuli(
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
-            rows = map(with_free_fields, rows)
+            rows = (with_free_fields(present(row)) for row in rows)
     _check(found, _rows(found, rows, task, asked))
     return found
 
@@ -143,7 +144,7 @@ def _rows(
 ) -> Iterator[Row]:
     reader = RowReader(found.where, Path(found.root), task, found.files)
     for number, row in enumerate(rows, start=1):
-        fields = {name: value for name, value in _fields(row).items() if value is not None}
+        fields = present(_fields(row))
         for name in IMAGES:
             if name in fields:
                 fields[name] = _named(fields[name], found.files)

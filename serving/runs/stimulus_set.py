@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -239,9 +240,8 @@ class RowReader:
             fields["id"] = str(fields["id"])
         try:
             return self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
-        except TypeError as error:
-            found = [(name, "must be a path or text, is bytes") for name in fields if isinstance(fields[name], bytes)]
-            return self.bad(line, None, found or [(None, f"not JSON: {error}")])
+        except TypeError:
+            return self.bad(line, None, [*filter(None, starmap(_not_json, values.items()))])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""
@@ -328,14 +328,25 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as true or false, or as the number that is spelled exactly so; else the text that it is: 007 and 1.10 are
-    codes and versions, and an id of 23 digits is no number that a computer keeps."""
+    """A cell as true or false, or as the number that is spelled so and no other way; else the text that it is. 007,
+    1.10 and 3.0 are codes and versions; no computer keeps an id of 23 digits as a number."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    is_number = isinstance(value, int | float) and str(value) == text
-    return value if isinstance(value, bool) or is_number else text
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, int) or (isinstance(value, float) and not value.is_integer())
+    return value if is_number and str(value) == text else text
+
+
+def _not_json(name: str, value: Any) -> Found | None:
+    """The problem of a field's value that JSON cannot hold."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return name, f"must be text or a plain number ({error})"
+    return None
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -60,6 +62,60 @@ def test_tables_and_lists_mean_the_same_as_lines_of_json(tmp_path: Path) -> None
     assert None not in wanted
     for path in (tmp_path / "set.parquet", tmp_path / "set.csv", hugging_face(tmp_path / "saved", table)):
         assert [row.canonical for row in read_rows(path)] == wanted, path
+
+
+TEXTS = [
+    "61e5",
+    "5e9012",
+    "12345678901234567890123",
+    "1.10",
+    "3.0",
+    "007",
+    "-0",
+    "1e400",
+    "0x1F",
+    "1_000",
+    "NaN",
+    "inf",
+    "null",
+    "+5",
+    "5.",
+    "True",
+]
+VALUES = {"5": 5, "-2": -2, "2.5": 2.5, "0.1": 0.1, "9007199254740993": 2**53 + 1, "true": True}
+
+
+@pytest.mark.parametrize(("cell", "value"), {**{text: text for text in [*TEXTS, " 5"]}, **VALUES}.items())
+def test_a_free_cell_is_a_number_only_where_it_is_spelled_as_one(cell: str, value: Any, tmp_path: Path) -> None:
+    (tmp_path / "set.csv").write_text(f"id,task,cue,meta.x\n1,word_association,sun,{cell}\n")
+    [row] = read_rows(tmp_path / "set.csv")
+    assert row.stimulus is not None
+    assert row.stimulus.meta is not None
+    assert (row.stimulus.meta["x"], type(row.stimulus.meta["x"])) == (value, type(value))
+
+
+def test_what_pandas_writes_into_parquet(tmp_path: Path) -> None:
+    """Its NaN is an absent field, its index without a name no column; what JSON cannot hold is named by its column."""
+    path = tmp_path / "set.parquet"
+    frame = pandas.DataFrame(
+        {"id": ["a", "b"], "cue": ["sun", "sea"], "frequency": [1.5, None], "meta.age": [None, 31]}
+    )
+    frame.index = pandas.Index([7, 8])
+    frame.to_parquet(path)
+    assert "__index_level_0__" in pq.read_schema(path).names
+    wanted = [
+        {"id": "a", "task": "word_association", "cue": "sun", "frequency": 1.5},
+        {"id": "b", "task": "word_association", "cue": "sea", "meta": {"age": 31.0}},
+    ]
+    assert [json.loads(row.canonical or b"") for row in read_rows(path, "word_association")] == wanted
+    rows = frame.to_dict("records")
+    assert [record.stimulus for record in answer("null", rows, task="word")] == ["a", "b"]
+    frame.assign(**{"meta.price": [Decimal("1.10"), Decimal(2)]}).to_parquet(path)
+    for row in read_rows(path, "word_association"):
+        [problem] = row.problems
+        assert (problem.line, problem.field) in ((1, "meta.price"), (2, "meta.price"))
+        assert "must be text or a plain number" in problem.message
+        assert "decimal.Decimal" in problem.message
 
 
 def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def given_stimuli(
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
-            rows = (with_free_fields(present(row)) for row in rows)
+            rows = map(with_free_fields, map(present, rows))
     _check(found, _rows(found, rows, task, asked))
     return found
 

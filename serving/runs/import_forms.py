@@ -41,7 +41,7 @@ from serving.runs.published_benchmark import (
     without_surrogates,
 )
 from serving.runs.records import KEYS, problems
-from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.row_problems import as_problems, repeated_ids, strict_json
 from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
 from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych, verdict, wrong_verdict
 
@@ -262,7 +262,9 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
     except ValidationError as error:
         _refuse(as_problems(error, str(source.path)))
         raise
-    names = {one.id: one.file_name for one in captions.images}
+    pictures = [(one.id, one.file_name) for one in captions.images]
+    _refuse(repeated_ids(str(source.path), "images", pictures))
+    names = dict(pictures)
     for one in captions.annotations:
         if one.image_id not in names:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1

@@ -324,3 +324,72 @@ def test_the_published_benchmark_is_a_set_to_which_people_have_answered(
         (one["task"], one["benchmark_id"]) for one in asked
     ]
     assert [one.stimulus for one in machine] == [one["id"] for one in asked]
+
+
+def make(tmp_path: Path, name: str, content: Any, files: list[str]) -> int:
+    (tmp_path / name).write_text(json.dumps(content))
+    (tmp_path / "img").mkdir(exist_ok=True)
+    for file in files:
+        (tmp_path / "img" / file).write_bytes(picture("red"))
+    call = ["set", str(tmp_path / name), "--images", str(tmp_path / "img"), "--out", str(tmp_path / "set.jsonl")]
+    return main([*call, "--force"])
+
+
+def test_a_picture_is_the_file_of_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of exactly its name, else the only one of its name with another ending; img.1 is no img."""
+    files = ["cat.jpg", "cat.png", "img.1.png", "img.jpg", "sun.webp", "No.2.png"]
+    names = ["cat.jpg", "cat.png", "img.1", "img", "sun.jpg", "No.2.png"]
+    assert make(tmp_path, "caption.json", dict.fromkeys(names, "a text"), files) == 0
+    rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
+    assert [Path(row["image"]).name for row in rows] == [
+        "cat.jpg", "cat.png", "img.1.png", "img.jpg", "sun.webp", "No.2.png"
+    ]  # fmt: skip
+    capsys.readouterr()
+    (tmp_path / "set.jsonl").unlink()
+    for name in ("cat", "cat.gif"):
+        assert make(tmp_path, "caption.json", {name: "a text"}, []) == 2
+        assert f"img: {name}: may be any of cat.jpg, cat.png" in capsys.readouterr().err
+    assert make(tmp_path, "caption.json", dict.fromkeys(["sun", "sun.webp"], "a text"), []) == 2
+    assert "sun.webp: would be the picture of sun, sun.webp" in capsys.readouterr().err
+    assert not (tmp_path / "set.jsonl").exists()
+
+
+def test_ids_that_stand_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = [{"id": 1, "file_name": "a.png"}, {"id": 1, "file_name": "b.png"}, {"id": 2, "file_name": "c.png"}]
+    categories = [{"id": 1, "name": "cup"}, {"id": 1, "name": "rocket"}, {"id": 2, "name": "cat"}]
+    annotations = [{"image_id": 1, "category_id": 7}, {"image_id": 99, "category_id": 2}, {"image_id": 2}]
+    content = {"images": images, "categories": categories, "annotations": annotations}
+    assert make(tmp_path, "x.json", content, ["a.png", "b.png", "c.png"]) == 2
+    told = capsys.readouterr()
+    assert "x.json: images: the id 1 stands 2 times: a.png, b.png" in told.err
+    assert "x.json: categories: the id 1 stands 2 times: cup, rocket" in told.err
+    assert not (tmp_path / "set.jsonl").exists()
+    assert make(tmp_path, "x.json", {**content, "images": images[1:], "categories": categories[1:]}, []) == 0
+    told = capsys.readouterr()
+    assert "not listed, but named by annotations: 1 image (99)" in told.out
+    assert "not listed, but named by annotations: 1 category (7)" in told.out
+    rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["present"], row["absent"]) for row in rows] == [
+        ("b.png", [], ["cat", "rocket"]),
+        ("c.png", [], ["cat", "rocket"]),
+    ]
+    captions = {"images": images, "annotations": [{"image_id": 1, "caption": "a cup of coffee"}]}
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    assert main(["import", str(tmp_path / "captions.json"), "--out", str(tmp_path / "people")]) == 2
+    assert "captions.json: images: the id 1 stands 2 times: a.png, b.png" in capsys.readouterr().err
+    assert not (tmp_path / "people").exists()
+
+
+def test_a_search_of_two_boxes_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [SEARCH18[0], SEARCH18[1], {**SEARCH18[1], "bbox": [9, 2, 3, 4]}]
+    assert make(tmp_path, "search.json", entries, ["000000000009.jpg"]) == 0
+    assert "1 entry has another box than the first of the search, which counts" in capsys.readouterr().out
+
+
+def test_two_columns_of_one_name_make_no_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.Table.from_arrays([pa.array(["sun"]), pa.array(["sea"])], names=["cue", "cue"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    call = ["set", str(tmp_path / "t.parquet"), "--task", "word_association", "--out", str(tmp_path / "made")]
+    assert main(call) == 2
+    assert "t.parquet: cue: two columns of this name, 1 and 2" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()

@@ -30,12 +30,12 @@ from agents.stimuli import Task
 from serving.runs.csv_tables import by_line, read_table
 from serving.runs.display_text import count
 from serving.runs.published_benchmark import (
-    UNKNOWN,
     Answered,
     Form,
     Source,
     benchmark_source,
     notice,
+    person,
     read_whole,
     task_of_file,
     without_surrogates,
@@ -270,9 +270,7 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
             continue
         answer = plain(CaptionAnswer(text=one.caption))
-        source.answers.append(
-            Answered(names[one.image_id], "human", f"{PERSON}:{UNKNOWN}", one.caption, {"answer": answer})
-        )
+        source.answers.append(Answered(names[one.image_id], "human", person(""), one.caption, {"answer": answer}))
 
 
 # tables
@@ -291,7 +289,7 @@ def _add_table(source: Source, data: bytes, frame: Size | None, responses: Respo
         source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
     wrong = (_add_row(source, cells, frame, line, responses) for line, cells in table.rows)
     _refuse(by_line([*table.problems, *filter(None, wrong)]))
-    source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
+    source.noticed["human_answers_without_a_name"] = sum(one.agent == person("") for one in source.answers)
 
 
 def _add_row(
@@ -318,7 +316,7 @@ def _add_row(
         fields = {"answer": answer}
     else:
         notice(source.task, response, source.noticed)
-    source.answers.append(Answered(stimulus, "human", f"{PERSON}:{subject or UNKNOWN}", said, fields))
+    source.answers.append(Answered(stimulus, "human", person(subject), said, fields))
     return None
 
 
@@ -363,7 +361,7 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             Answered(
                 f"{target}/{entry.name}" if target else entry.name,
                 "human" if machine is None else "published",
-                f"{PERSON}:{subject.zfill(2)}" if machine is None else f"published:{machine}",
+                person(subject.zfill(2)) if machine is None else f"published:{machine}",
                 raw,
                 {"answer": plain(answer)},
             )

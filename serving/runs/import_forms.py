@@ -14,9 +14,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
@@ -29,6 +27,7 @@ from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathA
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
+from serving.runs.csv_tables import by_line, read_table
 from serving.runs.display_text import count
 from serving.runs.published_benchmark import (
     UNKNOWN,
@@ -278,31 +277,26 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
 
 
 def _add_table(source: Source, data: bytes, frame: Size | None, responses: Responses) -> None:
-    try:
-        table = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        names = table.fieldnames or ()
-        if source.task == "judgement" and set(JSPSYCH) <= set(names):
-            source.form = "jspsych"
-            _refuse(add_jspsych(source, ((table.line_num, "", row) for row in table), names, responses))
-            return
-        if absent := [name for name in ("stimulus", "response") if name not in names]:
-            raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
-        for name in names:
-            source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
-        wrong = [
-            problem for row in table if (problem := _add_row(source, row, frame, table.line_num, responses)) is not None
-        ]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"is not CSV in UTF-8: {error}") from None
-    _refuse(wrong)
+    table = read_table(data, str(source.path))
+    if source.task == "judgement" and set(JSPSYCH) <= set(table.names):
+        source.form = "jspsych"
+        rows = ((line, "", cells) for line, cells in table.rows)
+        _refuse(by_line([*table.problems, *add_jspsych(source, rows, table.names, responses)]))
+        return
+    if absent := [name for name in ("stimulus", "response") if name not in table.names]:
+        raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
+    for name in table.names:
+        source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
+    wrong = (_add_row(source, cells, frame, line, responses) for line, cells in table.rows)
+    _refuse(by_line([*table.problems, *filter(None, wrong)]))
     source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
 
 
 def _add_row(
-    source: Source, row: Mapping[str, Any], frame: Size | None, line: int, responses: Responses
+    source: Source, row: Mapping[str, str], frame: Size | None, line: int, responses: Responses
 ) -> Problem | None:
     """Add the answer of one row; what is wrong with it, if anything is."""
-    stimulus, response, subject = ((row.get(name) or "").strip() for name in ("stimulus", "response", "subject"))
+    stimulus, response, subject = (row.get(name, "").strip() for name in ("stimulus", "response", "subject"))
     where, fields = str(source.path), {}
     said: Any = response
     if not stimulus or not response:

@@ -3,13 +3,13 @@ list of words (.txt) or a folder of images with a task.
 
 A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it. In
 CSV text is taken as it is, numbers, true and false by the field's type, lists and objects as JSON; an empty cell is an
-absent field. A table's column ``meta.NAME`` is an entry of ``meta``. Text is UTF-8, with or without a byte-order mark;
-blank lines and CRLF are fine. Where a table has no column ``id``, a row's content is its id (:func:`content_id`).
+absent field. A table's column ``meta.NAME`` is an entry of ``meta``, a number only where it is spelled as one. Text is
+UTF-8, with or without a byte-order mark; blank lines and CRLF are fine. Where a table has no column ``id``, a row's
+content is its id (:func:`content_id`).
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 import stat
@@ -23,11 +23,12 @@ from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, as_dict, canonical
+from serving.runs import csv_tables
+from serving.runs.csv_tables import CsvReader, repeated_columns
 from serving.runs.image_folder import image_names
 from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
 from serving.runs.table_sets import column_names, is_table, table_rows
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
 KINDS = (
     f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
@@ -135,10 +136,7 @@ def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator
         raise InputError(f"{where}: an unknown kind of set; {KINDS}")
     reader = RowReader(where, root, task)
     with path.open("rb") as file:
-        start = file.read(3)
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{where}: UTF-16 text; save it as UTF-8")
-        file.seek(3 if start == b"\xef\xbb\xbf" else 0)
+        csv_tables.skip_mark(file, where)
         read = {".csv": _csv_rows, ".txt": _word_rows}.get(suffix, _jsonl_rows)
         yield from read(file, reader)
 
@@ -158,29 +156,18 @@ def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     """A cue, or with the task conversation a topic, on each line."""
     reader.task = reader.task or "word_association"
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(csv_tables.lines(file), start=1):
         if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {MAX_LINE:,} bytes; left out unread")])
+            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
         elif word := line.strip():
             yield reader.from_cells({field: word.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines with their ends; None for one that is longer than MAX_LINE, of which no more than that is ever held."""
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) <= MAX_LINE:
-            yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE)
-        yield None
-
-
 def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     first = True
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(csv_tables.lines(file), start=1):
         if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {MAX_LINE:,} bytes; left out unread")])
+            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
         elif text := line.strip():
             if first and (text in (b"{", b"[") or text.startswith(b"[{")):
                 raise InputError(
@@ -192,53 +179,25 @@ def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
 
 
 def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-    # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
-    table = csv.reader(_csv_lines(file, reader.where), strict=True)
-    names: list[str] = []
-    while True:
-        start = table.line_num + 1
-        try:
-            cells = next(table)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield reader.bad(start, None, [(None, f"not CSV: {error}")])
-            continue
-        if not any(cells):
-            continue
-        if not names:
-            names = _header(reader, start, cells)
-        elif len(cells) != len(names):
-            yield reader.bad(start, None, [(None, f"{len(cells)} cells, but the header has {len(names)}")])
+    table = CsvReader(file, reader.where)
+    unnamed = "id" not in table.names
+    if table.names:
+        _check_columns(reader, table.line, table.names)
+    for row in table:
+        if row.problem is not None:
+            yield reader.bad(row.line, None, [(None, row.problem)])
         else:
-            filled = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
-            yield reader.from_cells(filled, start, unnamed="id" not in names)
-
-
-def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
-    for number, line in enumerate(_lines(file), start=1):
-        if line is None:
-            problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
-            raise InputError(f"{where}: cannot be read on", [problem])
-        yield line.decode("utf-8", "surrogateescape")
-
-
-def _header(reader: RowReader, line: int, cells: Sequence[str]) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    _check_columns(reader, line, names)
-    return names
+            filled = {name: cell for name, cell in row.cells.items() if cell}
+            yield reader.from_cells(filled, row.line, unnamed=unnamed)
 
 
 def _check_columns(reader: RowReader, line: int | None, names: Sequence[str]) -> None:
     """Raises InputError for columns that no set can have, or that have to be there."""
-    found: list[Found] = []
-    first: dict[str, int] = {}
-    for at, name in enumerate(names, start=1):
-        if name not in FIELDS and not name.startswith(META):
-            found.append((shown(name) or None, f"no field of a stimulus; a free one is called {META}NAME"))
-        elif first.setdefault(name, at) < at:
-            found.append((name, f"two columns of this name, {first[name]} and {at}"))
+    unknown = [name for name in names if name not in FIELDS and not name.startswith(META)]
+    found: list[Found] = [
+        (shown(name) or None, f"no field of a stimulus; a free one is called {META}NAME") for name in unknown
+    ]
+    found += repeated_columns(names)
     if reader.task is None and "task" not in names:
         found.append(("task", "missing: there is no such column"))
     if found:
@@ -369,12 +328,14 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as the number, true or false that it reads as, or the text that it is."""
+    """A cell as true or false, or as the number that is spelled exactly so; else the text that it is: 007 and 1.10 are
+    codes and versions, and an id of 23 digits is no number that a computer keeps."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return value if isinstance(value, bool | int | float) else text
+    is_number = isinstance(value, int | float) and str(value) == text
+    return value if isinstance(value, bool) or is_number else text
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

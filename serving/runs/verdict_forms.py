@@ -10,6 +10,7 @@ tell.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from serving.runs.published_benchmark import Answered, Source
 JSPSYCH = ("trial_type", "trial_index")  # columns that every row of it has
 JUDGES = ("subject", "participant", "subject_id", "participant_id")
 NONE = ("", "null")  # nothing, as its CSV has it
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SHOWN = 40  # letters of a wrong value
 Responses = Mapping[str, str]
 
@@ -52,8 +54,8 @@ def add_jspsych(
         source.noticed[f"column_{name}_not_imported"] += name not in known
     problems = []
     for line, before, row in rows:
-        trial, response = str(row.get(named) or "").strip(), row.get("response")
-        if trial in NONE or not trial.isprintable() or set(trial) & set("<[{ "):  # what a screen showed is no name
+        trial, response = _text(row.get(named)), row.get("response")
+        if trial is None or not trial.isprintable() or set(trial) & set("<[{ "):  # what a screen showed is no name
             source.noticed["screens_that_name_no_trial"] += 1
             continue
         meant, judge = _text(row.get("verdict")), _text(row.get(judges))
@@ -68,6 +70,8 @@ def add_jspsych(
             )
         if judge is None:
             found.append((judges, "is empty"))
+        elif not isinstance(row[judges], str | int | float) or isinstance(row[judges], bool):
+            found.append((judges, f"must be a name or a number, not {str(row[judges])[:SHOWN]!r}"))
         if rt is not None and not (math.isfinite(rt) and rt >= 0):
             found.append(("rt", f"must be milliseconds, not {str(row.get('rt'))[:SHOWN]!r}"))
         problems += [Problem(str(source.path), line, f"{before}{name}", message) for name, message in found]
@@ -77,7 +81,9 @@ def add_jspsych(
 
 
 def _text(value: Any) -> str | None:
-    """A cell as text, None of one that says nothing."""
+    """A cell as text, None of one that says nothing. To JSON 1 and 1.0 are the same number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     text = "" if value is None else str(value).strip()
     return None if text in NONE else text
 
@@ -87,7 +93,4 @@ def _milliseconds(value: Any) -> float | None:
     text = _text(value)
     if text is None:
         return None
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return float(text) if NUMBER.fullmatch(text) else math.nan

@@ -228,7 +228,7 @@ def test_a_table_of_peoples_answers(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ("word.csv", b"stimulus,answer\na,b\n", "has no column response"),
         ("word.csv", b"stimulus,response\na,\n", "word.csv:2: response: is empty"),
-        ("word.csv", b"stimulus,response\n\xff,b\n", "is not CSV in UTF-8"),
+        ("word.csv", b"stimulus,response\n\xff,b\n", "word.csv:2: stimulus: is not UTF-8"),
         ("mine.csv", b"stimulus,response\na,b\n", "says no task; say with --task which"),
         ("fv.csv", b"stimulus,response\na,b\n", "give --frame"),
         ("word.csv", b"stimulus,response\n", "holds no answers"),

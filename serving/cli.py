@@ -224,9 +224,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from serving.runs.checking import check_set, print_report
+    from serving.runs.checking import check_unasked, print_report
 
-    return print_report(check_set(options.source, task=options.task, deep=options.deep), json=options.json)
+    return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
 def _set(options: argparse.Namespace) -> int:

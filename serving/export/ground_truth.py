@@ -16,8 +16,9 @@ import orjson
 from agents.errors import InputError
 from serving.export.benchmark import FILES, RESPONSES
 from serving.export.registry import FolderFormat, FormatOptions
-from serving.export.selection import MALFORMED, Selection, StimulusLookup, misfit
+from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.published_benchmark import UNKNOWN
+from serving.runs.stimulus_lookup import StimulusLookup
 
 IMPORTED = {"human": "human", "published": "machine"}
 

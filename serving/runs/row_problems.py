@@ -44,7 +44,8 @@ def field_problems(error: ValidationError) -> list[Found]:
         if path and path[0] in ALL_TASKS:
             path = path[1:]
         if item["type"].startswith("union_tag"):
-            path, message = ("task",), f"must be one of {', '.join(ALL_TASKS)}"
+            missing = "is missing; " if item["type"] == "union_tag_not_found" else ""
+            path, message = ("task",), f"{missing}must be one of {', '.join(ALL_TASKS)}"
         elif item["type"] == "json_invalid":
             message = message.replace(" at line 1 column", " at column")
         elif path[:1] == ("meta",) and len(path) == 3:  # one error for each branch of the union

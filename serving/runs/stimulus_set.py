@@ -26,7 +26,6 @@ from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, WordStimulus, as_dict, canonical
 from serving.runs import csv_tables
 from serving.runs.columns import (
-    FIELDS,
     META,
     MOST_NOTES,
     NESTED,

@@ -89,8 +89,9 @@ def header_problems(names: Sequence[str], task: str | None, *, may_choose: bool)
     free = [name for name in names if name and is_free(name)]
     if undecoded := [name for name in names if not name.isascii() and not _is_utf8(name)]:
         return [(shown(name), "is not UTF-8") for name in undecoded]
-    if spelled := [(shown(name), f"did you mean `{_plain(name)}`?") for name in free if _plain(name) in FIELDS]:
-        return spelled
+    found: list[Found] = [(shown(name), f"did you mean `{_plain(name)}`?") for name in free if _plain(name) in FIELDS]
+    if found:
+        return found
     wanted = WHOLE if task is None else tuple(filter(None, [needed_field(task)]))
     if not any(name in names for name in wanted):
         found = [(shown(name), f"did you mean `{field}`?") for name in free if (field := meant(name, wanted))]

@@ -195,6 +195,9 @@ def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
         )
         for what, number in about["noticed"].items():
             print(f"  noticed: {what.replace('_', ' ')}: {number:,}")
+        if source.left_out:
+            names = ", ".join(printable(name) for name in source.left_out)
+            print(f"  left out: {'column' if len(source.left_out) == 1 else 'columns'} {names}")
     for copy in copies:
         one, other = map(printable, copy["agents"])
         print(

@@ -91,7 +91,7 @@ class Answered:
 
 @dataclass(slots=True)
 class Source:
-    """One file that was read whole and found to be in order."""
+    """One file that was read whole and found to be in order. ``left_out`` are its columns that are not imported."""
 
     path: Path
     sha256: str
@@ -100,6 +100,7 @@ class Source:
     name: str | None
     answers: list[Answered]
     noticed: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
 
     def about(self) -> dict[str, Any]:
         """What ``import.json`` says of it."""
@@ -120,6 +121,7 @@ class Source:
             "published": counts["published"],
             "machines": len(agents["published"]),
             "noticed": dict(sorted((+self.noticed).items())),
+            **({"columns_left_out": self.left_out} if self.left_out else {}),
         }
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:
@@ -136,7 +138,7 @@ class Source:
                 "sample": 0,
                 "seed": None,
                 "status": "ok",
-                "answer": None if "answer" in answer.fields else _answer(self.task, answer.response),
+                "answer": None if "answer" in answer.fields else answer_to(self.task, answer.response),
                 "raw": answer.response,
                 "attempts": [],
                 "error": None,
@@ -282,7 +284,8 @@ def _labels(response: str) -> list[str]:
     return [label for part in response.split(",") if (label := part.strip())]
 
 
-def _answer(task: Task, response: Any) -> dict[str, Any]:
+def answer_to(task: Task, response: Any) -> dict[str, Any]:
+    """The answer to a task that a response of the benchmark's form is."""
     match task:
         case "attention_prediction":
             return plain(ScanpathAnswer(fixations=response, frame=FRAME))

@@ -1,5 +1,6 @@
 """``turinglike set``: sets from what others publish.
 
+- A set of another form: a CSV, a list of words, a folder of pictures, lines of JSON.
 - A table (Parquet, a folder of Hugging Face's ``datasets``) that has its pictures in itself: they become files.
 - COCO's annotations ``{"images": [...], "annotations": [...], "categories": [...]}``: captions and instances, and
   nocaps, which says of each picture how far it is from COCO, too. Instances say which objects are present.
@@ -31,6 +32,7 @@ from serving.runs.published_benchmark import read_whole, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
 from serving.runs.scanpath_files import searched_for
 from serving.runs.stimulus_set import ID_DIGITS, with_free_fields, with_meta
+from serving.runs.stimulus_set import Row as SetRow
 from serving.runs.table_sets import column_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"
@@ -98,8 +100,12 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
             _write(folder / ROWS, _unpacked(source, folder, out, task), source)
         return print_report(check_set(out / ROWS))
     refuse_existing([out], force=force)
+    is_set = source.is_dir() or source.suffix.lower() in (".jsonl", ".ndjson", ".csv", ".txt")
+    if is_set and images is not None:
+        raise InputError("--images is for annotations; this set says itself where its pictures are")
+    rows = _copied(source, out, task) if is_set else _annotated(source, out.parent, images, task)
     make_parent(out)
-    _write(out, _annotated(source, out.parent, images, task), source)
+    _write(out, rows, source)
     return print_report(check_set(out))
 
 
@@ -109,6 +115,25 @@ def _write(path: Path, rows: Iterable[Row], source: Path) -> None:
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE, default=str))
         if not file.tell():
             raise InputError(f"{source}: there is no stimulus in it")
+
+
+def _copied(source: Path, out: Path, task: str | None) -> Iterator[Row]:
+    """Rows of a set of another form, which name pictures as seen from ``out``. Raises InputError with every problem."""
+    rows: list[bytes] = []
+
+    def keep(row: SetRow, *_: object) -> None:
+        rows.append(row.raw)
+
+    found = check_set(source, task=task, on_row=keep)
+    if found.total_problems:
+        raise InputError(f"{source}: {count(found.total_problems, 'problem')}; no set was made", found.problems)
+    folder = source if source.is_dir() else source.parent
+    for line in rows:
+        row: Row = orjson.loads(line)
+        for name in IMAGES:
+            if isinstance(image := row.get(name), str):
+                row[name] = os.path.relpath(folder / image, out.parent)
+        yield row
 
 
 def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterator[Row]:

@@ -48,11 +48,13 @@ from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, s
 from serving.runs.table_sets import column_names, is_table, table_rows
 
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
+SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".txt", ".parquet")
 KINDS = (
     f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
     "datasets), a list of words (.txt), or a folder of images"
 )
 ID_DIGITS = 16
+TEXT_TASKS = ("word_association", "conversation")  # that a list of words may be of
 
 
 @dataclass(slots=True)
@@ -162,8 +164,8 @@ def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     """A cue, or with the task conversation a topic, on each line."""
     if reader.task is None and reader.choose is not None:
-        reader.task = next(iter(reader.choose(("word_association", "conversation"))), None)
-    reader.task = reader.task or "word_association"
+        reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
+    reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
     for number, line in enumerate(csv_tables.lines(file), start=1):
         if line is None:

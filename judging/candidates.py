@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +28,8 @@ from agents.images import Image
 from agents.stimuli import TASKS, Asked, ShownAnswer
 from agents.tasks import SHORT
 from judging.dialogues import Letter, Line, heard, is_person
-from serving.export.selection import StimulusLookup
 from serving.runs.reader import RunFolder
+from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
 LABELS = 3
@@ -100,10 +100,11 @@ class Candidate:
 
 @dataclass(slots=True)
 class Candidates:
-    """What the runs hold, and what was passed over, by why."""
+    """What the runs hold, and what was passed over, by why; ``common`` says how many stimuli stand in several runs."""
 
     found: list[Candidate] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
+    common: list[str] = field(default_factory=list)
 
 
 def read_candidates(
@@ -111,30 +112,35 @@ def read_candidates(
 ) -> Candidates:
     """The candidates among the answers of :func:`read_answered`, which says what it raises."""
     candidates = Candidates()
-    for record, shown in read_answered(runs, people, tasks, candidates.passed_over):
+    for record, shown in read_answered(runs, people, tasks, candidates.passed_over, candidates.common):
         candidates.found.extend(_candidates(record, shown, lengths, candidates.passed_over))
     return candidates
 
 
 def read_answered(
-    runs: Sequence[Path], people: Sequence[Path], tasks: Iterable[str], passed_over: Counter[str]
+    runs: Sequence[Path],
+    people: Sequence[Path],
+    tasks: Iterable[str],
+    passed_over: Counter[str],
+    common: list[str] | None = None,
 ) -> Iterator[tuple[Record, Shown]]:
     """The answers in all ``runs``, and people's in ``people``, with what each is about. Raises InputError for what is
     no run folder.
 
-    The last record of a key counts; failed and rejected answers are passed over. A stimulus is looked up in all
-    folders, by its id, or for imported answers by its ``benchmark_id``, cue or picture's file name. Raises InputError
-    where two folders have the same answers.
+    The last record of a key counts; failed and rejected answers are passed over. Stimuli of several folders meet by the
+    rule of :class:`serving.runs.stimulus_lookup.StimulusLookup`; ``common`` takes sentences on how many do. Raises
+    InputError where two folders have the same answers.
     """
     wanted = set(tasks)
     seen: set[bytes] = set()
     folders = [RunFolder(path) for path in runs]
     whole = {path.resolve() for path in runs}  # people's answers are among them
     of_people = [RunFolder(path) for path in people if path.resolve() not in whole]
-    with ExitStack() as stack:
-        sets = [(folder, stack.enter_context(StimulusLookup(folder))) for folder in [*folders, *of_people]]
+    every = [*folders, *of_people]
+    about: list[dict[Hashable, str]] = [{} for _ in every]
+    with StimulusLookup(*every) as stimuli:
         known: dict[tuple[str, str], Shown] = {}
-        for folder in [*folders, *of_people]:
+        for folder, names in zip(every, about, strict=True):
             for name in [*folder.agents(), *folder.imports()]:
                 for record in folder.latest(name):
                     if record["task"] not in wanted or (folder in of_people and record["kind"] != "human"):
@@ -145,7 +151,12 @@ def read_answered(
                     if record["status"] != "ok":
                         passed_over[str(record["status"])] += 1
                         continue
-                    yield record, _shown(record, sets, known)
+                    shown = _shown(record, every, stimuli, known)
+                    names.setdefault((shown.asked, shown.id), record["stimulus"])
+                    yield record, shown
+        if common is not None and len(every) > 1:
+            common += common_stimuli([str(folder.path) for folder in every], about)
+            common += stimuli.differing()
 
 
 def _identity(record: Record) -> bytes:
@@ -156,21 +167,20 @@ def _identity(record: Record) -> bytes:
 
 
 def _shown(
-    record: Record, sets: Sequence[tuple[RunFolder, StimulusLookup]], known: dict[tuple[str, str], Shown]
+    record: Record, folders: Sequence[RunFolder], stimuli: StimulusLookup, known: dict[tuple[str, str], Shown]
 ) -> Shown:
     asked, name = record["task"], record["stimulus"]
-    if (found := known.get((asked, name))) is None:
-        for folder, lookup in sets:
-            row = lookup.get({**record, "kind": "human"})  # by benchmark_id as well, whoever answered
-            if row is not None:
-                found = known.get((asked, row["id"])) or _with_picture(asked, row, folder)
-                known[asked, row["id"]] = found
-                break
-        else:  # imported answers know a cue by itself, and a picture by its file's name alone
+    if (shown := known.get((asked, name))) is None:
+        if (found := stimuli.find(asked, name)) is None:
+            # imported answers know a cue by itself, and a picture by its file's name alone
             row = {"id": name, "task": asked, **({"cue": name} if asked == "word_association" else {})}
-            found = Shown(asked, name, row, sets[0][0].path, None, None)
-        known[asked, name] = found
-    return found
+            shown = Shown(asked, name, row, folders[0].path, None, None)
+        else:
+            number, row = found
+            shown = known.get((asked, row["id"])) or _with_picture(asked, row, folders[number])
+            known[asked, row["id"]] = shown
+        known[asked, name] = shown
+    return shown
 
 
 def _with_picture(asked: Asked, row: Row, folder: RunFolder) -> Shown:

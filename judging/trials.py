@@ -89,6 +89,8 @@ def compose(options: TrialOptions, say: Callable[[str], None]) -> int:
     notes = {"runs": [str(path) for path in options.runs], "options": _told(options), "tasks": about}
     notes |= {"unbalanced": remarks, "passed_over": dict(found.passed_over)}
     rows, blind = write_trial_set(options.out, lists, notes, seed, force=options.force)
+    for sentence in found.common:
+        say(sentence)
     _summarize(options, about, rows, remarks, found, blind, say)
     return 0
 

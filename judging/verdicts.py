@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, COLUMNS_OF_ANSWERS, key_path, read_about
+from serving.runs.csv_tables import by_line, load_table
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder
 
@@ -195,24 +195,26 @@ def _folder_of(folder: RunFolder, source: str) -> Path:
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:
     """The rows of a key by trial; the stimuli's own columns as ``meta.NAME``. Raises InputError."""
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            if tuple(reader.fieldnames or ()) not in (COLUMNS, COLUMNS_OF_ANSWERS):
-                raise InputError(f"{path} is no key of trials: its columns are others")
-            rows = {row["trial"]: (number, _typed(row)) for number, row in enumerate(reader, start=2)}
-            wrong = [
-                Problem(str(path), number, "truth", f"{row['truth']!r} is neither human nor machine")
-                for number, row in rows.values()
-                if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID)
-            ]
-            if wrong:
-                raise InputError(f"{path} is no key of trials", wrong[:MOST_NAMED])
-            return {trial: row for trial, (_, row) in rows.items()}
-    except FileNotFoundError:
-        raise InputError(f"there is no key {path}: give it with --key") from None
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    if not path.is_file():
+        raise InputError(f"there is no key {path}: give it with --key")
+    table = load_table(path)
+    if tuple(table.names) not in (COLUMNS, COLUMNS_OF_ANSWERS):
+        raise InputError(f"{path} is no key of trials: its columns are others")
+    rows: dict[str, dict[str, Any]] = {}
+    wrong = table.problems
+    for line, cells in table.rows:
+        try:
+            row = _typed(cells)
+        except ValueError as error:
+            wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
+            continue
+        if row["truth"] not in SAID or row["beside_truth"] not in (None, *SAID):
+            wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
+        if rows.setdefault(cells["trial"], row) is not row:
+            wrong.append(Problem(str(path), line, "trial", f"{cells['trial']!r} stands in two rows"))
+    if wrong:
+        raise InputError(f"{path} is no key of trials", by_line(wrong)[:MOST_NAMED])
+    return rows
 
 
 def _typed(row: Mapping[str, str]) -> dict[str, Any]:

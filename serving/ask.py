@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
 import orjson
 from rich.text import Text
@@ -11,6 +13,7 @@ from rich.text import Text
 from agents.answers import BY_TASK, ConversationAnswer, ObjectAnswer, ScanpathAnswer
 from agents.errors import InputError, printable
 from serving.asking import Agents
+from serving.runs.stimulus_set import SET_SUFFIXES
 from serving.terminal import plain_table, print_table
 from serving.typed_records import Records, TypedRecord
 
@@ -18,12 +21,23 @@ from serving.typed_records import Records, TypedRecord
 def ask(options: argparse.Namespace) -> int:
     """Run the command; returns its exit code: 1 if an answer failed. Raises TuringlikeError."""
     names = [name for name in options.agents.split(",") if name]
-    images = options.image[0] if options.image is not None and len(options.image) == 1 else options.image
-    shown = (images, options.cue, options.topic, options.message)
+    pictures, stimuli = options.image, None
+    if options.material:
+        sets = [
+            text
+            for text in options.material
+            if os.path.splitext(text)[1].lower() in SET_SUFFIXES or os.path.isdir(text)
+        ]
+        if sets and len(options.material) > 1:
+            raise InputError(f"ask: {sets[0]} is a whole set; give it alone")
+        stimuli = Path(sets[0]) if sets else None
+        pictures = None if sets else [*options.material, *(pictures or ())]
+    images = pictures[0] if pictures is not None and len(pictures) == 1 else pictures
+    shown = (stimuli, images, options.cue, options.topic, options.message)
     if sum(given is not None for given in shown) != 1:
-        raise InputError("ask: give pictures (--image), cues (--cue), topics (--topic) or messages (--message)")
+        raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    given = agents.check(None, *shown, options.task, options.samples, options.seed)
+    given = agents.check(*shown, options.task, options.samples, options.seed)
     if sys.stderr.isatty():
         print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
     with agents:

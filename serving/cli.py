@@ -68,10 +68,10 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     making = command(
         "set",
         _set,
-        "make a set: of a table with pictures in it, of COCO's annotations, COCO-Search18's",
+        "make a set: of any other form of it, of a table with pictures in it, of COCO's annotations, COCO-Search18's",
         example="captions_val2017.json --images val2017 -o set.jsonl",
     )
-    making.add_argument("source", type=path, help="the table, or the file of annotations")
+    making.add_argument("source", type=path, help="a table, words, a folder of pictures, or a file of annotations")
     making.add_argument(
         "-o", "--out", required=True, type=path, metavar="PLACE", help="the set; of a table a new folder"
     )
@@ -110,15 +110,13 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
         example="mmcq,mmcq-lab --image a.jpg",
     )
     ask.add_argument("agents", metavar="AGENT", help="or several, A,B, or a pair that converses, A~B")
-    ask.add_argument(
-        "--image", action="append", type=path, metavar="FILE", help="a picture, once for each, or a folder"
-    )
+    about = "pictures, or one set: as of generate"
+    ask.add_argument("material", nargs="*", metavar="FILE", help=about)
+    ask.add_argument("--image", action="append", metavar="FILE", help="a picture, once for each, or a folder")
     ask.add_argument("--cue", action="append", metavar="WORD", help="a cue for a word; once for each")
     ask.add_argument("--topic", action="append", metavar="TOPIC", help="what a pair talks about; once for each")
     ask.add_argument("--message", action="append", metavar="TEXT", help="what an agent replies to; once for each")
-    ask.add_argument(
-        "--task", type=task, metavar="TASK", help="what is asked about pictures, where agents answer several tasks"
-    )
+    ask.add_argument("--task", type=task, metavar="TASK", help="what is asked, where agents and columns do not say it")
     ask.add_argument("--samples", type=positive, default=1, metavar="N", help="answers to each (default 1)")
     ask.add_argument("--seed", type=seed, default=0, metavar="S", help="as of a run (default 0)")
     ask.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -224,9 +222,9 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from serving.runs.checking import check_set, print_report
+    from serving.runs.checking import check_unasked, print_report
 
-    return print_report(check_set(options.source, task=options.task, deep=options.deep), json=options.json)
+    return print_report(check_unasked(options.source, task=options.task, deep=options.deep), json=options.json)
 
 
 def _set(options: argparse.Namespace) -> int:
@@ -363,10 +361,16 @@ def main(arguments: Sequence[str]) -> int:
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = build_parser(formats=arguments[:1] == ["export"])
     try:
-        return parser.parse_args(with_file(parser, arguments))
+        options, rest = parser.parse_known_args(with_file(parser, arguments))
     except InputError as error:
         complain(error)
         sys.exit(error.exit_code)
+    if options.command == "ask" and not any(text.startswith("-") for text in rest):
+        options.material += rest  # files that stand behind an option
+    elif rest:
+        about = f"unrecognized arguments: {' '.join(rest)}"
+        parser.exit(2, f"turinglike: {printable(about)}; `turinglike {options.command} --help` tells more\n")
+    return options
 
 
 def command() -> int:

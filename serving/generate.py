@@ -19,10 +19,9 @@ from serving.progress import duration
 from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
-from serving.runs.given_stimuli import image_tasks
+from serving.runs.given_stimuli import chosen_by
 from serving.runs.run import is_ours, open_run
 from serving.runs.run_json import check_files
-from serving.runs.stimulus_set import is_image_folder
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import check_installed
@@ -47,15 +46,14 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
     if options.auto_batch:
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
-    tasks: str | list[str] | None = options.task
-    if tasks is None and is_image_folder(options.source):
-        tasks = image_tasks({name: tasks_asked(about) for name, about in described.items()})
+    choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     with interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock:
         tell(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
-            task=tasks,
+            task=options.task,
+            choose=choose,
             seed=options.seed,
             samples=options.samples,
             described=described,

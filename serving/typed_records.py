@@ -16,9 +16,9 @@ from agents.contract import is_installed
 from agents.errors import UnavailableError
 from agents.stimuli import Stimulus, as_dict, parse_row
 from serving import notebook
-from serving.export.selection import StimulusLookup
 from serving.runs.reader import RunFolder
 from serving.runs.records import Record
+from serving.runs.stimulus_lookup import StimulusLookup
 
 if TYPE_CHECKING:
     import pandas

@@ -18,7 +18,7 @@ from agents.errors import InputError, StorageError, UnavailableError, printable
 from agents.stimuli import TASKS, parse_row
 from judging.study import presets
 from judging.study import status as progress
-from judging.study.asking import StimulusMaterial
+from judging.study.asking import StimulusMaterial, chosen
 from judging.study.material import Material, TrialMaterial, material_of
 from judging.study.online.material import OnlineMaterial
 from judging.study.phrases import read_phrases
@@ -54,9 +54,9 @@ def new(options: argparse.Namespace) -> int:
     of_trials = (source / MARKER).is_file()
     if of_trials and not key_path(source).is_file():
         raise InputError(f"{source}: its key {key_path(source)} is not there")
-    if not of_trials and source.is_dir():
-        raise InputError(f"{source} is neither a trial set nor a stimulus set's file")
-    rows = read_rows(source / MARKER if of_trials else source)
+    rows = [*read_rows(source / MARKER if of_trials else source, choose=chosen(options.task))]
+    if problems := [problem for row in rows for problem in row.problems]:
+        raise InputError(f"{source} has {count(len(problems), 'problem')}", problems)
     stimuli = [parse_row(row.canonical) for row in rows if row.canonical is not None]
     asked = {getattr(one, "asked", one.task) for one in stimuli}
     there = [name for name in TASKS if name in asked]
@@ -65,17 +65,17 @@ def new(options: argparse.Namespace) -> int:
         raise InputError(
             f"{source} has {what} of {', '.join(there) or 'no task'}: say with --task which the study is of"
         )
-    chosen = options.task or there[0]
-    if chosen not in there:
-        raise InputError(f"{source} has no {what} of {chosen}, but of {', '.join(there) or 'no task'}")
+    task = options.task or there[0]
+    if task not in there:
+        raise InputError(f"{source} has no {what} of {task}, but of {', '.join(there) or 'no task'}")
     relative = os.path.relpath(source, options.out)
     if of_trials:
         of_pairs = any(getattr(one, "beside", None) is not None for one in stimuli)
         if of_pairs and options.preset != "plain":
             raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
-        text = presets.written(relative, chosen, options.preset, of_pairs=of_pairs)
+        text = presets.written(relative, task, options.preset, of_pairs=of_pairs)
     else:
-        text = presets.written_for_participants(relative, chosen)
+        text = presets.written_for_participants(relative, task)
     return _write_study(options.out, text)
 
 

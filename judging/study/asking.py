@@ -21,7 +21,8 @@ from judging.study.settings import AnswersSettings
 from judging.study.state import Judge, Step
 from judging.study.verdict import BadAnswer, read_ms
 from serving.runs.checking import check_set
-from serving.runs.stimulus_set import read_rows
+from serving.runs.columns import Choose
+from serving.runs.stimulus_set import Row
 
 LONGEST = {"image_captioning": 1000, "word_association": 60, "object_detection": 60}
 OBJECTS = 3
@@ -30,23 +31,29 @@ SHOWABLE = ("JPEG", "PNG", "GIF", "WEBP", "BMP")  # by browsers
 FLAGS = ("too_few_words", "special_characters", "repeated_words", "mentions_image")  # of the form's checks
 
 
+def chosen(task: str | None) -> Choose:
+    """Of stimuli that name no task, those are asked the study's that may be."""
+    return lambda tasks: [one for one in tasks if one == task]
+
+
 class StimulusMaterial:
     """The stimuli of participants. Raises InputError with every problem of the set."""
 
     def __init__(self, source: Path, settings: AnswersSettings) -> None:
         self.settings = settings
         self.source = source
-        found = check_set(source, task=None, hash_images=False)
-        if found.problems:
-            raise InputError(f"{source} cannot be shown", found.problems)
         root = source if source.is_dir() else source.parent
         self.stimuli: dict[str, Stimulus] = {}
         digest = hashlib.sha256()
-        for row in read_rows(source):
-            if row.canonical is None or row.task != settings.task or row.id is None:
-                continue
-            self.stimuli[row.id] = parse_row(row.canonical, root=root)
-            digest.update(row.canonical)
+
+        def keep(row: Row, *_: object) -> None:
+            if row.canonical is not None and row.task == settings.task and row.id is not None:
+                self.stimuli[row.id] = parse_row(row.canonical, root=root)
+                digest.update(row.canonical)
+
+        found = check_set(source, choose=chosen(settings.task), on_row=keep)
+        if found.problems:
+            raise InputError(f"{source} cannot be shown", found.problems)
         if not self.stimuli:
             raise InputError(f"{source} has no stimuli of {settings.task}")
         self.sha256 = digest.hexdigest()

@@ -7,7 +7,6 @@ object is in the picture.
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.errors import InputError, Problem
+from serving.runs.csv_tables import by_line, load_table
 
 TOPIC = "topic"
 COLUMNS = ("stimulus", "question", "options", "right")
@@ -61,26 +61,24 @@ def _of_topics(stimuli: Mapping[str, Mapping[str, Any]]) -> dict[str, Control]:
 
 
 def _of_table(path: Path) -> dict[str, Control]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if not set(COLUMNS) <= set(reader.fieldnames or ()):
-                raise InputError(f"{path}: must have the columns {', '.join(COLUMNS)}")
-            rows = list(enumerate(reader, start=2))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    found, problems = {}, []
-    for line, row in rows:
-        options = [one.strip() for one in (row["options"] or "").split("|") if one.strip()]
-        right = (row["right"] or "").strip()
+    table = load_table(path)
+    if not set(COLUMNS) <= set(table.names):
+        raise InputError(f"{path}: must have the columns {', '.join(COLUMNS)}")
+    found: dict[str, Control] = {}
+    problems = table.problems
+    for line, cells in table.rows:
+        stimulus, question, right = (cells[name].strip() for name in ("stimulus", "question", "right"))
+        options = [one.strip() for one in cells["options"].split("|") if one.strip()]
         if len(options) < 2 or len(set(options)) < len(options):
             problems.append(Problem(str(path), line, "options", "must be two or more, each once, parted by |"))
         elif right not in options:
             problems.append(Problem(str(path), line, "right", f"{right!r} is not among the options"))
-        elif not (row["question"] or "").strip():
+        elif not question:
             problems.append(Problem(str(path), line, "question", "is empty"))
+        elif stimulus in found:
+            problems.append(Problem(str(path), line, "stimulus", f"{stimulus!r} stands in two rows"))
         else:
-            found[row["stimulus"].strip()] = Control(row["question"].strip(), options, right)
+            found[stimulus] = Control(question, options, right)
     if problems:
-        raise InputError(f"{path} cannot be used", problems)
+        raise InputError(f"{path} cannot be used", by_line(problems))
     return found

@@ -34,9 +34,10 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import AttentionStimulus, parse_row, sha256
 from serving.export.registry import BlindedFormat, FormatOptions
 from serving.export.scanpaths import TASK, on_image, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
 from serving.runs.display_text import count
 from serving.runs.output_paths import MODIFIED
+from serving.runs.stimulus_lookup import StimulusLookup
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,7 +25,8 @@ import orjson
 
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
+from serving.runs.stimulus_lookup import StimulusLookup
 
 
 def write_coco_search18(

@@ -38,9 +38,10 @@ from agents.answers import ConversationAnswer
 from agents.stimuli import Task
 from serving.conversations.scenario import SIDES, speaker_name
 from serving.export.registry import BlindedFormat, FormatOptions
-from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
+from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.display_text import count, esc
 from serving.runs.output_paths import MODIFIED
+from serving.runs.stimulus_lookup import StimulusLookup
 
 TASK: Task = "conversation"
 COLUMNS = (

@@ -16,8 +16,9 @@ import orjson
 from agents.errors import InputError
 from serving.export.benchmark import FILES, RESPONSES
 from serving.export.registry import FolderFormat, FormatOptions
-from serving.export.selection import MALFORMED, Selection, StimulusLookup, misfit
+from serving.export.selection import MALFORMED, Selection, misfit
 from serving.runs.published_benchmark import UNKNOWN
+from serving.runs.stimulus_lookup import StimulusLookup
 
 IMPORTED = {"human": "human", "published": "machine"}
 
@@ -29,7 +30,9 @@ def write_ground_truth(chosen: Selection, out: Path, options: FormatOptions) -> 
     with StimulusLookup(chosen.folder) as stimuli:
         for record in chosen.everything():
             task, row = record["task"], stimuli.get(record) or {}
-            is_search = row.get("mode", "free") == "search" or (not row and isinstance(record["raw"], dict))
+            is_search = row.get("mode", "free") == "search" or (
+                not row and isinstance(record["raw"], dict) and "X" in record["raw"]
+            )
             if task not in FILES or (task == "attention_prediction" and is_search):
                 chosen.leave_out(record, "of tasks that the benchmark does not have")
             elif record["status"] == "failed" or record["answer"] is None:

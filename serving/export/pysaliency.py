@@ -32,9 +32,10 @@ from agents.errors import ImageError, UnavailableError
 from agents.images import Image
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.scanpaths import TASK, condition_of, image_of, numbered, on_image, scanpaths, target_name
-from serving.export.selection import MALFORMED, Record, Row, Selection, StimulusLookup, misfit
+from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
 from serving.runs.display_text import count
 from serving.runs.reader import RunFolder
+from serving.runs.stimulus_lookup import StimulusLookup
 
 if TYPE_CHECKING:
     import numpy as np

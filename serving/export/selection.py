@@ -1,17 +1,15 @@
-"""Which records an export is about, and the stimuli that they answer."""
+"""Which records an export is about."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import Any
 
 import orjson
 
 from agents.errors import InputError
 from serving.runs.reader import RunFolder
-from serving.runs.stimulus_lookup import Lookup
 
 SCHEMA = "turinglike.export/1"
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError)  # what an answer of no form makes
@@ -98,51 +96,6 @@ class Selection:
         """What was left out, as the end of a sentence; empty if nothing was."""
         options = {"rejected": " (--include-rejected)", "control": " (--include-control)"}
         return "".join(f"; {number:,} {what} left out{options.get(what, '')}" for what, number in self.left_out.items())
-
-
-class StimulusLookup:
-    """The stimulus that a record answers. A context manager; raises InputError if the set's rows are damaged.
-
-    Imported answers know their stimulus by its ``benchmark_id`` where no stimulus has their name for an id, else by its
-    cue, or by its picture's file name if only one has it.
-    """
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._folder = folder
-        self._by_id, self._by_benchmark = Lookup(folder), Lookup(folder, "benchmark_id")
-        self._by_shown: dict[tuple[str, str], str | None] | None = None  # to the id; None where several have the name
-
-    def __enter__(self) -> StimulusLookup:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for lookup in (self._by_id, self._by_benchmark):
-            lookup.__exit__()
-
-    def get(self, record: Record) -> Row | None:
-        """The stimulus's row as the set has it, or None."""
-        row = self._by_id.get(record["task"], record["stimulus"])
-        if row is None and record["kind"] in ("human", "published"):
-            row = self._by_benchmark.get(record["task"], record["stimulus"])
-            if row is None and (name := self._showing(record["task"], record["stimulus"])) is not None:
-                row = self._by_id.get(record["task"], name)
-        return row
-
-    def _showing(self, task: str, name: str) -> str | None:
-        """The id of the stimulus with this cue, the first if there are several, or with this picture."""
-        if self._by_shown is None:
-            self._by_shown = {}
-            for _, row in self._folder.stimuli():
-                if isinstance(cue := row.get("cue"), str):
-                    self._by_shown.setdefault((row["task"], cue.casefold()), row["id"])
-                elif isinstance(image := row.get("image"), str):
-                    key = (row["task"], PurePath(image).name)
-                    self._by_shown[key] = None if key in self._by_shown else row["id"]
-        return self._by_shown.get((task, name.casefold() if task == "word_association" else PurePath(name).name))
-
-    def of_id(self, task: str, name: str) -> Row | None:
-        """The stimulus that has ``name`` for its id, or None."""
-        return self._by_id.get(task, name)
 
 
 def misfit(record: Record, field: str, reason: str) -> InputError:

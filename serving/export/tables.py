@@ -23,8 +23,9 @@ import orjson
 from agents.answers import BY_TASK
 from agents.stimuli import ALL_TASKS
 from serving.export.registry import FileFormat, FormatOptions
-from serving.export.selection import Record, Row, Selection, StimulusLookup, misfit
+from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.records import Attempt
+from serving.runs.stimulus_lookup import StimulusLookup
 
 Pair = tuple[Record, Row]
 Type = Literal["text", "int", "float", "bool", "time", "json"]

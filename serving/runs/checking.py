@@ -7,6 +7,7 @@ is good.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import time
 from array import array
@@ -22,13 +23,16 @@ import numpy as np
 import orjson
 
 from agents.attention.scanpath import misplaced
-from agents.errors import ImageError, Problem
+from agents.errors import ImageError, Problem, printable
 from agents.images import Image
 from agents.stimuli import AttentionStimulus
+from serving.runs.columns import PICTURE_TASKS, Choose
 from serving.runs.display_text import count
 from serving.runs.positions import Positions, id_key, task_key
-from serving.runs.stimulus_set import PICTURE_TASKS, Row, read_rows
+from serving.runs.stimulus_set import Row, read_rows
 
+log = logging.getLogger("turinglike.sets")
+UNTOLD = "of no task yet"
 KEPT = 10_000  # problems that a result holds; more are only counted
 BLOCK = 16  # rows that a thread takes at once, so that handing over costs little beside 0.1 ms for a header
 
@@ -43,7 +47,7 @@ class CheckResult:
 
     ``count`` rows, of them ``invalid`` with problems; ``total_problems`` in all, of which ``problems`` holds the first
     KEPT in the order of the rows; ``duplicates`` rows whose id an earlier row has (they are invalid too); ``tasks``
-    counts the rows of each task, as far as the row says one; ``seconds`` taken.
+    counts the rows of each task, as far as the row says one; ``notes`` are sentences on columns; ``seconds`` taken.
     """
 
     count: int = 0
@@ -52,20 +56,23 @@ class CheckResult:
     duplicates: int = 0
     problems: list[Problem] = field(default_factory=list)
     tasks: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
 def check_set(
     path: Path | str,
     *,
-    task: str | Sequence[str] | None = None,
+    task: str | None = None,
+    choose: Choose | None = None,
     root: Path | str | None = None,
     deep: bool = False,
     hash_images: bool = False,
     on_row: OnRow | None = None,
     known: Known | None = None,
 ) -> CheckResult:
-    """Read and check the whole set at ``path`` (``task`` and ``root`` as for :func:`read_rows`).
+    """Read and check the whole set at ``path`` (``task``, ``choose`` and ``root`` as for :func:`read_rows`); notes on
+    its columns go to the log.
 
     Images are looked at in threads: their headers, or with ``deep`` all their pixels. ``on_row(row, content,
     signature)`` is called for every row in file order, with the problems of its images in ``row.problems``;
@@ -77,8 +84,22 @@ def check_set(
 
     Raises InputError where there is no set to read.
     """
-    rows = read_rows(path, task, root=root)
+    rows = read_rows(path, task, choose=choose, root=root)
     return check_rows(rows, str(path), deep=deep, hash_images=hash_images, on_row=on_row, known=known)
+
+
+def check_unasked(path: Path, *, task: str | None, deep: bool) -> CheckResult:
+    """As :func:`check_set`; what names no task, as a folder of pictures, is checked for any task that may be asked."""
+    untold = set[str]()
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        untold.update(PICTURE_TASKS.intersection(tasks[:1]))
+        return tasks[:1]
+
+    result = check_set(path, task=task, choose=choose, deep=deep)
+    if untold and len(result.tasks) == 1:
+        result.tasks = Counter({UNTOLD: result.tasks.total()})
+    return result
 
 
 def check_rows(
@@ -104,11 +125,14 @@ def check_rows(
                 result.tasks[row.task] += 1
             if row.id is not None:
                 row.key = id_key(row.id)
-                if row.line is not None:  # no two files of a folder share a name; one may be asked several tasks
+                if row.line is not None:  # no two files of a folder share a name
                     keys.append(row.key)
                     lines.append(row.line)
                     bad.append(bool(row.problems))
             result.count += 1
+            for sentence in row.notes:
+                result.notes.append(sentence)
+                log.warning("%s", printable(sentence))
             if on_row is not None:
                 on_row(row, content, signature)
     _find_duplicates(result, where, keys, lines, bad)
@@ -122,7 +146,8 @@ def _find_duplicates(result: CheckResult, where: str, keys: array[int], lines: a
     if not (ordered[1:] == ordered[:-1]).any():
         return
     first = Positions(keys).find(keys)
-    later = np.flatnonzero(first != np.arange(len(keys))).tolist()
+    places = np.asarray(lines)
+    later = np.flatnonzero(places[first] != places).tolist()  # a line that is asked several tasks has an id once
     result.duplicates = len(later)
     result.total_problems += len(later)
     result.invalid += sum(not bad[at] for at in later)

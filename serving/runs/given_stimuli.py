@@ -22,17 +22,11 @@ from agents.errors import InputError
 from agents.stimuli import IMAGES, Stimulus, as_dict, parse_row
 from agents.tasks import SHORT
 from serving.runs.checking import check_rows
+from serving.runs.columns import PICTURE_TASKS, Choose, repeated_names
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.stimulus_set import (
-    ID_DIGITS,
-    PICTURE_TASKS,
-    Row,
-    RowReader,
-    is_image_folder,
-    read_rows,
-    with_free_fields,
-)
+from serving.runs.stimulus_set import ID_DIGITS, Row, RowReader, read_rows, with_free_fields
+from serving.runs.table_sets import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +78,7 @@ def given_stimuli(
     rows: Iterable[Any] = ()
     if images is not None:
         found.where, rows = "images", _image_rows(images)
-        for one in [task] if task is not None else image_tasks(asked):
-            _check(found, _rows(found, rows, one, asked))
-        return found
-    if cues is not None:
+    elif cues is not None:
         found.where, rows = "cues", _word_rows("cue", cues)
     elif topics is not None:
         found.where, rows = "topics", _word_rows("topic", topics)
@@ -98,16 +89,28 @@ def given_stimuli(
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
-            rows = map(with_free_fields, rows)
+            rows = map(with_free_fields, map(present, rows))
     _check(found, _rows(found, rows, task, asked))
     return found
 
 
 def _from_set(path: Path, task: str | None, asked: Mapping[str, Sequence[str]]) -> GivenStimuli:
     found = GivenStimuli(str(path), str(path.resolve() if path.is_dir() else path.resolve().parent))
-    for one in image_tasks(asked) if task is None and is_image_folder(path) else [task]:
-        _check(found, read_rows(path, one))
+    _check(found, read_rows(path, task, choose=chosen_by(asked)))
     return found
+
+
+def chosen_by(asked: Mapping[str, Sequence[str]]) -> Choose:
+    """Which tasks agents are asked of rows that name none, by the tasks of each agent: about pictures those of
+    :func:`image_tasks`; words are cues where one agent associates, and topics where all converse."""
+
+    def choose(tasks: Sequence[str]) -> Sequence[str]:
+        if PICTURE_TASKS.issuperset(tasks):
+            return [task for task in image_tasks(asked) if task in tasks]
+        is_answered = any("word_association" in answers for answers in asked.values())
+        return [task for task in tasks if (task == "word_association") == is_answered]
+
+    return choose
 
 
 def image_tasks(asked: Mapping[str, Sequence[str]]) -> list[str]:
@@ -141,23 +144,17 @@ def _check(found: GivenStimuli, rows: Iterator[Row]) -> None:
 def _rows(
     found: GivenStimuli, rows: Iterable[Any], task: str | None, asked: Mapping[str, Sequence[str]]
 ) -> Iterator[Row]:
-    reader = RowReader(found.where, Path(found.root), task, found.files)
-    for number, row in enumerate(rows, start=1):
-        fields = {name: value for name, value in _fields(row).items() if value is not None}
+    reader = RowReader(found.where, Path(found.root), task, chosen_by(asked), found.files)
+    filled: list[dict[str, Any]] = []
+    for row in rows:
+        fields = present(_fields(row))
         for name in IMAGES:
             if name in fields:
                 fields[name] = _named(fields[name], found.files)
-        if task is None and "task" not in fields and (meant := _meant(fields, asked)) is not None:
-            fields["task"] = meant
-        yield reader.from_values(fields, number, unnamed="id" not in fields)
-
-
-def _meant(fields: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> str | None:
-    """The task of a row that names none, by what it shows."""
-    if "image" in fields:
-        [task, *others] = image_tasks(asked)
-        return None if others else task
-    return "word_association" if "cue" in fields else "conversation" if {"topic", "history"} & fields.keys() else None
+        filled.append(fields)
+    reader.repeated = repeated_names(filled)
+    for number, fields in enumerate(filled, start=1):
+        yield from reader.from_values(fields, number, unnamed="id" not in fields)
 
 
 def _fields(row: Any) -> dict[str, Any]:

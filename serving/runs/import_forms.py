@@ -4,8 +4,8 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
   does not say who A and B were.
-- A table (``.csv``) of people's answers: ``stimulus``, ``subject``, ``response``; of verdicts also jsPsych's data
-  (``.csv``, ``.json``), see :mod:`serving.runs.verdict_forms`.
+- A table (``.csv``) of people's answers, see :mod:`serving.runs.answer_tables`;
+  of verdicts also jsPsych's data (``.csv``, ``.json``), see :mod:`serving.runs.verdict_forms`.
 - COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
   nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
@@ -14,9 +14,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
@@ -29,22 +27,21 @@ from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathA
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.display_text import count
+from serving.runs.answer_tables import add_table, refuse
 from serving.runs.published_benchmark import (
-    UNKNOWN,
     Answered,
     Form,
     Source,
     benchmark_source,
-    notice,
+    person,
     read_whole,
     task_of_file,
     without_surrogates,
 )
 from serving.runs.records import KEYS, problems
-from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.row_problems import as_problems, repeated_ids, strict_json
 from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
-from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych, verdict, wrong_verdict
+from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych
 
 PERSON = "human"
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
@@ -116,7 +113,7 @@ def read_file(
         _add_records(source, data)
     elif path.suffix.lower() == ".csv":
         source.form, source.task = "table", "judgement" if task == "judgement" else task_of_file(path, task)
-        _add_table(source, data, frame, responses or {})
+        add_table(source, data, frame, responses or {})
     else:
         content = _parsed(data)
         if isinstance(content, list) and task == "judgement":
@@ -152,11 +149,6 @@ def _parsed(data: bytes | str) -> Any:
         raise InputError(f"is not JSON in UTF-8: {error}") from None
 
 
-def _refuse(wrong: Sequence[Problem]) -> None:
-    if wrong:
-        raise InputError(f"has {count(len(wrong), 'problem')}", list(wrong))
-
-
 # conversations
 
 
@@ -187,7 +179,7 @@ def _add_records(source: Source, data: bytes) -> None:
             source.noticed["records_of_other_tasks_not_imported"] += 1
         else:
             last[row["agent"], row["stimulus"], row["sample"]] = row
-    _refuse(wrong)
+    refuse(wrong)
     for row in last.values():
         if row["status"] != "ok" or row["kind"] == "control":
             source.noticed[f"{row['kind'] if row['kind'] == 'control' else row['status']}_records_not_imported"] += 1
@@ -203,7 +195,7 @@ def _add_talks(source: Source, content: dict[str, Any]) -> None:
     try:
         talks = _TALKS.validate_python(content)
     except ValidationError as error:
-        _refuse(as_problems(error, str(source.path)))
+        refuse(as_problems(error, str(source.path)))
         raise
     for stimulus, talk in talks.items():
         said = [(one.agent, one.message) for one in talk.content]
@@ -261,69 +253,20 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
     try:
         captions = _Captions.model_validate(content)
     except ValidationError as error:
-        _refuse(as_problems(error, str(source.path)))
+        refuse(as_problems(error, str(source.path)))
         raise
-    names = {one.id: one.file_name for one in captions.images}
+    pictures = [(one.id, one.file_name) for one in captions.images]
+    refuse(repeated_ids(str(source.path), "images", pictures))
+    names = dict(pictures)
     for one in captions.annotations:
         if one.image_id not in names:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
             continue
         answer = plain(CaptionAnswer(text=one.caption))
-        source.answers.append(
-            Answered(names[one.image_id], "human", f"{PERSON}:{UNKNOWN}", one.caption, {"answer": answer})
-        )
+        source.answers.append(Answered(names[one.image_id], "human", person(""), one.caption, {"answer": answer}))
 
 
-# tables
-
-
-def _add_table(source: Source, data: bytes, frame: Size | None, responses: Responses) -> None:
-    try:
-        table = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        names = table.fieldnames or ()
-        if source.task == "judgement" and set(JSPSYCH) <= set(names):
-            source.form = "jspsych"
-            _refuse(add_jspsych(source, ((table.line_num, "", row) for row in table), names, responses))
-            return
-        if absent := [name for name in ("stimulus", "response") if name not in names]:
-            raise InputError(f"has no column {' and no column '.join(absent)}; `subject` says whose an answer is")
-        for name in names:
-            source.noticed[f"column_{name}_not_imported"] += name not in ("stimulus", "subject", "response")
-        wrong = [
-            problem for row in table if (problem := _add_row(source, row, frame, table.line_num, responses)) is not None
-        ]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"is not CSV in UTF-8: {error}") from None
-    _refuse(wrong)
-    source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
-
-
-def _add_row(
-    source: Source, row: Mapping[str, Any], frame: Size | None, line: int, responses: Responses
-) -> Problem | None:
-    """Add the answer of one row; what is wrong with it, if anything is."""
-    stimulus, response, subject = ((row.get(name) or "").strip() for name in ("stimulus", "response", "subject"))
-    where, fields = str(source.path), {}
-    said: Any = response
-    if not stimulus or not response:
-        return Problem(where, line, "response" if stimulus else "stimulus", "is empty")
-    if source.task == "attention_prediction":
-        if frame is None:
-            raise InputError("does not say of which frame its paths are; give --frame WIDTHxHEIGHT")
-        try:
-            said = strict_json(response)
-            fields = {"answer": plain(ScanpathAnswer(fixations=said, frame=list(frame)))}
-        except ValueError:  # pydantic's among them
-            return Problem(where, line, "response", "must be a list of points, [[x, y], …]")
-    elif source.task == "judgement":
-        answer = verdict(response, responses)
-        if answer is None:
-            return Problem(where, line, "response", wrong_verdict(response))
-        fields = {"answer": answer}
-    else:
-        notice(source.task, response, source.noticed)
-    source.answers.append(Answered(stimulus, "human", f"{PERSON}:{subject or UNKNOWN}", said, fields))
-    return None
+# verdicts
 
 
 def _add_screens(source: Source, content: list[Any], responses: Responses) -> None:
@@ -331,7 +274,7 @@ def _add_screens(source: Source, content: list[Any], responses: Responses) -> No
         raise InputError("is a list, but not jsPsych's data: that has trial_type and trial_index in every row")
     columns = list(dict.fromkeys(name for row in content for name in row))
     rows = ((None, f"[{at}].", row) for at, row in enumerate(content))
-    _refuse(add_jspsych(source, rows, columns, responses))
+    refuse(add_jspsych(source, rows, columns, responses))
 
 
 # scanpaths
@@ -341,7 +284,7 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
     try:
         entries = _PATHS.validate_python(content)
     except ValidationError as error:
-        _refuse(as_problems(error, str(source.path)))
+        refuse(as_problems(error, str(source.path)))
         raise
     frames, agents = sidecar(source.path.with_name(f"{source.path.name}.export.json"))
     source.name = None if agents else name
@@ -367,7 +310,7 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             Answered(
                 f"{target}/{entry.name}" if target else entry.name,
                 "human" if machine is None else "published",
-                f"{PERSON}:{subject.zfill(2)}" if machine is None else f"published:{machine}",
+                person(subject.zfill(2)) if machine is None else f"published:{machine}",
                 raw,
                 {"answer": plain(answer)},
             )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ class Answered:
 
 @dataclass(slots=True)
 class Source:
-    """One file that was read whole and found to be in order."""
+    """One file that was read whole and found to be in order. ``left_out`` are its columns that are not imported."""
 
     path: Path
     sha256: str
@@ -99,6 +100,7 @@ class Source:
     name: str | None
     answers: list[Answered]
     noticed: Counter[str] = field(default_factory=Counter)
+    left_out: list[str] = field(default_factory=list)
 
     def about(self) -> dict[str, Any]:
         """What ``import.json`` says of it."""
@@ -119,6 +121,7 @@ class Source:
             "published": counts["published"],
             "machines": len(agents["published"]),
             "noticed": dict(sorted((+self.noticed).items())),
+            **({"columns_left_out": self.left_out} if self.left_out else {}),
         }
 
     def records(self, run: str) -> Iterator[dict[str, Any]]:
@@ -135,7 +138,7 @@ class Source:
                 "sample": 0,
                 "seed": None,
                 "status": "ok",
-                "answer": None if "answer" in answer.fields else _answer(self.task, answer.response),
+                "answer": None if "answer" in answer.fields else answer_to(self.task, answer.response),
                 "raw": answer.response,
                 "attempts": [],
                 "error": None,
@@ -205,8 +208,14 @@ def _answered(stimulus: str, row: dict[str, Any], noticed: Counter[str]) -> Answ
     noticed[f"{said_by}_answers_without_a_name"] += not subject.strip()
     for other in row.keys() - _FIELDS:
         noticed[f"field_{other}_not_imported"] += 1
-    kind: Literal["human", "published"] = "human" if said_by == "human" else "published"
-    return Answered(stimulus, kind, f"{kind}:{subject if subject.strip() else UNKNOWN}", row["response"])
+    if said_by == "human":
+        return Answered(stimulus, "human", person(subject), row["response"])
+    return Answered(stimulus, "published", f"published:{subject if subject.strip() else UNKNOWN}", row["response"])
+
+
+def person(subject: str) -> str:
+    """The agent's name of a person. An accented letter is the same, be it written as one character or as two."""
+    return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
 
 
 def read_whole(path: Path) -> bytes:
@@ -275,7 +284,8 @@ def _labels(response: str) -> list[str]:
     return [label for part in response.split(",") if (label := part.strip())]
 
 
-def _answer(task: Task, response: Any) -> dict[str, Any]:
+def answer_to(task: Task, response: Any) -> dict[str, Any]:
+    """The answer to a task that a response of the benchmark's form is."""
     match task:
         case "attention_prediction":
             return plain(ScanpathAnswer(fixations=response, frame=FRAME))

@@ -22,6 +22,7 @@ from agents.errors import IdentityError, InputError, Problem
 from agents.tasks import MODES
 from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
+from serving.runs.columns import Choose
 from serving.runs.display_text import count
 from serving.runs.index import Builder, Index, Reasons, rebuild, without_repeats
 from serving.runs.run_json import new_run_json, read_run_json
@@ -113,14 +114,16 @@ def open_run(
     folder: Path,
     source: Path,
     *,
-    task: str | Sequence[str] | None,
+    task: str | None,
+    choose: Choose | None = None,
     seed: int | None,
     samples: int,
     described: Mapping[str, dict[str, Any]],
     skip_invalid: bool = False,
 ) -> Run:
-    """Check the set, and make or continue the run folder, which the caller has locked. The tasks of a folder of images
-    are asked beside those that the run asked about it before.
+    """Check the set (``task`` and ``choose`` as of :func:`serving.runs.stimulus_set.read_rows`), and make or continue
+    the run folder, which the caller has locked. What is asked about pictures that name no task is asked beside what the
+    run asked about them before.
 
     Raises InputError with every problem of the set, IdentityError if the folder was made from something else.
     """
@@ -131,13 +134,11 @@ def open_run(
     if meta is not None:
         _same_seed_and_agents(folder, meta, seed, described)
         old = Index.load(folder / "stimuli.index", folder / "stimuli.jsonl")
-    tasks: list[str] = []
+    asked = _Asked(meta, described, choose)
     if task is not None and is_image_folder(source):
-        before = meta["set"].get("tasks", []) if meta is not None else []
-        task = tasks = [*dict.fromkeys([*before, *([task] if isinstance(task, str) else task)])]
-        _one_task_each(tasks, {**(meta["agents"] if meta is not None else {}), **described})
+        asked.task, task = task, None
     try:
-        builder = _check_into(folder / "stimuli.new", source, task, old, skip_invalid)
+        builder = _check_into(folder / "stimuli.new", source, task, asked, old, skip_invalid)
         index = builder.index()
         if meta is not None and old is None and index.sha256 != meta["set"].get("sha256"):
             old = rebuild(folder, Path(meta["set"].get("root") or source.parent))
@@ -157,7 +158,7 @@ def open_run(
         "root": str(source.resolve() if source.is_dir() else source.resolve().parent),
         "count": len(index.key),
         "sha256": index.sha256,
-        **({"tasks": tasks} if tasks else {}),
+        **({"tasks": asked.tasks} if asked.tasks else {}),
     }
     _note_agents(folder, meta, described, samples)
     run = Run(folder, meta, index, builder.invalid, builder.skipped)
@@ -198,6 +199,32 @@ def _remove_leftovers(folder: Path) -> None:
     (folder / "stimuli.new").unlink(missing_ok=True)
 
 
+class _Asked:
+    """What is asked of stimuli that name no task and that several tasks may be asked about: what the run asked before,
+    and the ``task`` or what ``choose`` says. ``tasks`` are all that were asked."""
+
+    def __init__(
+        self, meta: Mapping[str, Any] | None, described: Mapping[str, dict[str, Any]], choose: Choose | None
+    ) -> None:
+        self.task: str | None = None
+        self.tasks: list[str] = []
+        self._before: list[str] = [] if meta is None else meta["set"].get("tasks", [])
+        self._agents = {**({} if meta is None else meta["agents"]), **described}
+        self._choose = choose
+        self._known: dict[Sequence[str], list[str]] = {}
+
+    def __call__(self, tasks: Sequence[str]) -> list[str]:
+        if tasks not in self._known:
+            before = [task for task in self._before if task in tasks]
+            more: Sequence[str] = [self.task] if self.task is not None else ()
+            if self.task is None and self._choose is not None:
+                more = self._choose(tasks)
+            self._known[tasks] = [*dict.fromkeys([*before, *more])]
+            self.tasks = [*dict.fromkeys([*self.tasks, *self._known[tasks]])]
+            _one_task_each(self.tasks, self._agents)
+        return self._known[tasks]
+
+
 def _one_task_each(tasks: Sequence[str], agents: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise InputError for an agent that would answer one picture, which has one id, in two tasks: its answers could
     not be told apart."""
@@ -209,16 +236,16 @@ def _one_task_each(tasks: Sequence[str], agents: Mapping[str, Mapping[str, Any]]
         if len(asked := [task for task in tasks if task in about["task"]]) > 1
     ]
     if problems:
-        raise InputError("in one run of a folder an agent is asked one task", problems)
+        raise InputError("in one run an agent is asked one task about the same pictures", problems)
 
 
 def _check_into(
-    path: Path, source: Path, task: str | Sequence[str] | None, old: Index | None, skip_invalid: bool
+    path: Path, source: Path, task: str | None, choose: Choose, old: Index | None, skip_invalid: bool
 ) -> Builder:
     """Check the set and write its rows to ``path``. Raises InputError for problems that may not be skipped."""
     with replacing(path) as rows:
         builder = Builder(rows, old)
-        result = check_set(source, task=task, hash_images=True, on_row=builder.add, known=builder.known)
+        result = check_set(source, task=task, choose=choose, hash_images=True, on_row=builder.add, known=builder.known)
         if result.total_problems and not skip_invalid:
             problems = [*dict.fromkeys(result.problems)]  # those of a picture are its own, whatever is asked about it
             total = result.total_problems - len(result.problems) + len(problems)

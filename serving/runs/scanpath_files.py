@@ -19,11 +19,12 @@ from agents.answers import ScanpathAnswer
 from agents.attention.scanpath_comparison import Recorded, Size
 from agents.errors import InputError, Problem
 from serving.runs.display_text import count
+from serving.runs.image_folder import SUFFIXES
 from serving.runs.published_benchmark import read_source
-from serving.runs.reader import IMPORTS, RunFolder
+from serving.runs.reader import RunFolder
 from serving.runs.records import problems as record_problems
 from serving.runs.row_problems import as_problems
-from serving.runs.stimulus_lookup import Lookup
+from serving.runs.stimulus_lookup import StimulusLookup
 
 TASK = "attention_prediction"
 GROUPS = {"humans": "human", "machines": "machine", "published": "published"}
@@ -121,12 +122,10 @@ def _is_meant(path: Recorded, who: str | None) -> bool:
 
 def _read_run(folder: RunFolder, who: str | None, found: ReadSet) -> None:
     for name in [who] if who in folder.agents() else [*folder.agents(), *folder.imports()]:
-        with Lookup(folder) as by_id, Lookup(folder, "benchmark_id") as by_benchmark:
+        with StimulusLookup(folder) as stimuli:
             for record in folder.latest(name):
-                row = by_id.get(record["task"], record["stimulus"])
-                if row is None and name in IMPORTS:
-                    row = by_benchmark.get(record["task"], record["stimulus"])
-                _add_record(found, f"{folder.records_path(name)}, stimulus {record['stimulus']!r}", None, record, row)
+                where = f"{folder.records_path(name)}, stimulus {record['stimulus']!r}"
+                _add_record(found, where, None, record, stimuli.get(record))
 
 
 def _read_records(path: Path, found: ReadSet) -> None:
@@ -229,8 +228,9 @@ def _target(record: Row, row: Row) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """A name without folder and ending."""
-    return PurePosixPath(name.replace("\\", "/")).stem or name
+    """A name without folder and picture's ending: img.1 may be one of several images."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return (path.stem if path.suffix.lower() in SUFFIXES else path.name) or name
 
 
 def _read_json(path: Path, frame: Size | None, found: ReadSet) -> None:

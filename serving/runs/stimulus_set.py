@@ -3,18 +3,19 @@ list of words (.txt) or a folder of images with a task.
 
 A set is never held in memory. Every row comes out, good or bad; a bad one says everything that is wrong with it. In
 CSV text is taken as it is, numbers, true and false by the field's type, lists and objects as JSON; an empty cell is an
-absent field. A table's column ``meta.NAME`` is an entry of ``meta``. Text is UTF-8, with or without a byte-order mark;
-blank lines and CRLF are fine. Where a table has no column ``id``, a row's content is its id (:func:`content_id`).
+absent field. A table's column ``meta.NAME`` is an entry of ``meta``, a number only where it is spelled as one. Text is
+UTF-8, with or without a byte-order mark; blank lines and CRLF are fine. Where a table has no column ``id``, a row's
+content is its id (:func:`content_id`).
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,20 +23,38 @@ import orjson
 from pydantic import ValidationError
 
 from agents.errors import InputError, Problem
-from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, as_dict, canonical
+from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, WordStimulus, as_dict, canonical
+from serving.runs import csv_tables
+from serving.runs.columns import (
+    META,
+    MOST_NOTES,
+    NESTED,
+    PICTURE_TASKS,
+    Choose,
+    header_problems,
+    is_free,
+    meant,
+    name_of,
+    need_a_look,
+    needed_field,
+    note,
+    repeated_names,
+    tasks_of,
+)
+from serving.runs.csv_tables import CsvReader, repeated_columns
 from serving.runs.image_folder import image_names
+from serving.runs.positions import id_key
 from serving.runs.row_problems import Found, RepeatedKeyError, field_problems, shown, strict_json
 from serving.runs.table_sets import column_names, is_table, table_rows
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
 JSONL_SUFFIXES = (".jsonl", ".ndjson", ".json")
+SET_SUFFIXES = (*JSONL_SUFFIXES, ".csv", ".txt", ".parquet")
 KINDS = (
     f"a set is a JSONL file ({', '.join(JSONL_SUFFIXES)}), a table (.csv, .parquet, a folder of Hugging Face's "
     "datasets), a list of words (.txt), or a folder of images"
 )
 ID_DIGITS = 16
-META = "meta."  # of the names of columns
-WHOLE = ("image", "cue", "topic")  # fields that are the id of a row which has nothing else
+TEXT_TASKS = ("word_association", "conversation")  # that a list of words may be of
 
 
 @dataclass(slots=True)
@@ -46,6 +65,7 @@ class Row:
     from 1. Without problems ``stimulus`` and ``canonical`` (its canonical JSON) are set. ``id`` and ``task`` are
     there whenever they are good in themselves. ``raw`` is the row as compact JSON, for keeping rows that are not
     good: empty if there was no object; equal to ``canonical`` for a good row. ``key`` is the id's key, once checked.
+    ``notes`` are sentences on columns that this row is the first to have.
     """
 
     line: int | None
@@ -57,33 +77,18 @@ class Row:
     raw: bytes
     problems: tuple[Problem, ...] = ()
     key: int = 0
-
-
-def _properties_by_task() -> dict[str, dict[str, Any]]:
-    schema = ADAPTER.json_schema()
-    models = [schema["$defs"][one["$ref"].rsplit("/", 1)[1]] for one in schema["oneOf"]]
-    return {model["properties"]["task"]["const"]: model["properties"] for model in models}
-
-
-def _is_nested(field: dict[str, Any]) -> bool:
-    return any(one.get("type") in ("array", "object") for one in field.get("anyOf", [field]))
-
-
-_PROPERTIES = _properties_by_task()
-PICTURE_TASKS = frozenset(task for task, fields in _PROPERTIES.items() if "image" in fields)
-FIELDS = frozenset(name for fields in _PROPERTIES.values() for name in fields)
-_NESTED = frozenset(name for fields in _PROPERTIES.values() for name, field in fields.items() if _is_nested(field))
+    notes: tuple[str, ...] = ()
 
 
 def read_rows(
-    path: Path | str, task: str | Sequence[str] | None = None, *, root: Path | str | None = None
+    path: Path | str, task: str | None = None, *, choose: Choose | None = None, root: Path | str | None = None
 ) -> Iterator[Row]:
     """The rows of the set at ``path``, in order.
 
-    ``task`` is needed for a folder of images, of which several may be asked (picture by picture), and otherwise fills
-    in where a row has none; a row that says another task has a problem then, so that nobody takes ``task`` for a choice
-    among the rows. ``root`` is the folder that image names
-    are relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such file,
+    ``task`` fills in where a row has none; a row that says another task has a problem then, so that nobody takes
+    ``task`` for a choice among the rows. Without it the fields of a row say its task; where several tasks have them,
+    as of a picture, ``choose`` says which are asked, one row for each. ``root`` is the folder that image names are
+    relative to (the set's own folder unless given). Raises InputError where there is no set to read: no such file,
     unknown kind, unusable CSV header, no row at all, an error while reading.
     """
     if not str(path):
@@ -96,13 +101,11 @@ def read_rows(
             raise InputError(f"{where}: not a regular file; {KINDS}")
         folder = path.parent if root is None else Path(root)
         if is_image_folder(path):
-            rows = _folder_rows(path, where, [task] if isinstance(task, str) else task or [])
-        elif not isinstance(task, str | None):
-            raise InputError(f"{where}: several tasks are asked about the images of a folder, and of no other set")
+            rows = _folder_rows(path, where, task, choose)
         elif is_table(path):
-            rows = _table_rows(path, RowReader(where, path if path.is_dir() else folder, task))
+            rows = _table_rows(path, RowReader(where, path if path.is_dir() else folder, task, choose))
         else:
-            rows = _file_rows(path, where, folder, task)
+            rows = _file_rows(path, RowReader(where, folder, task, choose))
         for row in rows:
             empty = False
             yield row
@@ -117,70 +120,65 @@ def is_image_folder(path: Path) -> bool:
     return path.is_dir() and not is_table(path)
 
 
-def _folder_rows(path: Path, where: str, tasks: Sequence[str]) -> Iterator[Row]:
+def _folder_rows(path: Path, where: str, task: str | None, choose: Choose | None) -> Iterator[Row]:
+    tasks = [task] if task is not None else [] if choose is None else choose(tasks_of(["image"]))
     if not tasks:
         raise InputError(f"{where}: a folder of images; say with --task what is asked about them")
-    for task in tasks:
-        if task not in PICTURE_TASKS:
-            raise InputError(f"{where}: {task} shows no image; its set is a JSONL or CSV file, not a folder")
+    for one in tasks:
+        if one not in PICTURE_TASKS:
+            raise InputError(f"{where}: {one} shows no image; its set is a JSONL or CSV file, not a folder")
     for name in image_names(path):
         shown = os.fsencode(os.path.join(where, name)).decode("utf-8", "backslashreplace")
-        for task in tasks:
-            yield RowReader(shown, path, task).from_cells({"id": name, "image": name}, None)
+        for one in tasks:
+            yield RowReader(shown, path, one).from_cells({"id": name, "image": name}, None)
 
 
-def _file_rows(path: Path, where: str, root: Path, task: str | None) -> Iterator[Row]:
+def _file_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     suffix = path.suffix.lower()
     if suffix not in (*JSONL_SUFFIXES, ".csv", ".txt"):
-        raise InputError(f"{where}: an unknown kind of set; {KINDS}")
-    reader = RowReader(where, root, task)
+        raise InputError(f"{reader.where}: an unknown kind of set; {KINDS}")
     with path.open("rb") as file:
-        start = file.read(3)
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{where}: UTF-16 text; save it as UTF-8")
-        file.seek(3 if start == b"\xef\xbb\xbf" else 0)
+        csv_tables.skip_mark(file, reader.where)
         read = {".csv": _csv_rows, ".txt": _word_rows}.get(suffix, _jsonl_rows)
         yield from read(file, reader)
 
 
 def _table_rows(path: Path, reader: RowReader) -> Iterator[Row]:
     names = column_names(path)
+    if need_a_look(names):
+        reader.repeated = repeated_names(table_rows(path))
     for number, row in enumerate(table_rows(path), start=1):
         if any(isinstance(row.get(name), dict) for name in IMAGES):
             make = f"`turinglike set {reader.where} --out FOLDER` makes files of them, and a set"
             raise InputError(f"{reader.where}: has its pictures in itself; {make}")
         if number == 1:
-            _check_columns(reader, None, names)
-        yield reader.from_values(row, number, unnamed="id" not in names)
+            whole = [
+                name for name in names if is_free(name) and not isinstance(row.get(name), str | int | float | None)
+            ]
+            _renamed(reader, None, [name for name in names if name not in whole])
+            for name in whole:
+                reader.note(f"column `{shown(name)}` is left out: meta holds text, numbers, true and false alone")
+        yield from reader.from_values(with_free_fields(row), number, unnamed="id" not in names)
 
 
 def _word_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     """A cue, or with the task conversation a topic, on each line."""
-    reader.task = reader.task or "word_association"
+    if reader.task is None and reader.choose is not None:
+        reader.task = next(iter(reader.choose(TEXT_TASKS)), None)
+    reader.task = reader.task or TEXT_TASKS[0]
     field = "topic" if reader.task == "conversation" else "cue"
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(csv_tables.lines(file), start=1):
         if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {MAX_LINE:,} bytes; left out unread")])
+            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
         elif word := line.strip():
             yield reader.from_cells({field: word.decode("utf-8", "surrogateescape")}, number, unnamed=True)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines with their ends; None for one that is longer than MAX_LINE, of which no more than that is ever held."""
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) <= MAX_LINE:
-            yield line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE)
-        yield None
-
-
 def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
     first = True
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(csv_tables.lines(file), start=1):
         if line is None:
-            yield reader.bad(number, None, [(None, f"longer than {MAX_LINE:,} bytes; left out unread")])
+            yield reader.bad(number, None, [(None, f"longer than {csv_tables.MAX_LINE:,} bytes; left out unread")])
         elif text := line.strip():
             if first and (text in (b"{", b"[") or text.startswith(b"[{")):
                 raise InputError(
@@ -188,76 +186,86 @@ def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
                     "{…} on each line (`jq -c '.[]' FILE` turns a list into that)"
                 )
             first = False
-            yield reader.from_json(text, number)
+            row = reader.from_json(text, number)
+            if row.task is not None or (fields := _object(text)) is None:
+                yield row
+            else:
+                yield from (reader.from_json(orjson.dumps(one), number) for one in reader.with_tasks(fields))
 
 
 def _csv_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
-    # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
-    table = csv.reader(_csv_lines(file, reader.where), strict=True)
-    names: list[str] = []
-    while True:
-        start = table.line_num + 1
-        try:
-            cells = next(table)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield reader.bad(start, None, [(None, f"not CSV: {error}")])
+    start = file.tell()
+    table = CsvReader(file, reader.where)
+    if not table.names:
+        return
+    names = _renamed(reader, table.line, table.names)
+    if need_a_look(table.names):
+        reader.repeated = repeated_names(row.cells for row in table)
+        file.seek(start)
+        table = CsvReader(file, reader.where)
+    unnamed = "id" not in table.names
+    for row in table:
+        if row.problem is not None:
+            yield reader.bad(row.line, None, [(None, row.problem)])
             continue
-        if not any(cells):
-            continue
-        if not names:
-            names = _header(reader, start, cells)
-        elif len(cells) != len(names):
-            yield reader.bad(start, None, [(None, f"{len(cells)} cells, but the header has {len(names)}")])
-        else:
-            filled = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
-            yield reader.from_cells(filled, start, unnamed="id" not in names)
+        filled = {names[name]: cell for name, cell in row.cells.items() if cell and name}
+        for fields in reader.with_tasks(filled):
+            yield reader.from_cells(fields, row.line, unnamed=unnamed)
 
 
-def _csv_lines(file: BinaryIO, where: str) -> Iterator[str]:
-    for number, line in enumerate(_lines(file), start=1):
-        if line is None:
-            problem = Problem(where, number, None, f"longer than {MAX_LINE:,} bytes")
-            raise InputError(f"{where}: cannot be read on", [problem])
-        yield line.decode("utf-8", "surrogateescape")
-
-
-def _header(reader: RowReader, line: int, cells: Sequence[str]) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    _check_columns(reader, line, names)
-    return names
-
-
-def _check_columns(reader: RowReader, line: int | None, names: Sequence[str]) -> None:
-    """Raises InputError for columns that no set can have, or that have to be there."""
-    found: list[Found] = []
-    first: dict[str, int] = {}
-    for at, name in enumerate(names, start=1):
-        if name not in FIELDS and not name.startswith(META):
-            found.append((shown(name) or None, f"no field of a stimulus; a free one is called {META}NAME"))
-        elif first.setdefault(name, at) < at:
-            found.append((name, f"two columns of this name, {first[name]} and {at}"))
-    if reader.task is None and "task" not in names:
-        found.append(("task", "missing: there is no such column"))
-    if found:
+def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[str, str]:
+    """What each column of a table is called in a row; free ones are noted. Raises InputError for columns that no set
+    can have, or that have to be there."""
+    renamed = {name: META + name if is_free(name) else name for name in names}
+    problems = repeated_columns([renamed[name] if name else "" for name in names])
+    problems += header_problems(names, reader.task, may_choose=reader.choose is not None)
+    if problems:
         header = "the columns" if line is None else "the header (the first line, names with commas between them)"
         raise InputError(
             f"{reader.where}: {header} cannot be used",
-            [Problem(reader.where, line, name, message) for name, message in found],
+            [Problem(reader.where, line, name, message) for name, message in problems],
         )
+    for name in filter(is_free, renamed):
+        reader.note(note(name) if name else "a column without a name is left out")
+    return renamed
 
 
 class RowReader:
     """Makes rows of what stands in one file. ``where`` names it in problems, ``task`` is for rows that have none, and
-    no row may have another. ``files`` are the bytes of images that are not read from ``root``. The content of an
-    ``unnamed`` row becomes its id."""
+    no row may have another; ``choose`` says what is asked of a row whose fields several tasks have. ``files`` are the
+    bytes of images that are not read from ``root``. The content of an ``unnamed`` row becomes its id; of names with a
+    key in ``repeated`` there are several."""
 
-    def __init__(self, where: str, root: Path, task: str | None, files: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        where: str,
+        root: Path,
+        task: str | None,
+        choose: Choose | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
         self.where = where
         self.task = task
+        self.choose = choose
+        self.repeated: Container[int] = frozenset()
         self._context = {"root": root, "files": files}
+        self._noted: dict[str, None] = {}
+        self._notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keep what is to be said of a column for the next row, once."""
+        if text not in self._noted and len(self._noted) < MOST_NOTES:
+            self._noted[text] = None
+            self._notes.append(f"{self.where}: {text}")
+
+    def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
+        if self.task is not None or "task" in fields:
+            return (fields,)
+        tasks = tasks_of(fields)
+        if len(tasks) > 1:
+            tasks = () if self.choose is None else self.choose(tasks)
+        return [{"task": task, **fields} for task in tasks] or (fields,)
 
     def from_json(self, text: bytes, line: int | None, *, unnamed: bool = False) -> Row:
         """One row from its JSON."""
@@ -267,29 +275,50 @@ class RowReader:
         try:
             stimulus = ADAPTER.validator.validate_json(filled, context=self._context)
         except ValidationError as error:
-            return self.bad(line, _object(filled), [*_repeated(text), *field_problems(error)], unnamed=unnamed)
+            return self._mended(text, _object(filled), line, error, unnamed)
         # Each pair of a JSON object has a colon: as many colons as fields leave no room for a key that stands twice.
         if filled.count(b":") != len(stimulus.model_fields_set) and (repeated := _repeated(text)):
             return self.bad(line, _object(filled), repeated)
         return self._good(stimulus, line, unnamed)
 
-    def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Row:
-        """One row from its fields' values."""
-        fields = with_meta({**values, "id": "?"} if unnamed else values)
-        if type(fields.get("id")) is int:
-            fields["id"] = str(fields["id"])
-        try:
-            return self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
-        except TypeError as error:
-            found = [(name, "must be a path or text, is bytes") for name in fields if isinstance(fields[name], bytes)]
-            return self.bad(line, None, found or [(None, f"not JSON: {error}")])
+    def _mended(
+        self, text: bytes, fields: dict[str, Any] | None, line: int | None, error: ValidationError, unnamed: bool
+    ) -> Row:
+        """The row of JSON that is no stimulus as it stands: free fields go into ``meta``, and the rest is a problem."""
+        problems = [*_repeated(text), *field_problems(error)]
+        free = [name for name in fields or () if is_free(name)]
+        if fields is None or not free:
+            return self.bad(line, fields, problems, unnamed=unnamed)
+        kept = {name: fields[name] for name in free if isinstance(fields[name], str | int | float | None)}
+        for name in kept:
+            self.note(note(name))
+        others = [found for found in problems if found[0] not in kept]
+        if not others:
+            moved = {META + name if name in kept else name: value for name, value in fields.items()}
+            return self.from_json(orjson.dumps(with_meta(moved)), line, unnamed=unnamed)
+        needed = needed_field(str(fields.get("task")))
+        near = [] if needed is None else [name for name in free if meant(name, [needed])]
+        hint = f"; did you mean it by `{shown(near[0])}`?" if near else ""
+        told = [(name, message + hint if name == needed else message) for name, message in others]
+        return self.bad(line, fields, told, unnamed=unnamed)
+
+    def from_values(self, values: Mapping[str, Any], line: int | None, *, unnamed: bool) -> Iterator[Row]:
+        """The rows from the values of fields, one for each task that is asked."""
+        for given in self.with_tasks(values):
+            fields = with_meta({**given, "id": "?"} if unnamed else given)
+            if type(fields.get("id")) is int:
+                fields["id"] = str(fields["id"])
+            try:
+                yield self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
+            except TypeError:
+                yield self.bad(line, None, [*filter(None, starmap(_not_json, given.items()))])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""
         values: dict[str, Any] = {**cells, "id": "?"} if unnamed else {**cells}
         problems: list[Found] = []
         for name, text in cells.items():
-            if name in _NESTED:
+            if name in NESTED:
                 try:
                     values[name] = strict_json(text)
                 except ValueError as error:
@@ -308,12 +337,17 @@ class RowReader:
 
     def _good(self, stimulus: Stimulus, line: int | None, unnamed: bool) -> Row:
         if unnamed:
-            stimulus.id = content_id(stimulus)
+            stimulus.id = content_id(stimulus, self.repeated)
         kept = canonical(stimulus)
         row = Row(line, self.where, stimulus, kept, stimulus.id, stimulus.task, kept)
         if self.task not in (None, stimulus.task):
             message = f"is {stimulus.task!r}, but --task says {self.task!r}"
             row.problems, row.stimulus, row.canonical = (Problem(self.where, line, "task", message),), None, None
+        return self._with_notes(row)
+
+    def _with_notes(self, row: Row) -> Row:
+        if self._notes:
+            row.notes, self._notes = tuple(self._notes), []
         return row
 
     def bad(
@@ -323,7 +357,7 @@ class RowReader:
         if fields is not None and unnamed:
             fields = {name: value for name, value in fields.items() if name != "id"}
         found = [Problem(self.where, line, name, message) for name, message in problems]
-        row = Row(line, self.where, None, None, None, None, b"", tuple(found))
+        row = self._with_notes(Row(line, self.where, None, None, None, None, b"", tuple(found)))
         try:
             row.raw = b"" if fields is None else orjson.dumps(fields)
         except TypeError:
@@ -336,14 +370,15 @@ class RowReader:
         return row
 
 
-def content_id(stimulus: Stimulus) -> str:
-    """An id for a stimulus without one: the image's name, the cue or the topic where it has nothing else, and 16 hex
-    digits of a SHA-256 of all that it has otherwise."""
+def content_id(stimulus: Stimulus, repeated: Container[int] = frozenset()) -> str:
+    """An id for a stimulus without one: its picture, cue or topic; and 16 hex digits of a SHA-256 of all that it has
+    where other rows have that name, too, and it is not all that this one has."""
     fields = {name: value for name, value in as_dict(stimulus).items() if name not in ("id", "task")}
-    if len(fields) == 1 and (name := next(iter(fields))) in WHOLE:
+    name = name_of(fields)
+    if name is not None and ([*fields.values()] == [name] or id_key(name) not in repeated):
         try:
-            return type(stimulus).model_validate({"id": fields[name], "task": stimulus.task, name: fields[name]}).id
-        except ValidationError:  # what no id may be: a path that begins with "/", say
+            return WordStimulus.model_validate({"id": name, "task": "word_association", "cue": "any"}).id
+        except ValidationError:  # what no id may be: with a backslash, say
             pass
     row = orjson.dumps({"task": stimulus.task, **fields}, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(row).hexdigest()[:ID_DIGITS]
@@ -353,9 +388,9 @@ def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a table that was made for something else: what is no field of a stimulus goes into ``meta``, if it is
     text, a number, true or false."""
     return {
-        name if name in FIELDS or name.startswith(META) else META + name: value
+        META + name if is_free(name) else name: value
         for name, value in values.items()
-        if name in FIELDS or isinstance(value, str | int | float)
+        if not is_free(name) or isinstance(value, str | int | float)
     }
 
 
@@ -369,12 +404,25 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as the number, true or false that it reads as, or the text that it is."""
+    """A cell as true or false, or as the number that is spelled so and no other way; else the text that it is. 007,
+    1.10 and 3.0 are codes and versions; no computer keeps an id of 23 digits as a number."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    return value if isinstance(value, bool | int | float) else text
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, int) or (isinstance(value, float) and not value.is_integer())
+    return value if is_number and str(value) == text else text
+
+
+def _not_json(name: str, value: Any) -> Found | None:
+    """The problem of a field's value that JSON cannot hold."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return name, f"must be text or a plain number ({error})"
+    return None
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

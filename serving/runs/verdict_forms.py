@@ -10,16 +10,18 @@ tell.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.answers import VerdictAnswer, plain
 from agents.errors import InputError, Problem
-from serving.runs.published_benchmark import Answered, Source
+from serving.runs.published_benchmark import Answered, Source, person
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that every row of it has
-JUDGES = ("subject", "participant", "subject_id", "participant_id")
+SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
 NONE = ("", "null")  # nothing, as its CSV has it
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SHOWN = 40  # letters of a wrong value
 Responses = Mapping[str, str]
 
@@ -43,17 +45,16 @@ def add_jspsych(
 ) -> list[Problem]:
     """Add the verdicts of ``rows``, each with its line and what is put before a field's name, to the source; returns
     what is wrong. Raises InputError where no column says who judged."""
-    judges = next((name for name in JUDGES if name in columns), None)
+    judges = next((name for name in SUBJECTS if name in columns), None)
     if judges is None:
-        raise InputError(f"does not say who judged: it has no column {', '.join(JUDGES[:-1])} or {JUDGES[-1]}")
+        raise InputError(f"does not say who judged: it has no column {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}")
     named = "trial" if "trial" in columns else "stimulus"
     known = {*JSPSYCH, "time_elapsed", "rt", "response", "stimulus", "verdict", judges, named}
-    for name in columns:
-        source.noticed[f"column_{name}_not_imported"] += name not in known
+    source.left_out += [name for name in columns if name and name not in known]
     problems = []
     for line, before, row in rows:
-        trial, response = str(row.get(named) or "").strip(), row.get("response")
-        if trial in NONE or not trial.isprintable() or set(trial) & set("<[{ "):  # what a screen showed is no name
+        trial, response = _text(row.get(named)), row.get("response")
+        if trial is None or not trial.isprintable() or set(trial) & set("<[{ "):  # what a screen showed is no name
             source.noticed["screens_that_name_no_trial"] += 1
             continue
         meant, judge = _text(row.get("verdict")), _text(row.get(judges))
@@ -61,33 +62,43 @@ def add_jspsych(
             source.noticed["trials_without_a_response"] += 1
             continue
         answer = verdict(meant, {}) if meant is not None else verdict(_text(response) or "", responses)
-        rt, found = _milliseconds(row.get("rt")), []
+        rt, found = milliseconds(row.get("rt")), []
         if answer is None:
             found.append(
                 ("response" if meant is None else "verdict", wrong_verdict(response if meant is None else meant))
             )
         if judge is None:
             found.append((judges, "is empty"))
-        if rt is not None and not (math.isfinite(rt) and rt >= 0):
-            found.append(("rt", f"must be milliseconds, not {str(row.get('rt'))[:SHOWN]!r}"))
+        elif not isinstance(row[judges], str | int | float) or isinstance(row[judges], bool):
+            found.append((judges, f"must be a name or a number, not {str(row[judges])[:SHOWN]!r}"))
+        if rt is not None and not is_duration(rt):
+            found.append(("rt", wrong_rt(row.get("rt"))))
         problems += [Problem(str(source.path), line, f"{before}{name}", message) for name, message in found]
         raw = {"response": response, "rt": rt}
-        source.answers.append(Answered(trial, "human", f"human:{judge}", raw, {"answer": answer}))
+        source.answers.append(Answered(trial, "human", person(judge or ""), raw, {"answer": answer}))
     return problems
 
 
 def _text(value: Any) -> str | None:
-    """A cell as text, None of one that says nothing."""
+    """A cell as text, None of one that says nothing. To JSON 1 and 1.0 are the same number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     text = "" if value is None else str(value).strip()
     return None if text in NONE else text
 
 
-def _milliseconds(value: Any) -> float | None:
+def is_duration(rt: float) -> bool:
+    return math.isfinite(rt) and rt >= 0
+
+
+def wrong_rt(value: Any) -> str:
+    """What a problem says of a reaction time that is none."""
+    return f"must be milliseconds, not {str(value)[:SHOWN]!r}"
+
+
+def milliseconds(value: Any) -> float | None:
     """A reaction time, None where there is none, NaN of what is no number."""
     text = _text(value)
     if text is None:
         return None
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return float(text) if NUMBER.fullmatch(text) else math.nan

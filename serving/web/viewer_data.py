@@ -7,10 +7,11 @@ memory there are the rows of the set, and of each record some 40 bytes and its t
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,11 +23,12 @@ from pydantic import ValidationError
 
 from agents import __version__, answers
 from agents.answer_numbers import texts
-from agents.errors import ImageError
+from agents.errors import ImageError, printable
 from agents.images import Image
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.reader import Damage, RunFolder
+from serving.runs.stimulus_lookup import WARNING, StimulusLookup, common_stimuli
 from serving.web.report_alarms import Alarms
 from serving.web.viewer_provenance import ERRORS, about_run
 from serving.web.viewer_statistics import UNKNOWN, Statistics
@@ -82,6 +84,7 @@ class Gathered:
     _spool: IO[bytes]
     pictures: list[Image] = field(default_factory=list)
     damage: Damage = field(default_factory=Damage)
+    common: list[str] = field(default_factory=list)  # on the stimuli that runs have in common, in sentences
     _rows: list[bytes] = field(default_factory=list)
     _row_pictures: array[int] = field(default_factory=lambda: array("i"))
     _places: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -97,36 +100,44 @@ class Gathered:
     _sha256: dict[int, str] = field(default_factory=dict)  # of a picture, when it was answered
 
     def read(self) -> None:
-        for number, run in enumerate(self.runs):
-            kinds: Counter[Kind] = Counter()
-            for _, row in run.stimuli():
-                kinds[kind_of(row)] += 1
-                self._place(number, row)
-            self._expect(number, run, kinds)
-        at = 0
-        for number, run in enumerate(self.runs):
-            for name in [*run.agents(), *run.imports()]:
-                for record in run.latest(name, self.damage):
-                    key = (record["task"], record["stimulus"])
-                    place = self._places.get(key)
-                    if place is None:  # imported answers alone: there is no set to go by
-                        place = self._place(number, {"id": record["stimulus"], "task": record["task"]})
-                    line = orjson.dumps(record)
-                    self._of.append(place)
-                    self._from.append(at)
-                    self._by.append(self._label(number, record))
-                    at += self._spool.write(line)
-        self._from.append(at)
+        with StimulusLookup(*self.runs) as stimuli:
+            for number, run in enumerate(self.runs):
+                kinds: Counter[Kind] = Counter()
+                for _, row in run.stimuli():
+                    kinds[kind_of(row)] += 1
+                    self._place(number, row, stimuli)
+                self._expect(number, run, kinds)
+            about: list[dict[Hashable, str]] = [{} for _ in self.runs]
+            at = 0
+            for number, run in enumerate(self.runs):
+                for name in [*run.agents(), *run.imports()]:
+                    for record in run.latest(name, self.damage):
+                        task, named = record["task"], record["stimulus"]
+                        place = self._place(number, {"id": named, "task": task}, stimuli)
+                        about[number].setdefault(place, named)
+                        self._of.append(place)
+                        self._from.append(at)
+                        self._by.append(self._label(number, record))
+                        at += self._spool.write(orjson.dumps(record))
+            self._from.append(at)
+            if len(self.runs) > 1:
+                self.common += common_stimuli([str(run.path) for run in self.runs], about)
+                self.common += stimuli.differing()
 
-    def _place(self, run: int, row: dict[str, Any]) -> int:
-        """The number of a stimulus; two runs of one set share it."""
+    def _place(self, run: int, row: dict[str, Any], stimuli: StimulusLookup) -> int:
+        """The number of the stimulus that a row of a set is about, or the name in a record: what several runs have in
+        common has one number."""
         task, image = str(row.get("task")), row.get("image")
         key = (task, str(row.get("id")))
         if key in self._places:
             return self._places[key]
+        # In the first run a row of the set stands for itself; what only an import names has no row anywhere.
+        found = stimuli.find(*key) if run or len(row) == 2 else None
+        known = None if found is None else self._places.get((task, str(found[1].get("id"))))
+        if known is not None:
+            self._places[key] = known
+            return known
         place = self._places[key] = len(self._rows)
-        if isinstance(row.get("benchmark_id"), str):  # imported answers name the benchmark's stimulus
-            self._places.setdefault((task, row["benchmark_id"]), place)
         self._rows.append(orjson.dumps(row))
         self._alarms.stimulus(row)
         picture = -1
@@ -274,6 +285,9 @@ class Gathered:
         if self.damage.lines:
             lines = count(self.damage.lines, "line")
             yield f"{lines} could not be read as records. The first: {self.damage.first}"
+        for sentence in self.common:
+            if sentence.startswith(WARNING):
+                yield (said := sentence.removeprefix(WARNING))[0].upper() + said[1:] + "."
 
 
 class Index:
@@ -384,4 +398,6 @@ def gathered(runs: Sequence[RunFolder]) -> Iterator[Gathered]:
     with tempfile.SpooledTemporaryFile(SPOOL) as spool:
         data = Gathered(runs, spool)
         data.read()
+        for sentence in data.common:
+            print(printable(sentence), file=sys.stderr)
         yield data

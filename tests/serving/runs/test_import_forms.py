@@ -211,7 +211,7 @@ def test_a_table_of_peoples_answers(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("sun", "human:05", 1, "star, bright"),
         ("sea", "human:unknown", 0, "wave"),
     ]
-    assert "column age not imported: 1" in capsys.readouterr().out
+    assert "left out: column age" in capsys.readouterr().out
     paths = write(tmp_path / "fv.csv", b'stimulus,response\na.jpg,"[[1, 2.5], [3, 4]]"\n')
     import_files([paths, write(tmp_path / "object.csv", b"stimulus,response\na.jpg,a cat\n")], out, frame=(640, 480))
     path, objects = rows(out, "humans")[3:]
@@ -228,7 +228,7 @@ def test_a_table_of_peoples_answers(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         ("word.csv", b"stimulus,answer\na,b\n", "has no column response"),
         ("word.csv", b"stimulus,response\na,\n", "word.csv:2: response: is empty"),
-        ("word.csv", b"stimulus,response\n\xff,b\n", "is not CSV in UTF-8"),
+        ("word.csv", b"stimulus,response\n\xff,b\n", "word.csv:2: stimulus: is not UTF-8"),
         ("mine.csv", b"stimulus,response\na,b\n", "says no task; say with --task which"),
         ("fv.csv", b"stimulus,response\na,b\n", "give --frame"),
         ("word.csv", b"stimulus,response\n", "holds no answers"),

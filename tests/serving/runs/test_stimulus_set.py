@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from agents.errors import InputError
 from agents.stimuli import canonical, parse_row
-from serving.runs import stimulus_set
+from serving.runs import csv_tables
 from serving.runs.image_folder import image_names
 from serving.runs.stimulus_set import Row, read_rows
 
@@ -200,7 +200,7 @@ def test_messages_are_short_and_cannot_drive_a_terminal(tmp_path: Path) -> None:
 
 
 def test_a_line_over_the_cap_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stimulus_set, "MAX_LINE", 1000)
+    monkeypatch.setattr(csv_tables, "MAX_LINE", 1000)
     long = "x" * 2001
     good, bad, after = read_rows(jsonl(tmp_path, WORD, long, WORD))
     assert said(bad) == ["None: longer than 1,000 bytes; left out unread"]
@@ -243,16 +243,13 @@ def test_a_quoted_cell_that_is_never_closed_is_named_by_its_first_line(tmp_path:
 
 
 def test_a_header_that_cannot_be_used_says_everything(tmp_path: Path) -> None:
-    (tmp_path / "set.csv").write_text("id,Task,cue,cue,,notes\n1,2,3,4,5,6\n")
+    (tmp_path / "set.csv").write_text("id,Task,cue,cue,,notes,notes\n1,2,3,4,5,6,7\n")
     with pytest.raises(InputError, match="header") as caught:
         list(read_rows(tmp_path / "set.csv"))
-    unknown = "no field of a stimulus; a free one is called meta.NAME"
     assert [(problem.line, problem.field, problem.message) for problem in caught.value.problems] == [
-        (1, "Task", unknown),
         (1, "cue", "two columns of this name, 3 and 4"),
-        (1, None, unknown),
-        (1, "notes", unknown),
-        (1, "task", "missing: there is no such column"),
+        (1, "meta.notes", "two columns of this name, 6 and 7"),
+        (1, "Task", "did you mean `task`?"),
     ]
 
 

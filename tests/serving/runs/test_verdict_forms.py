@@ -112,3 +112,24 @@ def test_who_judged_must_be_known(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "data.json: does not say who judged: it has no column subject, participant" in capsys.readouterr().err
     assert imported(write(tmp_path / "rows.json", [{"rt": 1}]), tmp_path / "V") == 2
     assert "is a list, but not jsPsych's data" in capsys.readouterr().err
+
+
+def test_numbers_of_judges_are_numbers_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{**SCREENS[1], "subject": 1, "response": 0}, {**SCREENS[2], "subject": 1.0, "response": 1.0}]
+    path = write(tmp_path / "data.json", rows)
+    assert imported(path, tmp_path / "V", "--responses", "0=human,1=machine") == 0
+    assert [one[:3] for one in said(tmp_path / "V")] == [
+        ("human:1", "t0001", "human"),
+        ("human:1", "t0002", "machine"),
+    ]
+    for wrong in (True, ["w1"], {"id": 1}):
+        write(path, [{**SCREENS[1], "subject": wrong}])
+        assert imported(path, tmp_path / "W", "--responses", "f=human") == 2
+        assert "[0].subject: must be a name or a number, not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rt", ["1_000", "inf"])
+def test_what_is_spelled_as_no_time_is_none(rt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "data.csv", [{**SCREENS[1], "rt": rt}])
+    assert imported(path, tmp_path / "V", "--responses", "f=human") == 2
+    assert f"rt: must be milliseconds, not {rt!r}" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""CSV tables, row by row: the one reader of sets, imports, control questions and keys of trials.
+
+Text is UTF-8, with or without a byte-order mark. A column's name has no spaces around it. Rows of empty cells are
+passed over. A row whose cells are not as many as the header's has none, so that no cell stands under another's name.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from agents.errors import InputError, Problem
+from serving.runs.display_text import count
+from serving.runs.row_problems import Found, shown
+
+MAX_LINE = 16 * 1024 * 1024  # bytes of one line, line end included, and of one CSV cell
+SEPARATORS = {";": "';'", "\t": "tabs", "|": "'|'"}  # of other programs
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRow:
+    """A row whose first line is ``line``: its cells by column, or none and the ``problem``."""
+
+    line: int
+    cells: dict[str, str]
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Table:
+    """A whole table: its columns, the line and cells of its rows, and the problems of rows that cannot be read."""
+
+    names: Sequence[str]
+    rows: list[tuple[int, dict[str, str]]]
+    problems: list[Problem] = field(default_factory=list)
+
+
+class CsvReader:
+    """The rows of a file that is open after its byte-order mark. ``where`` names it in problems; ``names`` are its
+    columns, which stand on ``line``; an empty file has none.
+
+    Raises InputError for a header that cannot be read, and a line that is too long.
+    """
+
+    def __init__(self, file: BinaryIO, where: str) -> None:
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE))
+        self._where = where
+        self._file = file
+        self._start = ""  # the first line with text
+        self._cells = csv.reader(self._lines(), strict=True)
+        self.names: list[str] = []
+        self.line = 0
+        self._read_header()
+
+    def __iter__(self) -> Iterator[CsvRow]:
+        while True:
+            line = self._cells.line_num + 1
+            try:
+                cells = next(self._cells)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield CsvRow(line, {}, _not_csv(error))
+                continue
+            if not any(cells):
+                continue
+            if len(cells) == len(self.names):
+                yield CsvRow(line, dict(zip(self.names, cells, strict=True)))
+            else:
+                yield CsvRow(line, {}, f"{count(len(cells), 'cell')}, but the header has {len(self.names)}")
+
+    def _read_header(self) -> None:
+        problem = None
+        while not self.names and problem is None:
+            self.line = self._cells.line_num + 1
+            try:
+                cells = next(self._cells)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problem = _not_csv(error)
+            else:
+                self.names = [cell.strip() for cell in cells] if any(cells) else []
+        separator = _other_separator(self._start)
+        if separator is not None:
+            problem = f"cells are parted by {separator}; save the table with commas between them"
+        if problem is not None:
+            problems = [Problem(self._where, self.line, None, problem)]
+            raise InputError(f"{self._where}: the header cannot be used", problems)
+
+    def _lines(self) -> Iterator[str]:
+        for number, line in enumerate(lines(self._file), start=1):
+            if line is None:
+                problem = Problem(self._where, number, None, f"longer than {MAX_LINE:,} bytes")
+                raise InputError(f"{self._where}: cannot be read on", [problem])
+            # What is not UTF-8 becomes lone surrogates, which are an error of the cell that they stand in.
+            text = line.decode("utf-8", "surrogateescape")
+            self._start = self._start or text.strip("\r\n")
+            if "\r" in text and not text.endswith("\n"):  # the lines of an old Mac
+                yield from re.split(r"(?<=\r)", text)
+            else:
+                yield text
+
+
+def read_table(data: bytes, where: str) -> Table:
+    """The whole table of a file's bytes. Raises InputError where its header cannot be used."""
+    file = io.BytesIO(data)
+    skip_mark(file, where)
+    reader = CsvReader(file, where)
+    twice = [Problem(where, reader.line, *found) for found in repeated_columns(reader.names)]
+    if twice:
+        raise InputError(f"{where}: the header cannot be used", twice)
+    table = Table(reader.names, [])
+    for row in reader:
+        wrong: list[Found] = [(None, row.problem)] if row.problem is not None else _undecoded(row)
+        table.problems += [Problem(where, row.line, *found) for found in wrong]
+        if not wrong:
+            table.rows.append((row.line, row.cells))
+    return table
+
+
+def load_table(path: Path) -> Table:
+    """The whole table of a file. Raises InputError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return read_table(data, str(path))
+
+
+def by_line(problems: Iterable[Problem]) -> list[Problem]:
+    """A table's problems in the order of its lines."""
+    return sorted(problems, key=lambda problem: problem.line or 0)
+
+
+def repeated_columns(names: Sequence[str]) -> list[Found]:
+    """The problem of each column whose name an earlier column has; columns without a name have none."""
+    first: dict[str, int] = {}
+    return [
+        (shown(name), f"two columns of this name, {first[name]} and {at}")
+        for at, name in enumerate(names, start=1)
+        if name and first.setdefault(name, at) < at
+    ]
+
+
+def skip_mark(file: BinaryIO, where: str) -> None:
+    """Pass over a byte-order mark at the start of a file. Raises InputError for UTF-16."""
+    start = file.read(3)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{where}: is UTF-16", [Problem(where, None, None, "UTF-16 text; save it as UTF-8")])
+    file.seek(3 if start == b"\xef\xbb\xbf" else 0)
+
+
+def lines(file: BinaryIO) -> Iterator[bytes | None]:
+    """Lines with their ends; None for one that is longer than MAX_LINE, of which no more than that is ever held."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) <= MAX_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE)
+        yield None
+
+
+def _not_csv(error: csv.Error) -> str:
+    return f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
+
+
+def _other_separator(header: str) -> str | None:
+    """What parts a header's cells instead of commas, for a person."""
+    outside = re.sub(r'"[^"]*("|$)', "", header)
+    most = max(SEPARATORS, key=outside.count)
+    return SEPARATORS[most] if outside.count(most) > outside.count(",") else None
+
+
+def _undecoded(row: CsvRow) -> list[Found]:
+    found: list[Found] = []
+    for name, cell in row.cells.items():
+        try:
+            cell.encode()
+        except UnicodeEncodeError:
+            found.append((shown(name) or None, "is not UTF-8"))
+    return found

@@ -1,0 +1,133 @@
+"""One reader of CSV: what moves or loses a cell is refused with its line, by whatever command reads the table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.errors import InputError, Problem
+from judging.study.controls import COLUMNS as OF_CONTROLS
+from judging.study.controls import read_controls
+from judging.trial_set import COLUMNS as OF_KEYS
+from judging.verdicts import read_key
+from serving.cli import main
+from serving.runs.csv_tables import read_table
+from serving.runs.reader import RunFolder
+from serving.runs.stimulus_set import read_rows
+
+JSPSYCH = "trial_type,trial_index,rt,response,subject,trial"
+
+
+def imported(path: Path, task: str = "word") -> int:
+    more = ["--responses", "0=human,1=machine"] if task == "judgement" else []
+    return main(["import", str(path), "--task", task, *more, "--out", str(path.parent / "out")])
+
+
+def answers(folder: Path) -> list[tuple[str, str, str]]:
+    rows = RunFolder(folder / "out").records("humans")
+    return [(row["agent"], row["stimulus"], row["answer"].get("word", row["answer"].get("verdict"))) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "told"),
+    [
+        ("caption", "stimulus,subject,response\n1.jpg,5,a dog, running\n1.jpg,6\n", ["2: 4 cells", "3: 2 cells"]),
+        ("word", "stimulus,subject,response\n\nsun,5,\nsea,5\n", ["3: response: is empty", "4: 2 cells"]),
+        ("judgement", f"{JSPSYCH}\nbutton,1,400,0,w1,t1,oops\nbutton,2,400,7,w1,t2\n", ["2: 7 cells", "3: response:"]),
+        ("judgement", f"{JSPSYCH},subject\n", ["1: subject: two columns of this name, 5 and 7"]),
+        ("word", "stimulus,subject,response, response\na,5,b,c\n", ["1: response: two columns of this name, 3 and 4"]),
+        ("word", "stimulus;subject;response\nsun;5;moon\n", ["1: cells are parted by ';'"]),
+        ("word", '"stimulus";"subject";"the, response"\nsun;5;moon\n', ["1: cells are parted by ';'"]),
+        ("word", "stimulus\tsubject\tresponse\nsun\t5\tmoon\n", ["1: cells are parted by tabs"]),
+        ("word", 'stimulus,response\nsun,"moon" star\nsea,"open\n', ["2: not CSV: ", "3: not CSV: unexpected end"]),
+    ],
+)
+def test_rows_that_are_no_rows_are_refused_all_at_once(
+    task: str, text: str, told: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text(text)
+    assert imported(tmp_path / "people.csv", task) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line, begin in zip(lines, told, strict=False) if f"people.csv:{begin}" in line] == lines[:-1]
+    assert len(lines) == len(told) + 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbfstimulus, subject , response\nsun, 05, moon\n,,\n",
+        b"stimulus,subject,response\rsun,05,moon\r",  # as old Macs have it
+        b'"stimulus","subject","response",""\r\n"sun","05","moon","1"\r\n',  # with row numbers under no name
+    ],
+)
+def test_tables_that_are_read(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes(data)
+    assert imported(tmp_path / "people.csv") == 0
+    assert answers(tmp_path) == [("human:05", "sun", "moon")]
+
+
+def test_names_that_may_be_one_persons_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What Unicode calls the same text is one name; of letters' case and what is not seen a person must judge."""
+    names = ["Zo\u00e9", "Zoe\u0301", "  Zo\u00e9 ", "zo\u00e9", "Z\u200bo\u00e9", "07", "7", "Ann"]
+    rows = [f"sun,{name},moon{number}" for number, name in enumerate(names)]
+    (tmp_path / "people.csv").write_text("\n".join(["stimulus,subject,response", *rows, "sea,Ann,wave"]))
+    assert imported(tmp_path / "people.csv") == 0
+    told = capsys.readouterr().out
+    several = "warning: these may be one person, who is several here: "
+    assert f"{several}human:Zo\u00e9, human:zo\u00e9, human:Z\\u200bo\u00e9;" in told
+    assert f"{several}human:07, human:7;" in told
+    assert "warning: 2 answers are further ones of a person to the same stimulus; they are samples 1, 2, …" in told
+    assert "human:Ann" not in told
+    assert [agent for agent, _, _ in answers(tmp_path)][:3] == ["human:Zo\u00e9"] * 3
+
+
+def test_cells_may_be_large(tmp_path: Path) -> None:
+    head = f"{JSPSYCH},stimulus,time_elapsed".split(",")
+    with (tmp_path / "data.csv").open("w", newline="") as file:
+        table = csv.writer(file, quoting=csv.QUOTE_ALL)
+        table.writerows([head, ["button", 1, 400, 0, "w1", "t0001", "data:image/png;base64," + "A" * 150_000, 9]])
+        table.writerow(["button", 2, 400, 1, "w1", "t0002", "x", 9])
+    assert imported(tmp_path / "data.csv", "judgement") == 0
+    assert answers(tmp_path) == [("human:w1", "t0001", "human"), ("human:w1", "t0002", "machine")]
+
+
+def test_lines_are_those_of_the_file() -> None:
+    table = read_table(b'\na,b\n1,"x\ny"\n\n2\n3,\xff\n', "t.csv")
+    assert [line for line, _ in table.rows] == [3]
+    assert table.problems == [
+        Problem("t.csv", 6, None, "1 cell, but the header has 2"),
+        Problem("t.csv", 7, "b", "is not UTF-8"),
+    ]
+
+
+def test_sets_controls_and_keys_have_the_same_reader(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    readers: dict[str, Callable[[], Any]] = {
+        "set": lambda: [*read_rows(path)],
+        "controls": lambda: read_controls("t.csv", tmp_path, {}),
+        "key": lambda: read_key(path),
+    }
+
+    def problems(text: str, kind: str) -> list[str]:
+        path.write_text(text)
+        with pytest.raises(InputError) as refused:
+            readers[kind]()
+        return [str(problem).removeprefix(str(path)) for problem in refused.value.problems]
+
+    for kind, columns in (("set", ("task", "cue")), ("controls", OF_CONTROLS), ("key", OF_KEYS)):
+        wrong = f"two columns of this name, 1 and {len(columns) + 1}"
+        assert problems(",".join([*columns, columns[0]]) + "\nx\n", kind) == [f":1: {columns[0]}: {wrong}"]
+        assert problems(";".join(columns) + "\nx\n", kind)[0].startswith(":1: cells are parted by ';'")
+        if kind != "set":  # whose rows have their problems each
+            assert problems(",".join(columns) + "\nx,y\n", kind)[0] == f":2: 2 cells, but the header has {len(columns)}"
+    controls = "stimulus,question,options,right\na,What?,x|y,x\nb,What?,x|y,z\na,Who?,x|y,y\nb,a,b,x|y,x\n"
+    assert problems(controls, "controls") == [
+        ":3: right: 'z' is not among the options",
+        ":4: stimulus: 'a' stands in two rows",
+        ":5: 5 cells, but the header has 4",
+    ]

@@ -199,13 +199,14 @@ def _by(rows: Sequence[Row]) -> list[str]:
 
 def _others(found: Mapping[str, Any]) -> list[str]:
     parts = []
-    for name, title, number, value in (
-        ("catch", "Catch trials", "trials", "caught"),
-        ("repeats", "Trials shown twice", "verdicts", "alike"),
-        ("samples", "Further verdicts on a trial, of which the first counts", "verdicts", "alike"),
+    caught = ("asked", "kind", "truth", "judge", "judges", "trials", "right")
+    alike = ("asked", "judge", "verdicts", "alike")
+    for name, title, columns in (
+        ("catch", "Catch trials, before anybody is excluded", caught),
+        ("repeats", "Trials shown twice", alike),
+        ("samples", "Further verdicts on a trial, of which the first counts", alike),
     ):
         if rows := found[name]:
-            columns = ("asked", "judge", number, value)
             cells: Iterable[list[str]] = [[_cell(row[column]) for column in columns] for row in rows]
             parts.append(f"<section><h2>{title}</h2>{table(columns, cells, title)}</section>")
     return parts

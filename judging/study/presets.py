@@ -50,8 +50,11 @@ def preset(name: str, task: Asked) -> Preset:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
             trials["seconds_before"] = 3.0 if name == "2022" else 0.0
             exclude = {} if name == "2022" else {"fastest": 3.0}
-        case "attention_prediction":  # fewer than 7 of 12 right are out
-            exclude = {"right": 7 / 12}
+        case "color_estimation" | "object_detection":  # about an object; nobody was out by it
+            trials["control"] = "object"
+        case "attention_prediction":  # what is to be seen in the clip: fewer than 7 of 12 right are out
+            trials["control"] = "object"
+            exclude = {"controls": 7 / 12}
         case "conversation":  # 15 of 20 topics; and the trials whose topic was wrong
             trials |= {"control": "topic", "choices": "both" if name == "2022" else "four"}
             exclude = {"controls": 0.75 if name == "2022" else 0.625, "wrong_control": True}
@@ -66,7 +69,7 @@ def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -
     trials = {"number": 0, "practice": 0, "feedback": 0, "catch": 0.0, "repeats": 0.0, "choices": "one",
               "seconds_before": 0.0, "play_once": False, "control": "", "prior_told": False, "confidence": False,
               "reason": False, "sample": True} | dict(chosen.trials)  # fmt: skip
-    exclude = {"finished": True, "controls": 0.0, "catch": 0.0, "right": 0.0, "one_sided": False, "native": False,
+    exclude = {"finished": True, "controls": 0.0, "catch": 0.0, "one_sided": False, "native": False,
                "fastest": 0.0, "wrong_control": False} | dict(chosen.exclude)  # fmt: skip
     values = {f"trials_{key}": _toml(value) for key, value in trials.items()}
     values |= {f"exclude_{key}": _toml(value) for key, value in exclude.items()}
@@ -147,7 +150,7 @@ repeats = {trials_repeats}              # trials that come a second time, as a s
 choices = {trials_choices}           # of conversations: one speaker a page, "both", or which of "four" pairs
 seconds_before = {trials_seconds_before}      # before one may answer
 play_once = {trials_play_once}         # one may answer only when the clip has been seen once
-control = {trials_control}              # control question: "topic" of a conversation, or a table of your own
+control = {trials_control}              # question: "topic" of a conversation, "object" of a picture, or your own table
 prior_told = {trials_prior_told}        # whether judges are told that half of the answers are people's
 confidence = {trials_confidence}
 reason = {trials_reason}
@@ -162,7 +165,6 @@ redirect = ""             # an address to go on to; {{code}} and {{worker}} are 
 finished = {exclude_finished}           # of judges who did not finish
 controls = {exclude_controls}            # of judges with a smaller share of control questions right
 catch = {exclude_catch}               # of judges who caught a smaller share of catch trials
-right = {exclude_right}               # of judges with a smaller share of trials right
 one_sided = {exclude_one_sided}         # of judges who said the same in all trials
 native = {exclude_native}            # of judges who did not say that the language is their first
 fastest = {exclude_fastest}             # verdicts in fewer seconds

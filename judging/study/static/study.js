@@ -359,8 +359,9 @@
     }
     const judged = groups.length;
     if (view.control) {
-      const { question, options } = view.control;
-      group("control", question || phrase("topic"), options.map((one) => [one, question ? one : optionText(one), null])); // prettier-ignore
+      const { question, options, phrase: name, object } = view.control;
+      const isOwn = question || name === "clip_shows"; // words of the set's, which no page translates
+      group("control", question || phrase(name, { object }), options.map((one) => [one, isOwn ? one : optionText(one), null])); // prettier-ignore
     }
     const extra = [];
     if (view.confidence) {

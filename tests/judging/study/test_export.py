@@ -7,6 +7,7 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
         served.start()
         for about in judges:
             judge, _ = await served.join(None, about.get("worker"))
-            left = about.get("steps", 1000)
+            left, at = about.get("steps", 1000), datetime.now(UTC)
             while judge.current is not None and left:
                 step = judge.current
                 said: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
@@ -48,7 +49,8 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
                     if (control := served.material.control(step)) is not None:
                         wrong = next(one for one in control.options if one != control.right)
                         said["control"] = control.right if about.get("looks", True) else wrong
-                await served.answer(judge, judge.step, said)
+                at += timedelta(seconds=5)
+                await served.answer(judge, judge.step, said, at=at.isoformat())
         await served.close()
 
     asyncio.run(work())
@@ -85,7 +87,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40, catch=8), **changes)
     text = (study / "study.toml").read_text()
     begin = text.index("[exclude]")
-    exclude = "catch = 0.5\nright = 0.6\none_sided = true\nnative = true\nfastest = 1.0\n"
+    exclude = "catch = 0.5\nright = 0.0\none_sided = true\nnative = true\nfastest = 1.0\n"  # as older files have it
     (study / "study.toml").write_text(f"{text[:begin]}[exclude]\n{exclude}")
     found: dict[str, set[tuple[str, ...]]] = {}
     for row in rows_of(study):
@@ -93,7 +95,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
             found.setdefault(row["judge"], set()).add(tuple(row["rules"]))
     assert list(found.values()) == [
         {()},
-        {("catch", "right", "one_sided")},
+        {("catch", "one_sided")},
         {("fastest",)},
         {("native",)},
         {("finished",)},
@@ -181,6 +183,8 @@ def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: 
         ("number = 0", r"study\.toml:\d+: trials\.number: must be at least 1"),
         ('reload = "never"', r"study\.toml:\d+: judges\.reload: "),
         ("catch = 2.0", r"study\.toml:\d+: trials\.catch: "),
+        ("right = 0.6", r"study\.toml:\d+: exclude\.right: is no rule: it keeps judges by the very verdicts"),
+        ('control = "topic"', "trials.control: topic is not for word_association"),
         ("speed = 3", r"study\.toml:\d+: trials\.speed: "),
         ('keys = ["f", "f"]', "keys: must be two different ones"),
         ('choices = "four"', "trials.choices: four is for conversations"),
@@ -194,11 +198,33 @@ def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, change: str, t
     name = change.partition(" =")[0]
     lines = [line for line in (study / "study.toml").read_text().splitlines() if not line.startswith(f"{name} =")]
     lines.insert(lines.index("[trials]                  # of each judge") + 1, change)
-    if name == "reload":
+    table = {"reload": "[judges]", "right": "[exclude]"}.get(name)
+    if table is not None:
         lines.remove(change)
-        lines.insert(next(at for at, line in enumerate(lines) if line.startswith("[judges]")) + 1, change)
+        lines.insert(next(at for at, line in enumerate(lines) if line.startswith(table)) + 1, change)
     (study / "study.toml").write_text("\n".join(lines))
     with pytest.raises(InputError) as error:
         read_settings(study)
     said = "\n".join([*map(str, error.value.problems), str(error.value)])
     assert re.search(told, said), said
+
+
+def test_catch_trials_are_told_over_all_judges_before_anybody_is_excluded(tmp_path: Path) -> None:
+    """As in the 2025 paper's Table S3: judges, catch trials, and the share that was told; swapped scanpaths apart."""
+    rows = study_folders.word_trials(40, catch=8)
+    for _, key in rows:
+        if key["catch"] and int(key["stimulus"].split()[1]) >= 4:  # as if it were the swapped path of a person
+            key |= {"catch": "swapped", "truth": "human"}
+    judges = [{"say": right}, {"say": always_human}, {"say": always_human}]
+    study = judged(tmp_path, judges, "word_association", rows, number=10, catch=0.4)
+    path = study / "study.toml"
+    path.write_text(path.read_text().replace("one_sided = false", "one_sided = true"))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S")]) == 0
+    with (tmp_path / "S" / "catch.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    about = {"asked": "word_association", "judge": "people", "judges": "3", "trials": "6"}
+    assert [{**row, "right": float(row["right"])} for row in found] == [
+        {**about, "kind": "catch", "truth": "machine", "right": pytest.approx(1 / 3)},
+        {**about, "kind": "swapped", "truth": "human", "right": 1.0},
+    ]

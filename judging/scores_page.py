@@ -65,7 +65,8 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
 
 
 def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[str]:
-    said = f"{judge}: {rows[0]['human_human'] + rows[0]['human_machine']:,} verdicts on people's answers, "
+    of_people = count(rows[0]["human_human"] + rows[0]["human_machine"], "verdict")
+    said = f"{judge}: {of_people} on people's answers, "
     said += f"{rows[0]['machine_human'] + rows[0]['machine_machine']:,} on machines'"
     head_row = ("agent", "p(H|H)", "p(M|M)", "detectability", "d'", "criterion", "said H, of H", "said M, of H",
                 "said H, of M", "said M, of M", "missing")  # fmt: skip

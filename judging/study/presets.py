@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.stimuli import Asked
+from judging.study.settings import Trials
 from judging.trials import PRESETS
 
 WHAT: Mapping[Asked, str] = {
@@ -63,9 +64,15 @@ def preset(name: str, task: Asked) -> Preset:
     return Preset(trials, exclude)
 
 
-def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -> str:
-    """The text of ``study.toml``; ``of_pairs``: of conversations beside each other."""
+def written(
+    trial_set: str, task: Asked, name: str, *, of_pairs: bool = False, changed: Mapping[str, Any] | None = None
+) -> str:
+    """The text of ``study.toml``; ``of_pairs``: of conversations beside each other; ``changed`` are other choices of
+    trials than the preset's, as :func:`fitting` has them."""
     chosen = Preset({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
+    if changed:
+        none_to_catch = {"catch": 0.0} if changed.get("catch") == 0 and "catch" in chosen.exclude else {}
+        chosen = Preset({**chosen.trials, **changed}, {**chosen.exclude, **none_to_catch})
     trials = {"number": 0, "practice": 0, "feedback": 0, "catch": 0.0, "repeats": 0.0, "choices": "one",
               "seconds_before": 0.0, "play_once": False, "control": "", "prior_told": False, "confidence": False,
               "reason": False, "sample": True} | dict(chosen.trials)  # fmt: skip
@@ -79,13 +86,23 @@ def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -
     )  # fmt: skip
 
 
-def written_for_participants(stimulus_set: str, task: Asked) -> str:
-    """The text of ``study.toml`` where people answer a stimulus set."""
+def fitting(room: int, chosen: Trials, *, has_catch: bool) -> dict[str, Any]:
+    """What must be other than ``chosen`` where a judge can have ``room`` trials."""
+    found: dict[str, Any] = {} if has_catch or not chosen.catch else {"catch": 0.0}
+    if 0 < room < chosen.number + chosen.practice:
+        practice = min(chosen.practice, room // 5)
+        found |= {"number": min(chosen.number, room - practice), "practice": practice}
+    return found
+
+
+def written_for_participants(stimulus_set: str, task: Asked, most: int) -> str:
+    """The text of ``study.toml`` where people answer a stimulus set, each at ``most`` so many stimuli."""
     begin, end = TEMPLATE.index("[questions]"), TEMPLATE.index("[trials]")
     questions, last = TEMPLATE[begin:end], TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")]
     talk = TALK if task == "conversation" else ""
     return (PARTICIPANTS + questions + ANSWERS + talk + last).rstrip().format(
-        stimulus_set=_toml(stimulus_set), task=task, instructions=INSTRUCTIONS[task], number=NUMBERS[task]
+        stimulus_set=_toml(stimulus_set), task=task, title=_toml(TITLES[task]), instructions=INSTRUCTIONS[task],
+        number=min(NUMBERS[task], most),
     ) + "\n"  # fmt: skip
 
 
@@ -180,6 +197,14 @@ NUMBERS: Mapping[Asked, int] = {
     "conversation": 1,
 }
 """Objects: 25 pictures for each worker, words: 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
+TITLES: Mapping[Asked, str] = {
+    "color_estimation": "Name the color",
+    "object_detection": "Name what you see",
+    "image_captioning": "Describe what you see",
+    "word_association": "Tell us what comes to your mind",
+    "attention_prediction": "",
+    "conversation": "A conversation",
+}
 INSTRUCTIONS: Mapping[Asked, str] = {
     "color_estimation": "What is the dominant color in each image?",
     "object_detection": "Name three objects that you see in each image, none twice, nor again in another image.",
@@ -221,7 +246,7 @@ language = "en"
 phrases = ""              # a TOML file with the pages' own words in another language
 
 [texts]                   # an empty line begins a paragraph
-title = "Tell us what comes to your mind"
+title = {title}
 # Yours to write: who you are, what is kept, whom to ask. Empty: the page is left out.
 consent = """
 You take part of your own will and may stop at any time.

@@ -123,11 +123,13 @@
       off(pressed);
       send(view, { agree });
     };
-    put(
-      title,
-      ...paragraphs(view.text),
-      actions(button("agree", choose(true)), button("decline", choose(false), true)),
-    );
+    const leave = () => // for good: a slip of the hand must not do it
+      put(
+        title,
+        el("p", null, phrase("leave_sure")),
+        actions(button("back", () => consent(view)), button("leave", choose(false), true)),
+      );
+    put(title, ...paragraphs(view.text), actions(button("agree", choose(true)), button("decline", leave, true)));
   }
 
   function questions(view) {

@@ -9,6 +9,7 @@ from typing import Any
 from judging.study.pool import TrialPool
 from judging.study.settings import JudgesSettings
 from judging.study.state import Judge, State, Step
+from judging.study.verdict import fastest_of
 
 Row = dict[str, Any]
 ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's matter
@@ -45,7 +46,7 @@ def _of_attempt(
     before = began
     for step, said in zip(steps, answers, strict=False):
         at = datetime.fromisoformat(said["at"])
-        since, before = (at - before).total_seconds(), at
+        since, before = 1000 * (at - before).total_seconds(), at
         if step["kind"] != "trial":
             continue
         for name, verdict in zip(step["trials"], said["verdicts"], strict=True):
@@ -88,11 +89,8 @@ def _kind(key: Mapping[str, Any]) -> str | None:
 
 
 def _of_trial(said: Row, since: float, settings: JudgesSettings, is_former: bool) -> list[str]:
-    """``since``: the seconds from the answer before, by the server's clock. A judge took no longer than that, whatever
-    their browser says, or where it says nothing; below 0 the clock was set."""
     rules = ["begun_anew"] if is_former else []
-    known = [*([said["rt"] / 1000] if said["rt"] is not None else []), *([since] if since >= 0 else [])]
-    if settings.exclude.fastest and known and min(known) < settings.exclude.fastest:
+    if fastest_of(said["rt"], since) < 1000 * settings.exclude.fastest:
         rules.append("fastest")
     if settings.exclude.wrong_control and said.get("right") is False:
         rules.append("wrong_control")

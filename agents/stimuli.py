@@ -109,22 +109,20 @@ class _Stimulus(_Part):
 
 class _Picture(_Stimulus):
     image: Image
+    present: list[str] | None = None
+    absent: list[str] | None = None
 
 
 class ColorStimulus(_Picture):
     """Colour estimation: the dominant colour of an image, as one of eleven words."""
 
     task: Literal["color_estimation"]
-    present: list[str] | None = None
-    absent: list[str] | None = None
 
 
 class ObjectStimulus(_Picture):
     """Object detection: three objects in an image."""
 
     task: Literal["object_detection"]
-    present: list[str] | None = None
-    absent: list[str] | None = None
 
 
 class CaptionStimulus(_Picture):

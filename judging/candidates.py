@@ -23,6 +23,7 @@ import orjson
 from pydantic import ValidationError
 
 from agents.answers import BY_TASK, ConversationAnswer
+from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import TASKS, Asked, ShownAnswer
@@ -66,7 +67,8 @@ class Candidate:
 
     ``agent`` is who answered, for a speaker that speaker; ``record`` names the record: run, agent, sample. ``length``
     is the number of messages of an excerpt, ``delays`` the seconds before each. ``is_catch``: a catch trial, a
-    machine's answer by design. A pair has a conversation ``beside``; its ``length`` is in turns that are shown, and
+    machine's answer by design, or (``is_swapped``) a scanpath on another picture, whose truth is who looked. A pair has
+    a conversation ``beside``; its ``length`` is in turns that are shown, and
     ``turns`` are those of the machine's conversation with what it wrote itself. ``columns``, by which scores may be
     told, are known beside those of the stimulus.
     """
@@ -83,6 +85,7 @@ class Candidate:
     beside: Candidate | None = None
     turns: int | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    is_swapped: bool = False
 
     def known_by(self) -> set[str]:
         """What a judge knows again who sees it twice: its stimulus; of a pair also the people's conversation, which
@@ -206,7 +209,14 @@ def _candidates(record: Record, shown: Shown, lengths: Sequence[int], passed_ove
         passed_over["empty"] += 1
         return
     truth: Truth = "human" if record["kind"] == "human" else "machine"
-    yield Candidate(shown, record["agent"], truth, is_catch, key, seen)
+    is_swapped = is_catch and record["answer"].get("selection") == OTHER_IMAGE
+    if is_swapped:
+        whose = record["raw"].get("whose") if isinstance(record["raw"], dict) else None
+        if whose not in ("human", "machine"):
+            passed_over["swapped scanpaths that do not say who looked; generate them again"] += 1
+            return
+        truth = whose
+    yield Candidate(shown, record["agent"], truth, is_catch, key, seen, is_swapped=is_swapped)
 
 
 @contextmanager

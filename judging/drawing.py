@@ -102,7 +102,7 @@ def draw_pool(
     ``per_agent`` asks for so many of each agent; otherwise there are as many as can be balanced. With ``whole`` every
     answer becomes a trial, balanced or not. Where there are too few of somebody, ``unbalanced`` says so.
     """
-    people = [one for one in candidates if one.truth == "human"]
+    people = [one for one in candidates if one.truth == "human" and not one.is_catch]
     machines: dict[str, list[Candidate]] = defaultdict(list)
     for one in candidates:
         if one.truth == "machine" and not one.is_catch:

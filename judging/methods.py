@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from agents import __version__
 from judging.measures import REPETITIONS
 from judging.verdicts import SAID
+from serving.runs.display_text import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NO_CHOICES = ("trials", "key")  # settings that the command fills in
 SCORED = """
-{verdicts:,} verdicts of {judges:,} judges on {trials:,} trials about {stimuli:,} stimuli were scored with Turinglike
-{version} ({packages}). {missing:,} verdicts are missing (refused, unparsed, failed, or not judged yet), are counted,
-and are part of no rate; of several verdicts of a judge on a trial the first counts.
+Turinglike {version} ({packages}) scored {verdicts} of {judges} on {trials} about {stimuli}. Missing verdicts (refused,
+unparsed, failed, or not judged yet), {missing:,} in number, are part of no rate; of several verdicts of a judge on a
+trial the first counts.
 """
-EXCLUDED = "{excluded:,} of the verdicts are excluded by rules that the study had stated ({rules}) and are not scored."
+EXCLUDED = "Not scored, by rules that the study had stated ({rules}): {excluded}."
 MEASURED = """
 Detectability is the mean of p(H|H), the share of people's answers said to be a person's, and p(M|M), the share of an
 agent's answers said to be a machine's; d' and the criterion use the log-linear correction (Hautus 1995). 95 % intervals
@@ -47,10 +48,10 @@ def methods(
     """``settings`` are the judges' own, ``sets`` what stands beside the trial sets (``TRIALS.trials.json``), ``seed``
     that of the bootstrap."""
     scored = SCORED.format(
-        verdicts=len(table),
-        judges=table["judge"].nunique(),
-        trials=table["trial"].nunique(),
-        stimuli=table["stimulus"].nunique(),
+        verdicts=count(len(table), "verdict"),
+        judges=count(table["judge"].nunique(), "judge"),
+        trials=count(table["trial"].nunique(), "trial"),
+        stimuli=count(table["stimulus"].nunique(), "stimulus", "stimuli"),
         version=__version__,
         packages=_versions(),
         missing=int((~table["verdict"].isin(SAID)).sum()),
@@ -60,7 +61,7 @@ def methods(
     rules = sorted({rule for rules in excluded.unique() for rule in rules.split()})
     parts = [
         scored,
-        *([EXCLUDED.format(excluded=len(excluded), rules=", ".join(rules))] if rules else []),
+        *([EXCLUDED.format(excluded=count(len(excluded), "verdict"), rules=", ".join(rules))] if rules else []),
         *(
             f"Trials were drawn with seed {about.get('seed')}{_chosen(about.get('options', {}))}."
             for about in sets

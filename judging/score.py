@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "sklearn", "statsmodels")
 MARKER = "scores.json"
 # No columns to score by.
-OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "repeat_of", "sample")
+OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if not counted["verdict"].isin(SAID).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(options.verdicts)
-    found = measure(counted, by, options.seed, settings)
+    found = measure(counted, by, options.seed, settings) | {"catch": catch_rates(table)}
     answers = read_answers(options.verdicts, options.key)
     found["timing"] = timing_channel(counted[counted["sample"] == 0], answers, options.seed)
     if found["pairs"]:
@@ -113,11 +113,11 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
 def measure(
     table: pd.DataFrame, by: Sequence[str], seed: int, settings: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """All figures, as plain values: ``scores``, ``by``, ``catch``, ``repeats``, ``samples``, ``agreement``, ``tests``,
-    ``ledger``, and of ``pairs`` of conversations :func:`judging.pass_rate.pass_rates`. Of several verdicts of a judge
-    on a trial the first counts. ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
+    """All figures, as plain values: ``scores``, ``by``, ``repeats``, ``samples``, ``agreement``, ``tests``, ``ledger``,
+    and of ``pairs`` of conversations :func:`judging.pass_rate.pass_rates`. Of several verdicts of a judge on a trial
+    the first counts. ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
     settings = settings or {}
-    found: dict[str, Any] = {"scores": [], "by": [], "catch": [], "repeats": [], "agreement": {}, "tests": {}}
+    found: dict[str, Any] = {"scores": [], "by": [], "repeats": [], "agreement": {}, "tests": {}}
     found["samples"] = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     main = table[~table["catch"] & table["repeat_of"].isna()]
@@ -165,12 +165,27 @@ def measure(
                 {"judge": judge, **row} for judge, one in by_judge(some) for row in between_agents(one, agents)
             ],
         }
-    for (asked, judge), part in table[table["catch"]].groupby(["asked", "judge"]):
-        given = part[part["verdict"].isin(SAID)]
-        caught = float((given["verdict"] == "machine").mean()) if len(given) else None
-        found["catch"].append({"asked": asked, "judge": judge, "trials": len(given), "caught": caught})
     found["repeats"] = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
     return found
+
+
+def catch_rates(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """How many catch trials, and swapped scanpaths, were told for what they are (``right``), by task, kind and truth:
+    by all people together, whom rules exclude too, and by each other judge (2025 paper, Table S3)."""
+    some = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(SAID)]
+    return [
+        {
+            "asked": asked,
+            "kind": "swapped" if swapped else "catch",
+            "truth": truth,
+            "judge": judge,
+            "judges": int(part["judge"].nunique()),
+            "trials": len(part),
+            "right": float((part["verdict"] == part["truth"]).mean()),
+        }
+        for (asked, swapped, truth), every in some.groupby(["asked", "swapped", "truth"])
+        for judge, part in by_judge(every)
+    ]
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[dict[str, Any]]:

@@ -65,7 +65,8 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
 
 
 def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[str]:
-    said = f"{judge}: {rows[0]['human_human'] + rows[0]['human_machine']:,} verdicts on people's answers, "
+    of_people = count(rows[0]["human_human"] + rows[0]["human_machine"], "verdict")
+    said = f"{judge}: {of_people} on people's answers, "
     said += f"{rows[0]['machine_human'] + rows[0]['machine_machine']:,} on machines'"
     head_row = ("agent", "p(H|H)", "p(M|M)", "detectability", "d'", "criterion", "said H, of H", "said M, of H",
                 "said H, of M", "said M, of M", "missing")  # fmt: skip
@@ -199,13 +200,14 @@ def _by(rows: Sequence[Row]) -> list[str]:
 
 def _others(found: Mapping[str, Any]) -> list[str]:
     parts = []
-    for name, title, number, value in (
-        ("catch", "Catch trials", "trials", "caught"),
-        ("repeats", "Trials shown twice", "verdicts", "alike"),
-        ("samples", "Further verdicts on a trial, of which the first counts", "verdicts", "alike"),
+    caught = ("asked", "kind", "truth", "judge", "judges", "trials", "right")
+    alike = ("asked", "judge", "verdicts", "alike")
+    for name, title, columns in (
+        ("catch", "Catch trials, before anybody is excluded", caught),
+        ("repeats", "Trials shown twice", alike),
+        ("samples", "Further verdicts on a trial, of which the first counts", alike),
     ):
         if rows := found[name]:
-            columns = ("asked", "judge", number, value)
             cells: Iterable[list[str]] = [[_cell(row[column]) for column in columns] for row in rows]
             parts.append(f"<section><h2>{title}</h2>{table(columns, cells, title)}</section>")
     return parts

@@ -14,6 +14,10 @@ one speaks in the conversation beside it. Where the two are alike there is nothi
 ``beside_speaker`` the machine's letter, empty where no machine or only machines speak. ``turns`` are those of the
 machine's conversation, with those that it wrote itself beforehand. ``delays`` is a JSON object: for ``answer`` and
 ``beside`` the seconds before each message that is shown, null where they are not known.
+
+``catch`` is 1 of catch trials, ``swapped`` of scanpaths on another picture, whose ``truth`` is who looked, else 0.
+``objects`` is a JSON object: what the stimulus says is ``present`` in its picture, and ``absent``, for control
+questions.
 """
 
 from __future__ import annotations
@@ -62,8 +66,9 @@ COLUMNS = (
     "beside_speaker",
     "turns",
     "delays",
+    "objects",
 )
-COLUMNS_OF_ANSWERS = COLUMNS[: COLUMNS.index("beside_agent")]  # keys that are older have no others
+FEWEST = COLUMNS.index("beside_agent")  # columns: keys that are older have no others
 COLUMNS_OF_STIMULI = ("topic", "domain", "word_class", "version", "mode")  # by which scores may be told, beside meta's
 QUESTIONS: Mapping[Asked, str] = {
     "color_estimation": "Was the color description made by a human or a machine?",
@@ -248,7 +253,7 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "asked": shown.asked,
         "truth": candidate.truth,
         "agent": candidate.agent,
-        "catch": int(candidate.is_catch),
+        "catch": "swapped" if candidate.is_swapped else int(candidate.is_catch),
         "repeat_of": repeat_of,
         "stimulus": shown.id,
         "benchmark_id": shown.row.get("benchmark_id"),
@@ -264,7 +269,16 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "beside_speaker": beside and beside.speaker,
         "turns": candidate.turns,
         "delays": orjson.dumps(known).decode(),
+        "objects": orjson.dumps(_objects(shown.row)).decode(),
     }
+
+
+def _objects(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = {name: row[name] for name in ("present", "absent") if row.get(name)}
+    target = (row.get("meta") or {}).get("target")
+    if isinstance(target, str) and row.get("mode") == "search" and row.get("target_present") is not False:
+        found.setdefault("present", [target])  # which COCO-Search18 names
+    return found
 
 
 def _write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -168,7 +168,7 @@ def _of_agents(found: Candidates, agents: str | None) -> list[Candidate]:
     """Those of people, of the agents named, and catch trials."""
     if agents is None:
         return found.found
-    wanted = _named(agents, {one.agent for one in found.found if one.truth == "machine"})
+    wanted = _named(agents, {one.agent for one in found.found if one.truth == "machine" and not one.is_swapped})
     return [one for one in found.found if one.truth == "human" or one.is_catch or one.agent in wanted]
 
 
@@ -249,10 +249,12 @@ def _summarize(
     say: Callable[[str], None],
 ) -> None:
     for asked, told in about.items():
-        kinds = Counter(("catch" if key["catch"] else key["truth"]) for trial, key in rows if trial["asked"] == asked)
+        some = [key for trial, key in rows if trial["asked"] == asked]
+        kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in some)
+        swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""
         say(
             f"{asked}: {count(kinds.total(), 'trial')}, {kinds['human']:,} of people, {kinds['machine']:,} of "
-            f"{count(len(told['agents']), 'agent')}, {kinds['catch']:,} to catch"
+            f"{count(len(told['agents']), 'agent')}, {kinds['catch']:,} to catch{swapped}"
         )
         alike = told["alike"]
         if alike["answers"]:

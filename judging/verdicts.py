@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agents.errors import InputError, Problem
-from judging.trial_set import COLUMNS, COLUMNS_OF_ANSWERS, key_path, read_about
+from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
 from serving.runs.csv_tables import by_line, load_table
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder
@@ -25,6 +25,7 @@ SAID = ("human", "machine")  # verdicts; any other says why there is none
 UNJUDGED = "unjudged"  # a trial that a judge of an unfinished run has still before it
 MOST_NAMED = 20
 PEOPLE = "people"  # whoever they are, together
+SWAPPED = "swapped"  # in a key's `catch`: a scanpath on another picture
 Answers = Sequence[Mapping[str, Any]]
 BESIDE = ("beside_agent", "beside_truth", "beside_speaker")
 TABLE = (
@@ -41,6 +42,7 @@ TABLE = (
     *BESIDE,
     "turns",
     "catch",
+    "swapped",
     "repeat_of",
     "said",
     "verdict",
@@ -145,7 +147,7 @@ def _key_of(folder: RunFolder, given: Path | None) -> Path:
 def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     path = _key_of(folder, given)
     keys = {
-        trial: {name: row[name] for name in row if name != "delays"}
+        trial: {name: row[name] for name in row if name not in ("delays", "objects")}
         for trial, row in _read_checked(folder, path).items()
     }
     for name in [*folder.agents(), *folder.imports()]:
@@ -198,7 +200,7 @@ def read_key(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it with --key")
     table = load_table(path)
-    if tuple(table.names) not in (COLUMNS, COLUMNS_OF_ANSWERS):
+    if len(table.names) < FEWEST or tuple(table.names) != COLUMNS[: len(table.names)]:
         raise InputError(f"{path} is no key of trials: its columns are others")
     rows: dict[str, dict[str, Any]] = {}
     wrong = table.problems
@@ -222,9 +224,10 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
     return {
         **{name: row.get(name) or None for name in names},
-        "catch": row["catch"] == "1",
+        "catch": row["catch"] in ("1", SWAPPED),
+        "swapped": row["catch"] == SWAPPED,
         **{name: int(row[name]) if row.get(name) else None for name in ("length", "turns")},
-        "delays": orjson.loads(row.get("delays") or "{}"),
+        **{name: orjson.loads(row.get(name) or "{}") for name in ("delays", "objects")},
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 

@@ -7,26 +7,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agents.errors import UnavailableError
 
 FRAME = (1280, 1024)  # of the published scanpaths, whose file does not say so
+OTHER_IMAGE = "other image"  # the `selection` of a scanpath that was made for another picture
+Whose = Literal["human", "machine"]
 
 
 @dataclass(frozen=True, slots=True)
 class Scanpath:
-    """Fixations [x, y] in pixels of ``frame`` (width, height), made for the picture ``stimulus``."""
+    """Fixations [x, y] in pixels of ``frame`` (width, height), made for the picture ``stimulus``; ``whose`` they
+    are."""
 
     stimulus: str
     fixations: list[list[float]]
     frame: tuple[int, int]
+    whose: Whose
 
 
 def read_scanpaths(path: Path) -> list[Scanpath]:
     """The scanpaths of a file that have a fixation: records of attention prediction, one a line, people's alone where
-    there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission), or of
-    rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
+    there are any, or a published form, in frames of 1280 x 1024: an object of fixations by image (a submission, which
+    is a machine's), or of rows by image, of which people's are taken (the ground truth). Raises UnavailableError."""
     try:
         text = path.read_text(encoding="utf-8")
         found = list(_records(text) if path.suffix == ".jsonl" else _published(json.loads(text)))
@@ -65,7 +69,8 @@ def _records(text: str) -> Iterator[Scanpath]:
     for row in people or rows:
         if row["status"] == "ok":
             width, height = row["answer"]["frame"]
-            yield _scanpath(row["stimulus"], row["answer"]["fixations"], (int(width), int(height)))
+            whose: Whose = "human" if people else "machine"
+            yield _scanpath(row["stimulus"], row["answer"]["fixations"], (int(width), int(height)), whose)
 
 
 def _published(content: Any) -> Iterator[Scanpath]:
@@ -73,13 +78,13 @@ def _published(content: Any) -> Iterator[Scanpath]:
         rows = answers if answers and isinstance(answers[0], dict) else [{"response": answers}]
         for row in rows:
             if row.get("groundtruth", "human") == "human":
-                yield _scanpath(name, row["response"], FRAME)
+                yield _scanpath(name, row["response"], FRAME, "human" if "groundtruth" in row else "machine")
 
 
-def _scanpath(name: str, fixations: Any, frame: tuple[int, int]) -> Scanpath:
+def _scanpath(name: str, fixations: Any, frame: tuple[int, int], whose: Whose) -> Scanpath:
     if min(frame) < 1:
         raise ValueError(f"{name}: a frame of {frame[0]} x {frame[1]}")
-    return Scanpath(str(name), [[float(x), float(y)] for x, y in fixations], frame)
+    return Scanpath(str(name), [[float(x), float(y)] for x, y in fixations], frame, whose)
 
 
 def _unreadable(path: Path, error: Exception) -> UnavailableError:

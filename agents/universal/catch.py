@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 
 from agents import seeds
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
-from agents.attention.scanpath_files import FRAME, Scanpath, read_scanpaths
+from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
 from agents.contract import MIB, Agent, Condition, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
@@ -57,8 +57,9 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
     point, and conversations that say nothing.
 
     A colour trial names one of ``absent`` that is no colour, as in Table S3 ("dog"); without one, a word for nothing
-    that could be seen. A scanpath of another image is a person's where the file says whose it is (Methods: "human eye
-    movements from one image were overlaid onto a different image"), and never one of the image's own.
+    that could be seen. A scanpath of another image is a person's where the file has any (Methods: "human eye movements
+    from one image were overlaid onto a different image"), else a machine's, and never one of the image's own. ``raw``
+    says who looked (``whose``): nobody can tell it (L502), so that it tests no judge.
     """
 
     class Settings(BaseSettings):
@@ -165,7 +166,8 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         one = noise.choice(others)
         across, down = width / one.frame[0], height / one.frame[1]
         points = [[x * across, y * down] for x, y in one.fixations]
-        return Reply(_path(points[: stimulus.max_fixations], frame, "other image"), {"stimulus": one.stimulus})
+        found = _path(points[: stimulus.max_fixations], frame, OTHER_IMAGE)
+        return Reply(found, {"stimulus": one.stimulus, "whose": one.whose})
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, noise: random.Random) -> Reply:
         lasting = random.Random(seeds.derive(0, self.name, stimulus.id, draw.sample, None, 0))

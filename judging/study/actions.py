@@ -7,6 +7,7 @@ import asyncio
 import os
 import secrets
 import sys
+import tomllib
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +23,8 @@ from judging.study.asking import StimulusMaterial, chosen
 from judging.study.material import Material, TrialMaterial, material_of
 from judging.study.online.material import OnlineMaterial
 from judging.study.phrases import read_phrases
-from judging.study.settings import FILE, read_settings, source_of
+from judging.study.pool import HOW_TO_CATCH, TrialPool
+from judging.study.settings import FILE, JudgesSettings, read_settings, source_of
 from judging.study.state import EVENTS, LINKS, PERSONAL, read_personal, read_state, without
 from judging.study.study import Study, hashed
 from judging.trial_set import MARKER, key_path
@@ -33,6 +35,9 @@ from serving.runs.stimulus_set import read_rows
 from serving.timestamps import now
 
 T = TypeVar("T")
+FEWEST_CATCH = (
+    5  # below which a rule on them is mostly chance: of two, who tosses a coin fails both in one case of four
+)
 README = """\
 A study of Turinglike. `study.toml` says what is asked, `events.jsonl` has what judges did, by a random code.
 
@@ -73,10 +78,25 @@ def new(options: argparse.Namespace) -> int:
         of_pairs = any(getattr(one, "beside", None) is not None for one in stimuli)
         if of_pairs and options.preset != "plain":
             raise InputError(f"--preset {options.preset}: the papers have no pairs of conversations")
-        text = presets.written(relative, task, options.preset, of_pairs=of_pairs)
+        text = _fitting(source, lambda changed: presets.written(
+            relative, task, options.preset, of_pairs=of_pairs, changed=changed
+        ))  # fmt: skip
     else:
-        text = presets.written_for_participants(relative, task)
+        number = sum(one.task == task for one in stimuli)
+        text = presets.written_for_participants(relative, task, number)
     return _write_study(options.out, text)
+
+
+def _fitting(source: Path, write: Callable[[Mapping[str, Any]], str]) -> str:
+    """The text of ``study.toml`` with what the trial set can give; says what is other than the preset's."""
+    pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(write({}))))
+    asked = pool.settings.trials
+    changed = presets.fitting(pool.room()[1], asked, has_catch=pool.has_catch())
+    for name, value in changed.items():
+        if value != getattr(asked, name):
+            why = f"there are no catch trials; {HOW_TO_CATCH}" if name == "catch" else "there are no more stimuli"
+            _say(f"trials.{name} = {value}, not {getattr(asked, name)}: {why}")
+    return write(changed)
 
 
 def _write_study(out: Path, text: str) -> int:
@@ -114,6 +134,12 @@ def check(options: argparse.Namespace) -> int:
         _say(f"{material.settings.task}: {', '.join(f'{number:,} of {name}' for name, number in kinds.items())}")
         asked = material.settings.trials
         _say(f"each judge: {count(asked.number, 'trial')}, {asked.practice:,} of practice")
+        caught = round(asked.catch * asked.number)
+        if material.settings.exclude.catch and 0 < caught < FEWEST_CATCH:
+            _say(
+                f"note: exclude.catch judges by {count(caught, 'catch trial')}, too few to tell who pays no attention, "
+                "and it excludes those first who say human more often; a control question (trials.control) does neither"
+            )
     elif isinstance(material, StimulusMaterial):
         _say(f"{material.settings.task}: {count(len(material.stimuli), 'stimulus', 'stimuli')}")
         _say(f"each participant: {count(material.settings.answers.number, 'stimulus', 'stimuli')}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Collection
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from agents.vision.colors import WORDS
 from judging.study.material import Seen, ToldError
 from judging.study.settings import AnswersSettings
 from judging.study.state import Judge, Step
-from judging.study.verdict import BadAnswer, read_ms
+from judging.study.verdict import BadAnswer, fastest_of, read_ms
 from serving.runs.checking import check_set
 from serving.runs.columns import Choose
 from serving.runs.stimulus_set import Row
@@ -145,7 +146,9 @@ class StimulusMaterial:
             case "image_captioning":
                 noticed = set[str](caption_rules.flags(texts[0]))
                 found = [flag for flag in FLAGS if flag in noticed]
-                found += ["too_fast"] if rt is not None and rt < FASTEST else []
+                last = judge.answers[-1]["at"] if judge.answers else judge.joined
+                since = 1000 * (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds()
+                found += ["too_fast"] if fastest_of(rt, since) < FASTEST else []
                 return found + (["as_before"] if before and before[-1] == texts else [])
             case "object_detection":
                 earlier = {one.casefold() for said in before for one in said}

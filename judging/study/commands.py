@@ -85,7 +85,7 @@ def register(commands: Commands) -> None:
     )
     export.add_argument("study", type=path, metavar="STUDY")
     export.add_argument("-o", "--out", required=True, type=path, metavar="RUN")
-    export.add_argument("--personal", action="store_true", help="with what judges said of themselves")
+    export.add_argument("--personal", action="store_true", help="with panels' ids, and what people said of themselves")
     export.add_argument("--force", action="store_true", help="replace what is at --out")
 
     batch = add("batch", "online tests without people, by agents of `turinglike serve`, till there are N")

@@ -9,6 +9,7 @@ from typing import Any
 from judging.study.pool import TrialPool
 from judging.study.settings import JudgesSettings
 from judging.study.state import Judge, State, Step
+from judging.study.verdict import fastest_of
 
 Row = dict[str, Any]
 ENOUGH = 4  # verdicts of one judge that are all alike before that is a rule's matter
@@ -42,7 +43,10 @@ def _of_attempt(
     pool: TrialPool,
 ) -> Iterator[Row]:
     began, index = datetime.fromisoformat(judge.joined), 0
+    before = began
     for step, said in zip(steps, answers, strict=False):
+        at = datetime.fromisoformat(said["at"])
+        since, before = 1000 * (at - before).total_seconds(), at
         if step["kind"] != "trial":
             continue
         for name, verdict in zip(step["trials"], said["verdicts"], strict=True):
@@ -53,7 +57,7 @@ def _of_attempt(
                 "judge": judge.code,
                 "attempt": attempt,
                 "trial_index": index,
-                "phase": "catch" if key["catch"] and step["phase"] == "test" else step["phase"],
+                "phase": _kind(key) or step["phase"] if step["phase"] == "test" else step["phase"],
                 "again": step["again"],
                 "trial": name,
                 "asked": key["asked"],
@@ -63,9 +67,10 @@ def _of_attempt(
                 "truth": key["truth"],
                 "agent": key["agent"],
                 "catch": key["catch"],
+                "swapped": key["swapped"],
                 "correct": verdict == key["truth"],
                 "rt": said["rt"],
-                "time_elapsed": round((datetime.fromisoformat(said["at"]) - began).total_seconds() * 1000),
+                "time_elapsed": round((at - began).total_seconds() * 1000),
                 "at": said["at"],
                 "confidence": said.get("confidence"),
                 "reason": said.get("reason"),
@@ -74,14 +79,18 @@ def _of_attempt(
                 "away": said["away"],
                 "by_key": said["key"],
                 "key_for_human": judge.keys[0],
-                "rules": _of_trial(said, settings, is_former),
+                "rules": _of_trial(said, since, settings, is_former),
             }
         index += 1
 
 
-def _of_trial(said: Row, settings: JudgesSettings, is_former: bool) -> list[str]:
+def _kind(key: Mapping[str, Any]) -> str | None:
+    return "swapped" if key["swapped"] else "catch" if key["catch"] else None
+
+
+def _of_trial(said: Row, since: float, settings: JudgesSettings, is_former: bool) -> list[str]:
     rules = ["begun_anew"] if is_former else []
-    if settings.exclude.fastest and said["rt"] is not None and said["rt"] < 1000 * settings.exclude.fastest:
+    if fastest_of(said["rt"], since) < 1000 * settings.exclude.fastest:
         rules.append("fastest")
     if settings.exclude.wrong_control and said.get("right") is False:
         rules.append("wrong_control")
@@ -96,11 +105,9 @@ def _of_judge(judge: Judge, rows: list[Row], settings: JudgesSettings, personal:
         rules.append("finished")
     if _below([row["control_right"] for row in pages if row["control_right"] is not None], exclude.controls):
         rules.append("controls")
-    if _below([row["correct"] for row in counted if row["catch"]], exclude.catch):
+    if _below([row["correct"] for row in counted if row["catch"] and not row["swapped"]], exclude.catch):
         rules.append("catch")
     plain = [row for row in counted if not row["catch"] and not row["again"]]
-    if judge.ended == "finished" and _below([row["correct"] for row in plain], exclude.right):
-        rules.append("right")
     if exclude.one_sided and len(plain) >= ENOUGH and len({row["verdict"] for row in plain}) == 1:
         rules.append("one_sided")
     if exclude.native and personal.get("native_language") != "yes":

@@ -2,8 +2,8 @@
 
 The run folder is what `score`, `status`, `report` and `view` read. Beside its records stands
 ``data/study-NAME_data.csv``, laid out as a Psych-DS data set (``dataset_description.json`` describes every column), its
-first columns named as jsPsych names them. What judges said of themselves goes in only where it is asked for, ids of
-panels never.
+first columns named as jsPsych names them. What people said of themselves goes in only where it is asked for; then
+``participants.csv`` has the ids of panels beside it, and what rules exclude, for payment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -36,7 +36,7 @@ from agents.stimuli import Asked
 from judging.study.asking import StimulusMaterial
 from judging.study.exclusions import Row, verdict_rows
 from judging.study.material import Material, TrialMaterial
-from judging.study.settings import FIELDS, JudgesSettings
+from judging.study.settings import CLOSING, FIELDS, JudgesSettings
 from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
 from serving.runs.atomic_files import lock, replacing
@@ -73,6 +73,8 @@ COLUMNS: Mapping[str, str] = {
     "exclusion_rule": "the names of these rules",
     "saved_at": "when the verdict was saved, UTC",
 }
+PARTICIPANTS = "participants.csv"
+OF_PARTICIPANTS = ("participant", "worker", "ended", "code", "answers", "excluded", "rules", *FIELDS, *CLOSING)
 APPEND = orjson.OPT_APPEND_NEWLINE
 RECORD_OF_A_PERSON: Mapping[str, Any] = {
     "schema": RECORD,
@@ -90,8 +92,8 @@ RECORD_OF_A_PERSON: Mapping[str, Any] = {
 
 
 def export(folder: Path, material: Material, out: Path, *, personal: bool, force: bool) -> int:
-    """Write it; returns the number of verdicts, or of participants' answers. ``personal`` puts what judges said of
-    themselves in, but never the ids of panels. Raises InputError where there are none, StorageError."""
+    """Write it; returns the number of verdicts, or of participants' answers. ``personal`` puts what people said of
+    themselves in, and a table with the ids of panels. Raises InputError where there are none, StorageError."""
     known, state = read_personal(folder), read_state(folder)
     rows: list[Row] = []
     if isinstance(material, TrialMaterial):
@@ -113,9 +115,39 @@ def export(folder: Path, material: Material, out: Path, *, personal: bool, force
         with replacing(run.records("humans")) as file:
             lines = ({**RECORD_OF_A_PERSON, **one, "run": run.meta["run"]} for one in records)
             file.writelines(orjson.dumps({name: one[name] for name in KEYS}, option=APPEND) for one in lines)
+        if personal:
+            write_participants(made / PARTICIPANTS, state, known, rows)
         if isinstance(material, TrialMaterial):
             _psych_ds(made, folder.resolve().name, material.settings, rows, known if personal else {})
     return len(records)
+
+
+def write_participants(
+    path: Path, state: State, known: Mapping[str, Mapping[str, Any]], verdicts: Sequence[Row] = ()
+) -> None:
+    """A row for each person in the order in which they came: the id that a panel gave them, how they ended, the code
+    that they got or would have got, how many answers they gave and how many verdicts are ``excluded``, by which rules,
+    and what they said of themselves."""
+    excluded: dict[str, list[list[str]]] = defaultdict(list)
+    for row in verdicts:
+        if row["rules"] and row["phase"] != "practice":
+            excluded[row["judge"]].append(row["rules"])
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, OF_PARTICIPANTS)
+        table.writeheader()
+        for code, judge in state.judges.items():
+            rules = excluded[code]
+            table.writerow(
+                {
+                    "participant": f"human:{code}",
+                    "ended": judge.ended,
+                    "code": judge.end_code,
+                    "answers": judge.counted(judge.step),
+                    "excluded": len(rules),
+                    "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
+                    **known.get(code, {}),
+                }
+            )
 
 
 def _verdict(row: Row) -> dict[str, Any]:
@@ -227,7 +259,7 @@ def _typed(task: Asked, said: Sequence[str]) -> dict[str, Any]:
 def _psych_ds(
     made: Path, name: str, settings: JudgesSettings, rows: Sequence[Row], known: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    own = [*FIELDS, "engaging", "difficult", "comments"] if known else []
+    own = [*FIELDS, *CLOSING] if known else []
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([*COLUMNS, *own])

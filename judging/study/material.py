@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from agents.errors import InputError
 from judging.study.controls import Control, read_controls
 from judging.study.pool import Page, TrialPool
 from judging.study.settings import AnswersSettings, JudgesSettings, OnlineSettings, StudySettings
@@ -71,10 +72,15 @@ class TrialMaterial:
         self.pool = pool
         self.settings: JudgesSettings = pool.settings
         self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
-        self._controls = read_controls(pool.settings.trials.control, study, pool.key)
+        self._controls: dict[str, Control] = {}
+        self._lacking: list[str] = []
+        try:
+            self._controls = read_controls(pool.settings.trials.control, study, pool.key, self.sha256)
+        except InputError as error:
+            self._lacking = [*map(str, error.problems), str(error)]
 
     def problems(self) -> list[str]:
-        return self.pool.problems()
+        return [*self.pool.problems(), *self._lacking]
 
     def steps(self, seen: Seen, chance: random.Random, known: Collection[str]) -> list[Step]:
         return [
@@ -121,7 +127,7 @@ class TrialMaterial:
             "reason": asked.reason,
             "seconds_before": asked.seconds_before,
             "play_once": asked.play_once,
-            "control": None if control is None else {"question": control.question, "options": list(control.options)},
+            "control": None if control is None else control.shown,
         }
 
     def truth(self, step: Step) -> list[str] | None:

@@ -27,12 +27,15 @@ from judging.verdicts import check_trials, read_key
 from serving.runs.display_text import count
 
 Phase = Literal["practice", "feedback", "test"]
+HOW_TO_CATCH = "`turinglike generate SET --agents catch` and make the trials again with this run, too"
+CATCH = ("catch", "swapped")  # cells whose pages are no trials that are scored
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """What is shown at once. ``cell`` is what quotas are of: human, an agent, or for four pairs "human machine" and so
-    on; ``agents`` are the machines on it, ``people`` is the conversation of people of a pair."""
+    on; ``agents`` are the machines on it, ``people`` is the conversation of people of a pair. Catch trials, and swapped
+    scanpaths, are cells of their own."""
 
     trials: tuple[str, ...]
     cell: str
@@ -86,7 +89,7 @@ class TrialPool:
         self.drawable = [page for page in self.pages if kept.isdisjoint(page.known_by())] or self.pages
         self.cells: dict[str, list[Page]] = defaultdict(list)
         for page in self.drawable:
-            self.cells["catch" if page.catch else page.cell].append(page)
+            self.cells[page.cell].append(page)
 
     def _pages(self) -> list[Page]:
         by_excerpt: dict[object, list[str]] = defaultdict(list)
@@ -107,6 +110,7 @@ class TrialPool:
             cell = " ".join([*(key["truth"] for key in keys), *(machines if self.of_pairs else ())])
             cell = cell if together or self.of_pairs else one
             is_catch, people = any(one["catch"] for one in keys), keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
+            cell = CATCH[any(one["swapped"] for one in keys)] if is_catch else cell
             pages.append(Page(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
         if not pages:
             raise InputError(f"{self.folder}: no excerpt has both its speakers among the trials; make the set --every")
@@ -134,13 +138,10 @@ class TrialPool:
         wanted, found = self.settings.trials, []
         plain = [page for page in self.drawable if not page.catch]
         need = wanted.number + wanted.practice
-        kinds_of_stimuli = {"stimulus": len({page.stimulus for page in plain})}
-        if self.of_pairs and all(page.people is not None for page in plain):
-            kinds_of_stimuli["conversation of people"] = len({page.people for page in plain})
-        what, there_are = min(kinds_of_stimuli.items(), key=lambda one: one[1])
+        what, there_are = self.room()
         if there_are < need:
             found.append(
-                f"trials: a judge sees no {what} twice, and there are {there_are:,} for "
+                f"trials.number, trials.practice: a judge sees no {what} twice, and there are {there_are:,} for "
                 f"{need:,} trials ({wanted.number:,} and {wanted.practice:,} of practice)"
             )
         kinds = {"human": 0, "machine": 0}
@@ -160,9 +161,20 @@ class TrialPool:
         if gone:
             names = ", ".join(gone[:3]) + (", …" if len(gone) > 3 else "")
             found.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
-        if wanted.catch and "catch" not in self.cells:
-            found.append("trials.catch: the trial set has no catch trials")
+        if wanted.catch and not self.has_catch():
+            found.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
         return found
+
+    def has_catch(self) -> bool:
+        return any(name in self.cells for name in CATCH)
+
+    def room(self) -> tuple[str, int]:
+        """What a judge may not see twice, and how many of them there are: so many trials a judge can have."""
+        plain = [page for page in self.drawable if not page.catch]
+        kinds = {"stimulus": len({page.stimulus for page in plain})}
+        if self.of_pairs and all(page.people is not None for page in plain):
+            kinds["conversation of people"] = len({page.people for page in plain})
+        return min(kinds.items(), key=lambda one: one[1])
 
     def draw(
         self, seen: Mapping[tuple[str, ...], int], chance: random.Random, known: Collection[str] = ()
@@ -177,7 +189,9 @@ class TrialPool:
         stimuli = set(known)
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
         chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
-        caught = self._take({"catch": round(wanted.catch * wanted.number)}, seen, used, stimuli, chance)
+        kinds = [name for name in CATCH if name in self.cells]
+        quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
+        caught = self._take(quota, seen, used, stimuli, chance)
         order = chance.sample(chosen, len(chosen))
         turns = [Turn(page, "feedback" if at < wanted.feedback else "test") for at, page in enumerate(order)]
         for turn in chance.sample(turns, min(round(wanted.repeats * wanted.number), len(turns))):
@@ -190,7 +204,7 @@ class TrialPool:
 
     def _quota(self, number: int, used: Mapping[str, int], chance: random.Random) -> dict[str, int]:
         """So many pages of each cell."""
-        cells = [name for name in self.cells if name != "catch"]
+        cells = [name for name in self.cells if name not in CATCH]
         if self.of_pairs or self.settings.trials.choices != "one":
             return shares(number, sorted(cells), chance)
         agents = [name for name in cells if name != "human"]

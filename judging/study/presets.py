@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.stimuli import Asked
+from judging.study.settings import Trials
 from judging.trials import PRESETS
 
 WHAT: Mapping[Asked, str] = {
@@ -50,8 +51,11 @@ def preset(name: str, task: Asked) -> Preset:
         case "image_captioning":  # 2022: "response time < 3 s prevented"; 2025: "only response times over 3 s"
             trials["seconds_before"] = 3.0 if name == "2022" else 0.0
             exclude = {} if name == "2022" else {"fastest": 3.0}
-        case "attention_prediction":  # fewer than 7 of 12 right are out
-            exclude = {"right": 7 / 12}
+        case "color_estimation" | "object_detection":  # about an object; nobody was out by it
+            trials["control"] = "object"
+        case "attention_prediction":  # what is to be seen in the clip: fewer than 7 of 12 right are out
+            trials["control"] = "object"
+            exclude = {"controls": 7 / 12}
         case "conversation":  # 15 of 20 topics; and the trials whose topic was wrong
             trials |= {"control": "topic", "choices": "both" if name == "2022" else "four"}
             exclude = {"controls": 0.75 if name == "2022" else 0.625, "wrong_control": True}
@@ -60,13 +64,19 @@ def preset(name: str, task: Asked) -> Preset:
     return Preset(trials, exclude)
 
 
-def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -> str:
-    """The text of ``study.toml``; ``of_pairs``: of conversations beside each other."""
+def written(
+    trial_set: str, task: Asked, name: str, *, of_pairs: bool = False, changed: Mapping[str, Any] | None = None
+) -> str:
+    """The text of ``study.toml``; ``of_pairs``: of conversations beside each other; ``changed`` are other choices of
+    trials than the preset's, as :func:`fitting` has them."""
     chosen = Preset({"number": 10, "practice": 2}, {}) if of_pairs else preset(name, task)
+    if changed:
+        none_to_catch = {"catch": 0.0} if changed.get("catch") == 0 and "catch" in chosen.exclude else {}
+        chosen = Preset({**chosen.trials, **changed}, {**chosen.exclude, **none_to_catch})
     trials = {"number": 0, "practice": 0, "feedback": 0, "catch": 0.0, "repeats": 0.0, "choices": "one",
               "seconds_before": 0.0, "play_once": False, "control": "", "prior_told": False, "confidence": False,
               "reason": False, "sample": True} | dict(chosen.trials)  # fmt: skip
-    exclude = {"finished": True, "controls": 0.0, "catch": 0.0, "right": 0.0, "one_sided": False, "native": False,
+    exclude = {"finished": True, "controls": 0.0, "catch": 0.0, "one_sided": False, "native": False,
                "fastest": 0.0, "wrong_control": False} | dict(chosen.exclude)  # fmt: skip
     values = {f"trials_{key}": _toml(value) for key, value in trials.items()}
     values |= {f"exclude_{key}": _toml(value) for key, value in exclude.items()}
@@ -76,13 +86,23 @@ def written(trial_set: str, task: Asked, name: str, *, of_pairs: bool = False) -
     )  # fmt: skip
 
 
-def written_for_participants(stimulus_set: str, task: Asked) -> str:
-    """The text of ``study.toml`` where people answer a stimulus set."""
+def fitting(room: int, chosen: Trials, *, has_catch: bool) -> dict[str, Any]:
+    """What must be other than ``chosen`` where a judge can have ``room`` trials."""
+    found: dict[str, Any] = {} if has_catch or not chosen.catch else {"catch": 0.0}
+    if 0 < room < chosen.number + chosen.practice:
+        practice = min(chosen.practice, room // 5)
+        found |= {"number": min(chosen.number, room - practice), "practice": practice}
+    return found
+
+
+def written_for_participants(stimulus_set: str, task: Asked, most: int) -> str:
+    """The text of ``study.toml`` where people answer a stimulus set, each at ``most`` so many stimuli."""
     begin, end = TEMPLATE.index("[questions]"), TEMPLATE.index("[trials]")
     questions, last = TEMPLATE[begin:end], TEMPLATE[TEMPLATE.index("[end]") : TEMPLATE.index("[exclude]")]
     talk = TALK if task == "conversation" else ""
     return (PARTICIPANTS + questions + ANSWERS + talk + last).rstrip().format(
-        stimulus_set=_toml(stimulus_set), task=task, instructions=INSTRUCTIONS[task], number=NUMBERS[task]
+        stimulus_set=_toml(stimulus_set), task=task, title=_toml(TITLES[task]), instructions=INSTRUCTIONS[task],
+        number=min(NUMBERS[task], most),
     ) + "\n"  # fmt: skip
 
 
@@ -147,7 +167,7 @@ repeats = {trials_repeats}              # trials that come a second time, as a s
 choices = {trials_choices}           # of conversations: one speaker a page, "both", or which of "four" pairs
 seconds_before = {trials_seconds_before}      # before one may answer
 play_once = {trials_play_once}         # one may answer only when the clip has been seen once
-control = {trials_control}              # control question: "topic" of a conversation, or a table of your own
+control = {trials_control}              # question: "topic" of a conversation, "object" of a picture, or your own table
 prior_told = {trials_prior_told}        # whether judges are told that half of the answers are people's
 confidence = {trials_confidence}
 reason = {trials_reason}
@@ -162,7 +182,6 @@ redirect = ""             # an address to go on to; {{code}} and {{worker}} are 
 finished = {exclude_finished}           # of judges who did not finish
 controls = {exclude_controls}            # of judges with a smaller share of control questions right
 catch = {exclude_catch}               # of judges who caught a smaller share of catch trials
-right = {exclude_right}               # of judges with a smaller share of trials right
 one_sided = {exclude_one_sided}         # of judges who said the same in all trials
 native = {exclude_native}            # of judges who did not say that the language is their first
 fastest = {exclude_fastest}             # verdicts in fewer seconds
@@ -178,6 +197,14 @@ NUMBERS: Mapping[Asked, int] = {
     "conversation": 1,
 }
 """Objects: 25 pictures for each worker, words: 50 cues (2022 paper); captions: 2,290 of 229 people (2025 paper)."""
+TITLES: Mapping[Asked, str] = {
+    "color_estimation": "Name the color",
+    "object_detection": "Name what you see",
+    "image_captioning": "Describe what you see",
+    "word_association": "Tell us what comes to your mind",
+    "attention_prediction": "",
+    "conversation": "A conversation",
+}
 INSTRUCTIONS: Mapping[Asked, str] = {
     "color_estimation": "What is the dominant color in each image?",
     "object_detection": "Name three objects that you see in each image, none twice, nor again in another image.",
@@ -219,7 +246,7 @@ language = "en"
 phrases = ""              # a TOML file with the pages' own words in another language
 
 [texts]                   # an empty line begins a paragraph
-title = "Tell us what comes to your mind"
+title = {title}
 # Yours to write: who you are, what is kept, whom to ask. Empty: the page is left out.
 consent = """
 You take part of your own will and may stop at any time.

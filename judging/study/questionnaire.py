@@ -3,6 +3,7 @@ above 50, which theirs lacked; nobody must answer any of it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,19 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 }
 """Of the 2022 and 2025 papers' pages; ``country`` and ``comments`` are free text."""
 LONGEST = {"country": 60, "comments": 4000}
+NOBODY = re.compile(r".*[{}\[\]<>$].*|%.*%|undefined|null|none|nan|n/?a|", re.IGNORECASE | re.DOTALL)
+
+
+def panel_id(given: str | None, parameter: str) -> str:
+    """The id that a panel put into the address's ``parameter``; "" where there is none, or it was not filled in:
+    "{{%PROLIFIC_PID%}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "undefined", the parameter's own name."""
+    worker = (given or "").strip()[:200]
+    is_nobody = not parameter or NOBODY.fullmatch(worker) or _letters(worker) == _letters(parameter)
+    return "" if is_nobody else worker
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def read_questions(fields: Sequence[str], said: Any) -> dict[str, str]:

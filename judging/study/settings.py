@@ -6,11 +6,12 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from agents.errors import InputError, Problem
 from agents.stimuli import Asked
+from judging.study.controls import OBJECT, OBJECT_TASKS, TOPIC
 from serving.conversations.burst import QUIET_S
 from serving.conversations.delays import DelaySettings
 from serving.runs.row_problems import as_problems
@@ -27,6 +28,16 @@ Choices = Literal["one", "both", "four"]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9]$")]
 Name = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*)?$")]
 Server = Annotated[str, Field(pattern=r"^https?://\S+$")]
+
+
+def _no_rule(value: float) -> float:
+    if value:
+        raise PydanticCustomError(
+            "right",
+            "is no rule: it keeps judges by the very verdicts that are scored, so that mere chance looks like skill; "
+            "ask a control question instead (trials.control, exclude.controls)",
+        )
+    return value
 
 
 class _Table(BaseModel):
@@ -103,14 +114,14 @@ class End(_Table):
 
 class Exclude(_Table):
     """Rules, by which verdicts are marked and not removed. Of a judge: fewer ``controls`` right, fewer catch trials
-    caught (``catch``), fewer trials right (``right``), not ``finished``, the same verdict in all trials
-    (``one_sided``), a first language other than the study's (``native``). Of a trial: faster than ``fastest`` seconds,
-    its control question wrong (``wrong_control``)."""
+    caught (``catch``), not ``finished``, the same verdict in all trials (``one_sided``), a first language other than
+    the study's (``native``). Of a trial: faster than ``fastest`` seconds, its control question wrong
+    (``wrong_control``). No rule looks at whether a verdict that is scored is right; ``right`` was one, and is 0."""
 
     finished: bool = True
     controls: Share = 0.0
     catch: Share = 0.0
-    right: Share = 0.0
+    right: Annotated[float, AfterValidator(_no_rule)] = Field(0.0, exclude=True)
     one_sided: bool = False
     native: bool = False
     fastest: Seconds = 0.0
@@ -173,7 +184,12 @@ class JudgesSettings(_Study):
             })  # fmt: skip
         if self.trials.play_once and self.task != "attention_prediction":
             raise PydanticCustomError("play", "trials.play_once: only scanpaths are played")
-        if (self.exclude.controls or self.exclude.wrong_control) and not self.trials.control:
+        control = self.trials.control
+        if (control == TOPIC and self.task != "conversation") or (control == OBJECT and self.task not in OBJECT_TASKS):
+            raise PydanticCustomError("control", "trials.control: {value} is not for {task}", {
+                "value": control, "task": self.task,
+            })  # fmt: skip
+        if (self.exclude.controls or self.exclude.wrong_control) and not control:
             raise PydanticCustomError("controls", "exclude: there are no control questions; see trials.control")
         return self
 

@@ -87,8 +87,9 @@ def show(found: dict[str, Any]) -> None:
     """The same for people."""
     judges = dict(found["judges"])
     wanted, joined = judges.pop("wanted"), judges.pop("joined")
-    told = ", ".join(f"{number:,} {name}" for name, number in judges.items())
-    print(f"judges: {joined:,} of {wanted:,} wanted{f' ({told})' if told else ''}")
+    finished, kind = judges.pop("finished", 0), "judges" if "verdicts" in found else "participants"
+    rest = "".join(f", {number:,} {name}" for name, number in judges.items())
+    print(f"{kind}: {finished:,} of {wanted:,} finished ({joined:,} joined{rest})")
     if "tests" in found:
         show_tests(found)
         return
@@ -113,6 +114,7 @@ def show(found: dict[str, Any]) -> None:
                 name, f"{row['verdicts']:,}", f"{row['judges']:,}", *shares, "?" if needed is None else str(needed)
             )
         print_table(table)
+        print("more judges: to bring ± detectability to --half-width; ?: not with these stimuli, or not known yet")
     if found["closed"]:
         print(f"closed {found['closed'][:10]}")
 

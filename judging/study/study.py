@@ -26,7 +26,7 @@ from judging.study.material import Material, ToldError, TrialMaterial
 from judging.study.online.lobby import OnlineLobby
 from judging.study.online.material import OnlineMaterial
 from judging.study.online.tests import HeldTests
-from judging.study.questionnaire import read_questions
+from judging.study.questionnaire import panel_id, read_questions
 from judging.study.settings import JudgesSettings, told
 from judging.study.state import ASKED, EVENTS, PERSONAL, Judge, State, Step, read_links, read_personal, read_state
 from judging.study.state import seen as seen_by
@@ -62,6 +62,7 @@ class Study:
         self._links = read_links(folder)
         known = read_personal(folder).items()
         self._workers: dict[str, str] = {code: said["worker"] for code, said in known if "worker" in said}
+        self._by_worker = {worker: code for code, worker in self._workers.items() if code in self.state.judges}
         self._released: set[str] = set()
         self._seen = seen_by(list(self.state.judges.values()), self._released)
         self._checked = 0.0
@@ -118,16 +119,17 @@ class Study:
         return None if is_other else judge
 
     async def join(self, link: str | None, worker: str | None) -> tuple[Judge, str]:
-        """A new judge, and the token of their session. ``link`` is the token of a link of their own, which always leads
-        to the same judge, in whatever browser; ``worker`` the id that a panel has given. Raises Refused."""
+        """A new judge, and the token of their session. ``link`` is the token of a link of their own, ``worker`` the id
+        that a panel has given: each always leads to the same judge, in whatever browser. Raises Refused."""
         settings, token = self.settings.judges, secrets.token_urlsafe(24)
+        worker = panel_id(worker, settings.worker)
         own = hashed(link) if link and settings.entry == "links" else None
         if own is not None and own not in self._links:
             self._links = read_links(self.folder)  # more may have been made
         if settings.entry == "links" and (own is None or own not in self._links):
             raise Refused("no_link")
-        if own is not None and own in self.state.by_link:
-            judge = self.state.by_link[own]
+        judge = self.state.by_link.get(own or "") or self.state.judges.get(self._by_worker.get(worker, ""))
+        if judge is not None:
             self._note({"event": "session", "judge": judge.code, "at": now(), "session": hashed(token)})
             await self.loaded(judge)
             return judge, token
@@ -140,8 +142,8 @@ class Study:
             raise Refused("full")
         judge = self._enlist(hashed(token), link=own)
         if worker:
-            self._workers[judge.code] = worker[:200]
-            self._personal(judge.code, {"worker": worker[:200]})
+            self._workers[judge.code], self._by_worker[worker] = worker, judge.code
+            self._personal(judge.code, {"worker": worker})
         await self._written()
         return judge, token
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from judging.study.controls import Control
@@ -43,6 +44,12 @@ def read_verdict(said: dict[str, Any], settings: Trials, speakers: int, control:
             raise BadAnswer("control: must be one of the options")
         found |= {"control": said["control"], "right": said["control"] == control.right}
     return found
+
+
+def fastest_of(rt: float | None, since: float) -> float:
+    """The most ms that an answer can have taken: ``rt`` as the page says, where it does, or the ms ``since`` the answer
+    before, by the server's clock, whichever is less. Infinite where neither is known: below 0 that clock was set."""
+    return min((ms for ms in (rt, since) if ms is not None and ms >= 0), default=inf)
 
 
 def read_ms(given: Any) -> float | None:

@@ -250,7 +250,7 @@ def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row
         row |= {"source_id": str(image.id) if image.open_images_id is None else image.open_images_id}
         if task == "image_captioning":
             row["domain"] = "coco" if image.domain is None else DOMAINS[image.domain]
-        elif names and task in ("object_detection", "color_estimation"):
+        elif names:
             here = seen.get(image.id, set())
             row |= {"present": sorted(here), "absent": sorted({*names.values()} - here)}
         yield row

@@ -26,9 +26,11 @@ COMMON: dict[str, Any] = {
 FULL: dict[str, dict[str, Any]] = {
     "color_estimation": {"image": "i.jpg", "present": ["cat"], "absent": ["dog", "sky"]},
     "object_detection": {"image": "i.jpg", "present": ["cat"], "absent": ["dog", "sky"]},
-    "image_captioning": {"image": "i.jpg", "domain": "near"},
+    "image_captioning": {"image": "i.jpg", "present": ["cat"], "absent": ["dog"], "domain": "near"},
     "attention_prediction": {
         "image": "i.jpg",
+        "present": ["cat"],
+        "absent": ["dog"],
         "mode": "search",
         "dataset": "naturaldesign",
         "target_image": "t.png",

@@ -105,7 +105,8 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
         line = json.dumps(trial)
         digest = hashlib.sha256(canonical(parse_row(line, root=folder))).hexdigest()
         lines.append(line)
-        cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": int(key["catch"])}
+        catch = key["catch"] if key["catch"] == "swapped" else int(key["catch"])
+        cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": catch}
         table.append(",".join('"' + str(cells.get(name, "")).replace('"', '""') + '"' for name in COLUMNS))
     (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
     key_path(folder).write_text("\n".join(table) + "\n")

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from agents.errors import InputError
 from judging.classifier import ClassifierJudge, ClassifierSettings
 from judging.features import Features, features
-from judging.score import measure
+from judging.score import catch_rates, measure
 from judging.trained import judge_trials
 from judging.trial_set import key_path
 from judging.verdicts import read_key, read_verdicts
@@ -362,7 +362,8 @@ def test_repeats_and_catch_trials_are_told_apart(verdicts: Path) -> None:
     table["catch"] = table["trial"].isin(["t0001", "t0002"])
     table.loc[table["trial"] == "t0004", "repeat_of"] = "t0003"
     found = measure(table, [], 0)
-    assert [row["trials"] for row in found["catch"]] == [2, 2]
+    assert {row["judge"] for row in catch_rates(table)} == {"svm", "svm-paper-code"}
+    assert sum(row["trials"] for row in catch_rates(table)) == 4
     assert [row["verdicts"] for row in found["repeats"]] == [1, 1]
     refused = table.assign(verdict=table["verdict"].where(table["trial"] != "t0004", "refused"))
     assert measure(refused, [], 0)["repeats"] == []

@@ -12,7 +12,7 @@ import published_verdicts
 import pytest
 
 from judging.methods import methods
-from judging.score import measure
+from judging.score import catch_rates, measure
 from judging.verdicts import read_answers, read_verdicts
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems
@@ -68,7 +68,9 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "published:gpt2": (3, 1, 1, 0),
         "published:gpt3promptcurie": (3, 1, 1, 1),
     }
-    assert found["catch"] == [{"asked": "word_association", "judge": "human:002", "trials": 1, "caught": 1}]
+    [caught] = catch_rates(table)
+    assert caught == {"asked": "word_association", "kind": "catch", "truth": "machine", "judge": "people", "judges": 1,
+                      "trials": 1, "right": 1}  # fmt: skip
     assert read_answers([tmp_path / "V"]) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], seed=0)
 

@@ -13,7 +13,10 @@ import pytest
 from PIL import Image as PILImage
 from run_folders import NOT_MODELLED, agent_entry, record, stimulus, write_run
 
+from agents.answers import plain
+from agents.contract import Draw, Reply
 from agents.stimuli import SHOWN, TASKS, parse_row
+from agents.universal.catch import CatchAgent
 from judging import blindness
 from judging.trial_set import key_path
 from judging.verdicts import read_key
@@ -312,3 +315,41 @@ def test_trials_need_their_parts() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             parse_row(json.dumps({**row, **wrong}))
+
+
+@pytest.mark.parametrize("whose", ["human", "machine", None])
+def test_swapped_scanpaths_are_of_who_looked_and_no_catch_trials(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], whose: str | None
+) -> None:
+    """The agent `catch` says whose the path is, from its file; 2025 paper, L499: nobody can tell."""
+    ready = runs(tmp_path, 12)
+    file = tmp_path / ("people.jsonl" if whose == "human" else "submission.json")
+    kind = {"human": PERSON}.get(whose, {})
+    lines = [record(f"other {at}", "attention_prediction", "human:1", **kind) for at in range(3)]
+    file.write_text("\n".join(map(json.dumps, lines)) if whose == "human" else '{"other": [[5, 6], [7, 8]]}')
+    agent = CatchAgent(CatchAgent.Settings(scanpath="other_image", scanpaths=file), "catch")
+    agent.open()
+    path = ready / "records" / "catch.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for seed, row in enumerate(rows):
+        if row["task"] == "attention_prediction":
+            image = f"pictures/{row['stimulus'].replace('/', '')}.png"
+            shown = parse_row(json.dumps({"id": row["stimulus"], "task": row["task"], "image": image}), root=tmp_path)
+            [reply] = agent.respond([agent.prepare(shown)], [Draw(seed)])
+            assert isinstance(reply, Reply)
+            row |= {"answer": plain(reply.answer), "raw": reply.raw if whose else {"stimulus": "other"}}
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    out = tmp_path / "T"
+    assert compose(ready, "--out", out, "--task", "attention", "--catch", 0.5) == 0
+    told = capsys.readouterr().out
+    swapped = [key for _, key in trials(out) if key["catch"] == "swapped"]
+    plain_trials = [key for _, key in trials(out) if key["catch"] == "0"]
+    assert len(plain_trials) == 24
+    assert sum(key["truth"] == "human" for key in plain_trials) == 12
+    assert not any(key["catch"] == "1" for _, key in trials(out))
+    if whose is None:  # as records were before
+        assert swapped == []
+        assert "passed over: 12 swapped scanpaths that do not say who looked; generate them again" in told
+    else:
+        assert [(key["truth"], key["agent"]) for key in swapped] == [(whose, "catch")] * 12
+        assert "0 to catch, 12 swapped" in told

@@ -20,10 +20,9 @@ from agents.errors import InputError
 from agents.stimuli import ShownAnswer
 from judging.candidates import Candidate, Shown, Truth
 from judging.dialogues import Letter
-from judging.study.export import RECORD_OF_A_PERSON
+from judging.study.export import PARTICIPANTS, RECORD_OF_A_PERSON, write_participants
 from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
-from judging.study.settings import CLOSING, FIELDS
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
 from serving.runs.atomic_files import lock, replacing
@@ -31,7 +30,7 @@ from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
 from serving.runs.run import open_run
 
-TESTS, PARTICIPANTS = "tests.csv", "participants.csv"
+TESTS = "tests.csv"
 COLUMNS = (
     "test", "began", "judge", "condition", "pair", "exchanges", "agent_1", "part_1", "agent_2", "part_2", "after",
     "said_human", "right", "reason", "seconds",
@@ -46,8 +45,8 @@ def export_tests(
     state: State, out: Path, *, seed: int, force: bool, personal: Mapping[str, Mapping[str, Any]] | None = None
 ) -> int:
     """Write ``out``: ``conversations`` (a run folder), ``trials`` with their key beside them, ``verdicts`` (a run
-    folder about these), ``tests.csv``, with ``personal`` also ``participants.csv``: what they said of themselves, but
-    never the ids of panels. Returns the number of verdicts. Raises InputError where no test is over, StorageError."""
+    folder about these), ``tests.csv``, with ``personal`` also ``participants.csv``: their panel's ids, and what they
+    said of themselves. Returns the number of verdicts. Raises InputError where no test is over, StorageError."""
     tests = [test for test in state.tests.counted() if test.is_over()]
     if not tests:
         raise InputError("no test is over yet")
@@ -68,10 +67,7 @@ def export_tests(
             writer.writerow(COLUMNS)
             writer.writerows(_row(test, judged, state) for test in tests for judged in test.judged)
         if personal is not None:
-            with (made / PARTICIPANTS).open("w", encoding="utf-8", newline="") as table:
-                said = csv.DictWriter(table, ("participant", *FIELDS, *CLOSING), extrasaction="ignore")
-                said.writeheader()
-                said.writerows({"participant": _name(code, state), **personal.get(code, {})} for code in state.judges)
+            write_participants(made / PARTICIPANTS, state, personal)
     return len(verdicts)
 
 

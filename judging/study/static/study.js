@@ -123,11 +123,13 @@
       off(pressed);
       send(view, { agree });
     };
-    put(
-      title,
-      ...paragraphs(view.text),
-      actions(button("agree", choose(true)), button("decline", choose(false), true)),
-    );
+    const leave = () => // for good: a slip of the hand must not do it
+      put(
+        title,
+        el("p", null, phrase("leave_sure")),
+        actions(button("back", () => consent(view)), button("leave", choose(false), true)),
+      );
+    put(title, ...paragraphs(view.text), actions(button("agree", choose(true)), button("decline", leave, true)));
   }
 
   function questions(view) {
@@ -359,8 +361,9 @@
     }
     const judged = groups.length;
     if (view.control) {
-      const { question, options } = view.control;
-      group("control", question || phrase("topic"), options.map((one) => [one, question ? one : optionText(one), null])); // prettier-ignore
+      const { question, options, phrase: name, object } = view.control;
+      const isOwn = question || name === "clip_shows"; // words of the set's, which no page translates
+      group("control", question || phrase(name, { object }), options.map((one) => [one, isOwn ? one : optionText(one), null])); // prettier-ignore
     }
     const extra = [];
     if (view.confidence) {

@@ -68,8 +68,10 @@ def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path
 )
 @pytest.mark.parametrize("checks", ["tell", "note"])
 def test_what_the_form_refuses_is_told_or_noted(
-    tmp_path: Path, task: str, said: Sequence[Any], flags: list[str], checks: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, said: Sequence[Any], flags: list[str], checks: str
 ) -> None:
+    monkeypatch.setattr("judging.study.asking.FASTEST", 0.0)
+
     async def work(study: Study) -> None:
         judge = await arrived(study, "ask")
         for one in said[:-1]:
@@ -85,6 +87,16 @@ def test_what_the_form_refuses_is_told_or_noted(
             assert (judge.step, len(judge.told)) == (step, 1)
 
     run(made(tmp_path, task, checks=checks), work)
+
+
+@pytest.mark.parametrize("rt", [None, 9000.0, 100.0])
+def test_a_caption_took_no_longer_than_the_server_saw(tmp_path: Path, rt: float | None) -> None:
+    async def work(study: Study) -> None:
+        judge = await arrived(study, "ask")
+        assert await study.answer(judge, judge.step, {"answer": GOOD, "rt": rt})
+        assert judge.answers[-1]["flags"] == ["too_fast"]
+
+    run(made(tmp_path, "image_captioning", checks="note"), work)
 
 
 @pytest.mark.parametrize(

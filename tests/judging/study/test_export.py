@@ -7,6 +7,7 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
         served.start()
         for about in judges:
             judge, _ = await served.join(None, about.get("worker"))
-            left = about.get("steps", 1000)
+            left, at = about.get("steps", 1000), datetime.now(UTC)
             while judge.current is not None and left:
                 step = judge.current
                 said: dict[str, Any] = about.get("before", {}) if step["kind"] == "questions" else {}
@@ -48,7 +49,8 @@ def judged(folder: Path, judges: Sequence[dict[str, Any]], task: str, rows: list
                     if (control := served.material.control(step)) is not None:
                         wrong = next(one for one in control.options if one != control.right)
                         said["control"] = control.right if about.get("looks", True) else wrong
-                await served.answer(judge, judge.step, said)
+                at += timedelta(seconds=5)
+                await served.answer(judge, judge.step, said, at=at.isoformat())
         await served.close()
 
     asyncio.run(work())
@@ -85,7 +87,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
     study = judged(tmp_path, judges, "word_association", study_folders.word_trials(40, catch=8), **changes)
     text = (study / "study.toml").read_text()
     begin = text.index("[exclude]")
-    exclude = "catch = 0.5\nright = 0.6\none_sided = true\nnative = true\nfastest = 1.0\n"
+    exclude = "catch = 0.5\nright = 0.0\none_sided = true\nnative = true\nfastest = 1.0\n"  # as older files have it
     (study / "study.toml").write_text(f"{text[:begin]}[exclude]\n{exclude}")
     found: dict[str, set[tuple[str, ...]]] = {}
     for row in rows_of(study):
@@ -93,7 +95,7 @@ def test_every_rule_names_what_it_excludes(tmp_path: Path) -> None:
             found.setdefault(row["judge"], set()).add(tuple(row["rules"]))
     assert list(found.values()) == [
         {()},
-        {("catch", "right", "one_sided")},
+        {("catch", "one_sided")},
         {("fastest",)},
         {("native",)},
         {("finished",)},
@@ -115,10 +117,11 @@ def test_control_questions_exclude_trials_and_judges(tmp_path: Path) -> None:
 def test_the_run_folder_is_scored_and_excluded_verdicts_are_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judges = [{"say": right, "worker": "A1B2"}, {"say": always_human, "before": {"country": "Iceland"}}] * 3
+    other = {"say": always_human, "before": {"country": "Iceland"}}
+    judges = [one for at in range(3) for one in ({"say": right, "worker": f"A1B2{at}"}, other)]
     study = judged(
-        tmp_path, [*judges, {"say": right, "steps": 4}], "word_association", study_folders.word_trials(40),
-        number=20, repeats=0.1, before=["country"],
+        tmp_path, [*judges, {"say": right, "steps": 4, "worker": "Z9"}], "word_association",
+        study_folders.word_trials(40), number=20, repeats=0.1, before=["country"], worker="PROLIFIC_PID",
     )  # fmt: skip
     out = tmp_path / "V"
     assert main(["study", "export", str(study), "-o", str(out), "--personal"]) == 0
@@ -131,7 +134,7 @@ def test_the_run_folder_is_scored_and_excluded_verdicts_are_not(
     scores = json.loads((tmp_path / "S" / "scores.json").read_text())
     [row] = [one for one in scores["scores"] if one["agent"] == "all"]
     assert (row["human_human"], row["human_machine"], row["machine_human"], row["machine_machine"]) == (60, 0, 30, 30)
-    assert "4 of the verdicts are excluded by rules" in scores["methods"]
+    assert "Not scored, by rules that the study had stated (finished): 4 verdicts." in scores["methods"]
     assert [(one["verdicts"], one["alike"]) for one in scores["samples"]] == [(2, 1.0)] * 6
     [table] = (out / "data").glob("study-*_data.csv")
     with table.open(newline="") as file:
@@ -143,8 +146,20 @@ def test_the_run_folder_is_scored_and_excluded_verdicts_are_not(
     assert "Iceland" in table.read_text()
     described = json.loads((out / "dataset_description.json").read_text())["variableMeasured"]
     assert [one["name"] for one in described] == list(listed[0])
-    whole = "".join(path.read_text() for path in out.rglob("*") if path.suffix in (".csv", ".json", ".jsonl"))
-    assert "A1B2" not in whole
+    with (out / "participants.csv").open(newline="") as file:
+        people = list(csv.DictReader(file))
+    judges_there = read_state(study).judges
+    assert [row["participant"] for row in people] == [f"human:{code}" for code in judges_there]
+    assert [row["worker"] for row in people] == ["A1B20", "", "A1B21", "", "A1B22", "", "Z9"]
+    assert [row["code"] for row in people] == [judge.end_code for judge in judges_there.values()]
+    assert [(row["ended"], row["answers"], row["excluded"], row["rules"]) for row in people] == [
+        *[("finished", "22", "0", "")] * 6,
+        ("", "4", "4", "finished"),
+    ]
+    others = [path for path in out.rglob("*") if path.is_file() and path.name != "participants.csv"]
+    assert not any(b"A1B2" in path.read_bytes() for path in others)
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "W")]) == 0
+    assert not (tmp_path / "W" / "participants.csv").exists()
 
 
 def test_what_is_personal_stays_unless_it_is_asked_for(tmp_path: Path) -> None:
@@ -172,7 +187,7 @@ def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: 
     assert agents["a"]["p_machine"] > 0.15  # five of ten judges say human of all: 0.31 with t of nine degrees
     assert agents["a"]["needed"] > 0 or agents["a"]["detectability"] <= 0.2
     assert main(["study", "status", str(study)]) == 0
-    assert "judges: 10 of 50 wanted (10 finished)" in capsys.readouterr().out
+    assert "judges: 10 of 50 finished (10 joined)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -181,6 +196,8 @@ def test_status_counts_what_was_said_and_how_sure_it_is(tmp_path: Path, capsys: 
         ("number = 0", r"study\.toml:\d+: trials\.number: must be at least 1"),
         ('reload = "never"', r"study\.toml:\d+: judges\.reload: "),
         ("catch = 2.0", r"study\.toml:\d+: trials\.catch: "),
+        ("right = 0.6", r"study\.toml:\d+: exclude\.right: is no rule: it keeps judges by the very verdicts"),
+        ('control = "topic"', "trials.control: topic is not for word_association"),
         ("speed = 3", r"study\.toml:\d+: trials\.speed: "),
         ('keys = ["f", "f"]', "keys: must be two different ones"),
         ('choices = "four"', "trials.choices: four is for conversations"),
@@ -194,11 +211,37 @@ def test_what_is_wrong_with_the_settings_is_named(tmp_path: Path, change: str, t
     name = change.partition(" =")[0]
     lines = [line for line in (study / "study.toml").read_text().splitlines() if not line.startswith(f"{name} =")]
     lines.insert(lines.index("[trials]                  # of each judge") + 1, change)
-    if name == "reload":
+    table = {"reload": "[judges]", "right": "[exclude]"}.get(name)
+    if table is not None:
         lines.remove(change)
-        lines.insert(next(at for at, line in enumerate(lines) if line.startswith("[judges]")) + 1, change)
+        lines.insert(next(at for at, line in enumerate(lines) if line.startswith(table)) + 1, change)
     (study / "study.toml").write_text("\n".join(lines))
     with pytest.raises(InputError) as error:
         read_settings(study)
     said = "\n".join([*map(str, error.value.problems), str(error.value)])
     assert re.search(told, said), said
+
+
+def test_catch_trials_are_told_over_all_judges_before_anybody_is_excluded(tmp_path: Path) -> None:
+    """As in the 2025 paper's Table S3: judges, catch trials, and the share that was told; swapped scanpaths apart."""
+    rows = study_folders.word_trials(40, catch=40)
+    for _, key in rows:
+        if key["catch"] and int(key["stimulus"].split()[1]) >= 20:  # as if it were the swapped path of a person
+            key |= {"catch": "swapped", "truth": "human"}
+    judges = [{"say": right}, {"say": always_human}, {"say": always_human}]
+    study = judged(tmp_path, judges, "word_association", rows, number=10, catch=0.4)
+    path = study / "study.toml"
+    path.write_text(path.read_text().replace("one_sided = false", "one_sided = true"))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "V")]) == 0
+    assert main(["score", str(tmp_path / "V"), "-o", str(tmp_path / "S")]) == 0
+    with (tmp_path / "S" / "catch.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    said = [row for row in rows_of(study) if row["catch"]]
+    caught = [row["verdict"] == "machine" for row in said if row["phase"] == "catch"]
+    about = {"asked": "word_association", "judge": "people", "judges": "3"}
+    assert 0 < sum(caught) < len(caught)
+    assert [{**row, "right": float(row["right"])} for row in found] == [
+        {**about, "kind": "catch", "truth": "machine", "trials": str(len(caught)),
+         "right": pytest.approx(sum(caught) / len(caught))},
+        {**about, "kind": "swapped", "truth": "human", "trials": str(len(said) - len(caught)), "right": 1.0},
+    ]  # fmt: skip

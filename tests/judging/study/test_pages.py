@@ -75,6 +75,19 @@ def to_the_trials(page: Page) -> None:
     page.get_by_role("heading", name="Practice").wait_for()
 
 
+def test_who_has_pressed_the_wrong_button_comes_back(context: BrowserContext, server: Server, study: Path) -> None:
+    page = opened(context, server)
+    page.get_by_role("button", name="Begin").click()
+    page.get_by_role("button", name="I do not want to take part").click()
+    page.get_by_role("button", name="Back").click()
+    page.get_by_role("button", name="I agree").wait_for()
+    assert judge_of(context, study).ended is None
+    page.get_by_role("button", name="I do not want to take part").click()
+    page.get_by_role("button", name="Leave").click()
+    page.get_by_text("You have chosen not to take part. You may close this page.").wait_for()
+    assert judge_of(context, study).ended == "declined"
+
+
 def answer(page: Page, key: str = "f") -> None:
     page.locator("fieldset.all:enabled").wait_for()
     page.keyboard.press(key)

@@ -99,7 +99,8 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
         assert len({turn.page.people for turn in turns}) == len(turns) >= 9
     more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
     assert more.problems() == [
-        "trials: a judge sees no conversation of people twice, and there are 12 for 13 trials (12 and 1 of practice)"
+        "trials.number, trials.practice: a judge sees no conversation of people twice, and there are 12 for 13 trials "
+        "(12 and 1 of practice)"
     ]
 
 

@@ -260,7 +260,49 @@ def test_what_an_address_brings_stays_a_part_of_the_address(tmp_path: Path) -> N
         found = view(study, judge)
         assert found["redirect"] == f"https://panel.example/done?cc={judge.end_code}&id=a%26cc%3DOTHER%2F%23%C3%A9"
 
-    run(made(tmp_path, redirect="https://panel.example/done?cc={code}&id={worker}"), work)
+    run(made(tmp_path, worker="PID", redirect="https://panel.example/done?cc={code}&id={worker}"), work)
+
+
+def test_an_id_of_a_panel_leads_to_one_judge_from_any_browser(tmp_path: Path) -> None:
+    """Also after the server has started again, and when all places are taken."""
+    folder = made(tmp_path, worker="PROLIFIC_PID", wanted=1, most=1)
+    pid = "614a0000000000000000abcd"
+
+    async def work(study: Study) -> None:
+        judge, token = await study.join(None, pid)
+        for again, other in [await study.join(None, pid) for _ in range(2)]:
+            assert again is study.find(other) is study.find(token) is judge
+        await go_on(study, judge, 2)
+
+    async def later(study: Study) -> None:
+        [judge] = study.state.judges.values()
+        assert (await study.join(None, pid))[0] is judge
+        with pytest.raises(Refused, match="full"):
+            await study.join(None, "another")
+        await go_on(study, judge, 20)
+        assert (await study.join(None, f" {pid} "))[0] is judge
+        assert view(study, judge)["kind"] == "end"
+
+    run(folder, work)
+    run(folder, later)
+    assert len(read_state(folder).judges) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "{{%PROLIFIC_PID%}}", "{{PROLIFIC_PID}}", "${e://Field/PROLIFIC_PID}", "[worker_id]", "%WORKER_ID%", "<id>",
+        "undefined", "null", "None", "NaN", "", "  ", "PROLIFIC_PID", "prolific-pid", None,
+    ],
+)  # fmt: skip
+def test_what_a_panel_did_not_fill_in_is_no_id(tmp_path: Path, given: str | None) -> None:
+    async def work(study: Study) -> None:
+        first, second = [(await study.join(None, given))[0] for _ in range(2)]
+        assert first is not second
+        assert study.worker(first.code) == ""
+
+    run(folder := made(tmp_path, worker="PROLIFIC_PID"), work)
+    assert read_personal(folder) == {}
 
 
 def test_the_pages_speak_one_language(tmp_path: Path) -> None:
@@ -313,7 +355,7 @@ def test_a_link_leads_one_judge_back_from_any_browser(tmp_path: Path, capsys: py
 
 
 def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path) -> None:
-    folder = made(tmp_path, before=["age", "country"], after=["comments"], consent="Yes?")
+    folder = made(tmp_path, before=["age", "country"], after=["comments"], consent="Yes?", worker="PID")
 
     async def work(study: Study) -> None:
         for at in range(2):
@@ -329,7 +371,7 @@ def test_what_is_personal_stands_apart_and_is_forgotten(tmp_path: Path) -> None:
     assert read_personal(folder)[codes[0]] == {"worker": "worker 0", "age": ">50", "country": "Land 0?"}
     events = (folder / "events.jsonl").read_text()
     assert "Land" not in events
-    assert "worker" not in events.replace('"worker":""', "")
+    assert "worker" not in events.replace('"worker":"PID"', "")
     assert main(["study", "forget", str(folder), codes[0]]) == 0
     for name in ("events.jsonl", "personal.jsonl"):
         assert codes[0] not in (folder / name).read_text()

@@ -1,0 +1,177 @@
+"""Rules know nothing of what is scored: who guesses is at chance before them and after them, whatever is excluded."""
+
+from __future__ import annotations
+
+import math
+import random
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agents.stimuli import TASKS
+from judging.study.controls import read_controls
+from judging.study.exclusions import verdict_rows
+from judging.study.presets import written
+from judging.study.settings import Exclude, JudgesSettings
+from judging.study.state import Judge, State
+
+RULES = sorted(set(Exclude.model_fields) - {"right"})
+NAMES = ("animal", "boat", "chair", "door", "engine", "fence")
+Key = dict[str, dict[str, Any]]
+
+
+def settings(task: Any, preset: str, **exclude: Any) -> JudgesSettings:
+    tables = tomllib.loads(written("T", task, preset))
+    if exclude:
+        tables["exclude"] = {"finished": False} | exclude
+    return JudgesSettings.model_validate(tables)
+
+
+def key_of(task: str, number: int = 60) -> Key:
+    """To each stimulus a person's answer and a machine's, and in half of them one to catch and a swapped one."""
+    found: Key = {}
+    for at in range(number):
+        kinds = [("human", ""), ("machine", ""), ("machine", "catch"), ("human", "swapped"), ("machine", "swapped")]
+        for truth, catch in kinds[: 5 if at % 2 else 2]:
+            objects = {"present": [NAMES[at % 3]], "absent": list(NAMES[3:])}
+            found[f"t{len(found)}"] = {
+                "asked": task, "stimulus": f"s{at}", "truth": truth, "agent": truth, "speaker": None,
+                "catch": bool(catch), "swapped": catch == "swapped", "objects": objects, "meta.topic": NAMES[at % 6],
+            }  # fmt: skip
+    return found
+
+
+def coin_judges(key: Key, chosen: JudgesSettings, number: int, chance: random.Random) -> tuple[State, dict[str, Any]]:
+    """Judges who toss a coin about every trial. Half of them look at the pictures and answer controls rightly, the
+    others toss a coin here, too; some hurry, some go away, and what they say of their language is drawn."""
+    controls = read_controls(chosen.trials.control, None, key, "1")  # type: ignore[arg-type]
+    kinds: dict[tuple[str, bool, bool], list[str]] = {}
+    for name, row in key.items():
+        kinds.setdefault((row["truth"], row["catch"], row["swapped"]), []).append(name)
+    state, personal = State(), {}
+    for at in range(number):
+        each, catch = chosen.trials.number // 2, max(2, round(chosen.trials.catch * chosen.trials.number))
+        names = [
+            *chance.sample(kinds["human", False, False], each),
+            *chance.sample(kinds["machine", False, False], each),
+        ]
+        names += chance.sample(kinds["machine", True, False], catch)
+        names += [chance.choice(kinds[truth, True, True]) for truth in ("human", "machine")]
+        chance.shuffle(names)
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        judge = Judge(f"j{at}", "", now.isoformat(), at, ["f", "j"], [], "", at=now.isoformat())
+        looks, pace = at % 2 == 0, chance.choice((0.5, 6.0))
+        for name in names if chance.random() < 0.8 else names[: len(names) // 2]:
+            now += timedelta(seconds=pace * chance.random())
+            said = {"rt": chance.choice((None, 5000.0)), "away": False, "key": True, "at": now.isoformat()}
+            said["verdicts"] = [chance.choice(("human", "machine"))]
+            if (control := controls.get(key[name]["stimulus"])) is not None:
+                said["right"] = looks or chance.choice(control.options) == control.right
+            judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
+            judge.answers.append(said)
+        judge.ended = "finished" if len(judge.answers) == len(names) else None
+        state.judges[judge.code] = judge
+        personal[judge.code] = {"native_language": chance.choice(("yes", "no"))}
+    return state, personal
+
+
+def rows_of(state: State, chosen: JudgesSettings, key: Key, personal: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(verdict_rows(state, chosen, SimpleNamespace(key=key), personal))  # type: ignore[arg-type]
+
+
+def check_chance(rows: list[dict[str, Any]]) -> None:
+    """Detectability is within four standard errors of 0.5, by the binomial's closed form."""
+    right = Counter((row["truth"], row["correct"]) for row in rows if not row["catch"])
+    each = {truth: right[truth, True] + right[truth, False] for truth in ("human", "machine")}
+    detectability = sum(right[truth, True] / each[truth] for truth in each) / 2
+    error = math.sqrt(sum(0.25 / number for number in each.values())) / 2
+    assert abs(detectability - 0.5) < 4 * error, (detectability, error, each)
+
+
+def every() -> Iterator[Any]:
+    for task in TASKS:
+        for preset in ("plain", "2022", "2025"):
+            yield pytest.param(task, preset, {}, id=f"{task}-{preset}")
+    for rule in RULES:
+        whole = Exclude.model_fields[rule].annotation is bool
+        value = True if whole else 1.0 if rule == "fastest" else 0.7
+        task = "conversation" if rule in ("controls", "wrong_control") else "word_association"
+        yield pytest.param(task, "2022", {rule: value}, id=rule)
+
+
+@pytest.mark.parametrize(("task", "preset", "exclude"), list(every()))
+def test_who_tosses_a_coin_is_at_chance(task: str, preset: str, exclude: dict[str, Any]) -> None:
+    """And nothing that is excluded by a rule depends on whether a verdict that is scored is right: with the truths of
+    all trials but catch trials turned round, the same rules exclude the same."""
+    key, chosen = key_of(task), settings(task, preset, **exclude)
+    if exclude:
+        chosen = chosen.model_copy(update={"trials": chosen.trials.model_copy(update={"number": 8})})
+    state, personal = coin_judges(key, chosen, 400, random.Random(f"{task} {preset} {exclude}"))
+    rows = rows_of(state, chosen, key, personal)
+    check_chance([row for row in rows if not row["rules"]])
+    out = [row for row in rows if row["rules"]]
+    if out or exclude:
+        check_chance(out)
+    if exclude:
+        assert {rule for row in rows for rule in row["rules"]} == set(exclude)
+    turned = {
+        name: row if row["catch"] else row | {"truth": "machine" if row["truth"] == "human" else "human"}
+        for name, row in key.items()
+    }
+    assert [row["rules"] for row in rows_of(state, chosen, turned, personal)] == [row["rules"] for row in rows]
+
+
+@pytest.mark.parametrize("preset", ["2022", "2025"])
+def test_who_looks_at_clips_stays_and_who_guesses_is_out_by_the_control_question(preset: str) -> None:
+    """Seven of twelve, of three choices: a judge who guesses is right in 7 or more with a chance of 0.066."""
+    key, chosen = key_of("attention_prediction"), settings("attention_prediction", preset)
+    assert chosen.trials.number == 12
+    controls = read_controls("object", None, key, "1")  # type: ignore[arg-type]
+    state, chance = State(), random.Random(0)
+    for at in range(2000):
+        judge = Judge(f"j{at}", "", "2026-01-01T00:00:00Z", at, ["f", "j"], [], "", ended="finished")
+        for name in chance.sample(list(key), 12):
+            control = controls[key[name]["stimulus"]]
+            judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
+            judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, "verdicts": ["human"],
+                                  "right": at % 2 == 0 or chance.choice(control.options) == control.right})  # fmt: skip
+        state.judges[judge.code] = judge
+    kept = Counter(int(row["judge"][1:]) % 2 for row in rows_of(state, chosen, key, {}) if not row["rules"])
+    passes = sum(math.comb(12, right) * 2 ** (12 - right) for right in range(7, 13)) / 3**12
+    assert kept[0] == 12 * 1000
+    assert kept[1] / 12 / 1000 == pytest.approx(passes, abs=4 * math.sqrt(passes * (1 - passes) / 1000))
+
+
+def test_swapped_scanpaths_are_nobodys_test() -> None:
+    """Who tells every catch trial and is at chance in swapped ones (L502) is not excluded by the rule on catch
+    trials."""
+    key, chosen = key_of("attention_prediction"), settings("attention_prediction", "plain", catch=1.0)
+    swapped = [name for name, row in key.items() if row["swapped"]]
+    caught = [name for name, row in key.items() if row["catch"] and not row["swapped"]]
+    judge = Judge("j", "", "2026-01-01T00:00:00Z", 1, ["f", "j"], [], "", ended="finished")
+    for name in (*swapped[:20], *caught[:2]):
+        judge.steps.append({"kind": "trial", "trials": [name], "phase": "test", "again": False})
+        truth = key[name]["truth"] if name in caught else "human"
+        judge.answers.append({"rt": 5000.0, "away": False, "key": True, "at": judge.joined, "verdicts": [truth]})
+    rows = rows_of(State(judges={"j": judge}), chosen, key, {})
+    assert {tuple(row["rules"]) for row in rows} == {()}
+    assert Counter(row["phase"] for row in rows) == {"swapped": 20, "catch": 2}
+
+
+@pytest.mark.parametrize(
+    ("rt", "seconds", "is_out"), [(None, 0.01, True), (5000.0, 0.01, True), (900.0, 8.0, True), (None, 8.0, False)]
+)
+def test_a_verdict_took_no_longer_than_the_server_saw(rt: float | None, seconds: float, is_out: bool) -> None:
+    key, chosen = key_of("word_association"), settings("word_association", "plain", fastest=1.0)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    judge = Judge("j", "", begin.isoformat(), 1, ["f", "j"], [], "", ended="finished")
+    for at in range(1, 7):
+        judge.steps.append({"kind": "trial", "trials": [f"t{at}"], "phase": "test", "again": False})
+        judge.answers.append({"rt": rt, "away": False, "key": True, "verdicts": ["human"],
+                              "at": (begin + timedelta(seconds=at * seconds)).isoformat()})  # fmt: skip
+    assert {"fastest" in row["rules"] for row in rows_of(State(judges={"j": judge}), chosen, key, {})} == {is_out}

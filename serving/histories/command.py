@@ -128,7 +128,7 @@ def chosen_person(chats: Sequence[Chat], person: str) -> Person:
         return Person(frozenset({name}), next(iter(accounts), None))
     names = frozenset(message.name for message in messages if message.id == person)
     if not names:
-        there = list(dict.fromkeys(message.name for message in messages))
+        there = list(dict.fromkeys(message.name for message in messages if message.name))
         there = [*there[:MOST_NAMES], *(["…"] if len(there) > MOST_NAMES else [])]
         raise InputError(f"--person: no message is from {person}; there are messages from {', '.join(there)}")
     return Person(names - {""}, person)

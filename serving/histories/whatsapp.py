@@ -46,10 +46,12 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Repeated:
-    """What is said again in a file: whole texts in ``<>``, such at the end, and words beside names of files."""
+    """What a file has again: whole texts in ``<>``, such at the end, what stands behind an unseen mark, and the words
+    beside names of files."""
 
     alone: Counter[str] = field(default_factory=Counter)
     behind: Counter[str] = field(default_factory=Counter)
+    marked: Counter[str] = field(default_factory=Counter)
     beside_files: set[str] = field(default_factory=set)
 
 
@@ -151,6 +153,7 @@ def _repeated(entries: Iterable[_Entry]) -> _Repeated:
             continue
         before, words = _behind(entry.text)
         (repeated.behind if before.strip(AROUND) else repeated.alone)[words] += 1
+        repeated.marked[entry.text.rpartition(MARK)[2]] += 1
         file, words = _beside_file(entry.text)
         if file and (file.startswith(MARK) or _OWN_FILE.match(file)):
             repeated.beside_files.add(words)
@@ -192,6 +195,9 @@ def _without_media(text: str, repeated: _Repeated) -> tuple[str, str | None]:
         return f"{before}\n{rest}", NOTICES
     if text.startswith(MARK) and not text.lstrip(UNSEEN).startswith("@"):
         return "", NOTICES
+    before, _, words = text.rpartition(MARK)
+    if before[-1:].isspace() and repeated.marked[words] > 1 and not words.startswith("@"):
+        return before, NOTICES
     return text, None
 
 

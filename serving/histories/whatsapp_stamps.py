@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -63,7 +63,7 @@ def stamp(line: str) -> Stamp | None:
         return None
     end = head["end"].strip(f"{UNSEEN} \u00a0\u202f")
     date_first = head.start("a") < head.start("hour")
-    if (head["bracket"] is not None) != (end == "]") or (end == "," and head["mark"] != "년"):
+    if (head["bracket"] is not None) != (end == "]") or (end == "," and not (head["mark"] in ".년" and date_first)):
         return None
     gap, after = (_known_or_apart(head[part]) for part in ("gap", "after"))
     return Stamp(
@@ -173,6 +173,7 @@ def _order(stamps: Sequence[tuple[int, Stamp]], path: Path) -> Order:
     return fewest[0]
 
 
+@lru_cache(1000)
 def _known_or_apart(text: str) -> tuple[str, ...]:
     """The words in ``text`` without dots and spaces: as one where that is known, each alone where not."""
     whole = _compact(text)

@@ -28,7 +28,7 @@ HOURS: dict[tuple[int, int], str] = {
 
 BESIDE = """
     à às alas ales um uhr u o godz ob om at kl klo kell plkst val στις ώρα в во у г р ч сағ في الساعة ساعت ב בשעה
-    lúc pukul jam เวลา น h hs hrs
+    lúc pukul jam เวลา น พศ be h hs hrs
 """
 """Words that stand beside a date or a time and say nothing of its half."""
 

@@ -54,8 +54,9 @@ def read_telegram(content: dict[str, Any], path: Path) -> Chat:
             chat.drop(kind, str(path), None, text, place)
             continue
         at = None if message.date is None else message.date.replace(tzinfo=None)
-        name, account = (value if isinstance(value := entry.get(key), str) else "" for key in ("from", "from_id"))
-        chat.messages.append(ChatMessage(same_name(name), at, text.strip(), account or None))
+        name, account = entry.get("from"), entry.get("from_id")  # a number in older exports
+        author = same_name(name) if isinstance(name, str) else ""
+        chat.messages.append(ChatMessage(author, at, text.strip(), None if account is None else str(account)))
     return chat
 
 

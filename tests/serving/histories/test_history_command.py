@@ -402,6 +402,9 @@ def test_two_people_of_one_name_are_told_apart_by_their_account(
     _, rows = made(tmp_path, export, person="user2", more=("--json",))
     assert [row[1:] for row in rows] == [("other", "hi"), ("person", "me too"), ("other", "x")]
     assert json.loads(capsys.readouterr().out)["others"] == 2
+    old = telegram({"from_id": 1}, {"from_id": 2})  # as Telegram wrote them once
+    assert made(tmp_path, old, more=("--force",))[0] == 2
+    assert [row[1] for row in made(tmp_path, old, person="2", more=("--force",))[1]] == ["other", "person"]
     # In two exports, too; and a name that is of one account alone is enough.
     assert made(tmp_path, telegram({}), telegram({"from_id": "user2"}), more=("--force",))[0] == 2
     assert made(tmp_path, export, person="Bob", more=("--force",))[0] == 0

@@ -19,11 +19,12 @@ from pathlib import Path
 
 from agents.errors import Problem
 from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name, shortened
-from serving.histories.whatsapp_stamps import Order, Stamp, stamp, times, usual_form
+from serving.histories.whatsapp_stamps import Order, read_stamp, times, usual_form
 from serving.histories.whatsapp_words import ATTACHED, DELETED, EDITED, ENCRYPTED, OMITTED, REMOVAL
 
 MARK = "\u200e"  # stands before what the messenger writes, and before a mention
-AROUND = f"{UNSEEN}~ \u202f\u00a0\n"
+BLANK = UNSEEN + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+AROUND = f"{BLANK}~"  # a name
 QUOTES = '"“”„«»「」『』״'
 FIRST = 3  # messages, among which the notice of encryption stands
 LONGEST_NAME = 100
@@ -57,7 +58,7 @@ class _Repeated:
 
 def is_whatsapp(text: str) -> bool:
     """Whether one of the first lines begins as a message of such an export does."""
-    return any(stamp(line) for line in text.split("\n", 20)[:20])
+    return any(read_stamp(line) for line in text.split("\n", 20)[:20])
 
 
 def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str = "") -> Chat:
@@ -69,16 +70,18 @@ def read_whatsapp(text: str, path: Path, order: Order | None = None, person: str
     """
     chat = Chat()
     lines = text.replace("\r\n", "\n").split("\n")
-    stamps = [(number, one) for number, line in enumerate(lines, 1) if (one := stamp(line)) is not None]
-    form = usual_form([one for _, one in stamps])
-    heads: dict[int, Stamp] = {number: one for number, one in stamps if one.form == form}
+    stamps = {number: stamp for number, line in enumerate(lines, 1) if (stamp := read_stamp(line)) is not None}
+    form = usual_form(list(stamps.values()))
+    heads = {number: stamp for number, stamp in stamps.items() if stamp.form == form}
+    quoted = [number for number in stamps if number not in heads]
+    chat.doubtful += [Problem(str(path), number, None, shortened(lines[number - 1])) for number in quoted]
     entries: list[_Entry] = []
     for number, line in enumerate(lines, 1):
         if number in heads:
             entries.append(_Entry(number, [heads[number].rest]))
         elif entries:
             entries[-1].lines.append(line)
-        elif line.strip(AROUND):
+        elif line.strip(BLANK):
             chat.problems.append(Problem(str(path), number, None, "stands before the first message"))
     at = times(list(heads.items()), path, order)
     for entry in entries:
@@ -152,7 +155,7 @@ def _repeated(entries: Iterable[_Entry]) -> _Repeated:
         if entry.name is None:
             continue
         before, words = _behind(entry.text)
-        (repeated.behind if before.strip(AROUND) else repeated.alone)[words] += 1
+        (repeated.behind if before.strip(BLANK) else repeated.alone)[words] += 1
         repeated.marked[entry.text.rpartition(MARK)[2]] += 1
         file, words = _beside_file(entry.text)
         if file and (file.startswith(MARK) or _OWN_FILE.match(file)):
@@ -170,9 +173,9 @@ def _add(chat: Chat, path: str, entry: _Entry, at: datetime, repeated: _Repeated
     else:
         text, kind = _without_media(text, repeated)
         before, words = _behind(text)
-        if before.strip(AROUND) and _is_marker(before, words, EDITED, repeated.behind, 3):
+        if before.strip(BLANK) and _is_marker(before, words, EDITED, repeated.behind, 3):
             text = before
-        text = text.strip(f"{UNSEEN} \n")
+        text = text.strip(BLANK)
     if kind or not text:
         chat.drop(kind or EMPTY, path, entry.line, entry.text if entry.name else "\n".join(entry.lines))
     if not text:
@@ -189,7 +192,7 @@ def _without_media(text: str, repeated: _Repeated) -> tuple[str, str | None]:
     file, beside = _beside_file(first)
     if file and (file.startswith(MARK) or _OWN_FILE.match(file) or beside in _rows(ATTACHED) | repeated.beside_files):
         return rest, NOTICES
-    if words and not before.strip(AROUND) and _is_marker(before, words, OMITTED, repeated.alone, 2):
+    if words and not before.strip(BLANK) and _is_marker(before, words, OMITTED, repeated.alone, 2):
         return ("" if _FILE.search(rest) and "\n" not in rest else rest), NOTICES
     if words and (before.endswith(MARK) or _OWN_FILE.search(words)) and _FILE.search(words):
         return f"{before}\n{rest}", NOTICES
@@ -203,7 +206,7 @@ def _without_media(text: str, repeated: _Repeated) -> tuple[str, str | None]:
 
 def _behind(text: str) -> tuple[str, str]:
     """What stands before the words in ``<>`` that a text ends with, and these words; all and none without such."""
-    text = text.rstrip(f"{UNSEEN} \n")
+    text = text.rstrip(BLANK)
     place = text.rfind("<", -LONGEST_NOTICE - 2)
     if place < 0 or not text.endswith(">") or "\n" in text[place:] or ">" in text[place:-1]:
         return text, ""
@@ -223,7 +226,7 @@ def _is_marker(before: str, words: str, known: str, counts: Counter[str], least:
     more than once in the file."""
     if words.lower() in _rows(known):
         return True
-    if before[-1:].strip(f"{UNSEEN} \n"):  # a letter stands right before it
+    if before[-1:].strip(BLANK):  # a letter stands right before it
         return False
     return before.endswith(MARK) or (counts[words] > 1 and _is_like_a_marker(words, least))
 

@@ -46,7 +46,7 @@ _TIME_FIRST = re.compile(rf"{_U}(?P<bracket>\[)?{_U}{_TIME}(?P<gap>{_WORDS % 1})
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """A date and time as they are written, the words beside them, and the ``rest`` of the line. ``form`` is the same
-    in all lines that one phone writes."""
+    in all lines that stamp phone writes."""
 
     date: tuple[str, str, str]
     mark: str
@@ -56,7 +56,7 @@ class Stamp:
     rest: str
 
 
-def stamp(line: str) -> Stamp | None:
+def read_stamp(line: str) -> Stamp | None:
     """The stamp that a line begins with, if it does."""
     head = _DATE_FIRST.match(line) or _TIME_FIRST.match(line)
     if head is None:
@@ -78,7 +78,7 @@ def stamp(line: str) -> Stamp | None:
 
 def usual_form(stamps: Sequence[Stamp]) -> tuple[object, ...]:
     """The form that most of them have: what has another is a quotation in a message."""
-    return Counter(one.form for one in stamps).most_common(1)[0][0]
+    return Counter(stamp.form for stamp in stamps).most_common(1)[0][0]
 
 
 def times(stamps: Sequence[tuple[int, Stamp]], path: Path, order: Order | None) -> dict[int, datetime | str]:
@@ -87,12 +87,12 @@ def times(stamps: Sequence[tuple[int, Stamp]], path: Path, order: Order | None) 
     Without an ``order`` it is what all dates of the file say. Raises InputError if they do not.
     """
     # A word that stands beside an hour from 13 on does not say which half of the day it is.
-    plain = {word for _, one in stamps if one.clock[0] > 12 for word in one.words}
+    plain = {word for _, stamp in stamps if stamp.clock[0] > 12 for word in stamp.words}
     order = order or _order(stamps, path)
     read: dict[int, datetime | str] = {}
-    for line, one in stamps:
+    for line, stamp in stamps:
         try:
-            read[line] = datetime(*_date(one, order), _hour(one, plain), *one.clock[1:])
+            read[line] = datetime(*_date(stamp, order), _hour(stamp, plain), *stamp.clock[1:])
         except ValueError as error:
             known = isinstance(error, _Unreadable)
             read[line] = str(error) if known else "has a date or time that there is not"
@@ -103,34 +103,35 @@ class _Unreadable(ValueError):
     """What is wrong with a stamp, for its reader."""
 
 
-def _date(one: Stamp, order: Order) -> tuple[int, int, int]:
+def _date(stamp: Stamp, order: Order) -> tuple[int, int, int]:
     """Year, month and day. Raises ValueError."""
-    a, b, c = map(int, one.date)
-    year, month, day = (
-        (a, b, c) if order == "ymd" or len(one.date[0]) > 2 else (c, *((b, a) if order == "dmy" else (a, b)))
-    )
+    a, b, c = map(int, stamp.date)
     latest = datetime.now().year + 1
-    digits = len(one.date[0] if (year, day) == (a, c) else one.date[2])
+    if order == "ymd" or len(stamp.date[0]) > 2:
+        year, month, day, digits = a, b, c, len(stamp.date[0])
+    else:
+        year, (day, month), digits = c, (a, b) if order == "dmy" else (b, a), len(stamp.date[2])
     for shift in (0, -BUDDHIST):
-        full = year + shift if digits > 2 else 2000 + year if not shift else 2500 + year + shift
+        century = 0 if digits > 2 else 2500 if shift else 2000
+        full = century + year + shift
         if FIRST_YEAR <= full <= latest:
             datetime(full, month, day)
             return full, month, day
     raise _Unreadable(f"has the year {year}, which is none of WhatsApp's in the Gregorian or the Buddhist calendar")
 
 
-def _hour(one: Stamp, plain: set[str]) -> int:
+def _hour(stamp: Stamp, plain: set[str]) -> int:
     """The hour of the day, by the words beside it. Raises ValueError."""
-    hour = one.clock[0]
-    spans = {_span(word) for word in one.words if _span(word) is not None}
-    unknown = [word for word in one.words if _span(word) is None and word not in plain]
+    hour = stamp.clock[0]
+    spans = {_span(word) for word in stamp.words if _span(word) is not None}
+    unknown = [word for word in stamp.words if _span(word) is None and word not in plain]
     if unknown:
         raise _Unreadable(f'has "{unknown[0]}" beside its time: which half of the day it means is not known')
     spans.discard(_PLAIN_HOURS)
     if not spans:
         return hour
     [(first, end), *more] = [span for span in spans if span is not None]
-    hours = [one for one in (hour % 12, hour % 12 + 12) if first <= one < end]
+    hours = [value for value in (hour % 12, hour % 12 + 12) if first <= value < end]
     if more or hour > 12 or len(hours) != 1:
         raise ValueError("no such hour")
     return hours[0]
@@ -139,16 +140,16 @@ def _hour(one: Stamp, plain: set[str]) -> int:
 def _order(stamps: Sequence[tuple[int, Stamp]], path: Path) -> Order:
     """In which order days, months and years stand, by all dates that do not begin with four digits. Raises
     InputError if they do not say."""
-    dates = [(line, one) for line, one in stamps if len(one.date[0]) < 3]
+    dates = [(line, stamp) for line, stamp in stamps if len(stamp.date[0]) < 3]
     if not dates:
         return "ymd"
     orders: tuple[Order, ...] = ("dmy", "ymd") if dates[0][1].mark == "." else ("dmy", "mdy", "ymd")
     back, bad = dict[Order, int](), dict[Order, list[tuple[int, str]]]()
     for order in orders:
         days, wrong = [], []
-        for line, one in dates:
+        for line, stamp in dates:
             try:
-                days.append(_date(one, order))
+                days.append(_date(stamp, order))
             except ValueError as error:
                 known = isinstance(error, _Unreadable)
                 wrong.append((line, str(error) if known else "has a date that there is not"))

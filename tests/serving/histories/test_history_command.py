@@ -165,9 +165,10 @@ def test_a_word_beside_an_hour_of_the_afternoon_is_no_half_of_the_day(tmp_path: 
     assert [row[0] for row in made(tmp_path, text)[1]] == ["2023-12-31T21:05:00", "2024-12-31T09:06:00"]
 
 
-def test_stamps_of_another_form_are_a_quotation(tmp_path: Path) -> None:
+def test_stamps_of_another_form_are_a_quotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "31/12/2023, 21:05 - Ann: see\n[31/12/2023, 20:00:01] Bob: a\n2023-12-31 20:00 - Zoe: b\n"
-    assert [row[1:] for row in made(tmp_path, text)[1]] == [("person", text.split("Ann: ")[1].strip())]
+    assert texts(tmp_path, text) == [("person", text.split("Ann: ")[1].strip())]
+    assert json.loads(capsys.readouterr().out)["doubtful"] == 2
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ One set of rules for every agent and for what a person is shown:
   limits there; what a header tells is checked before anything is decoded;
 - orientation: the EXIF orientation is applied (in a PNG, of an eXIf chunk before the pixels), as browsers do; one that
   stands in XMP or in text alone is not;
-- mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. An
-  embedded colour profile is not applied: values are taken as sRGB, as the published agents took them.
+- mode: 8-bit RGB; transparency composited on white, 16-bit and float data scaled, palettes and CMYK converted. The
+  alpha of a BMP that is 0 everywhere is none. An embedded colour profile is not applied: values are taken as sRGB, as
+  the published agents took them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agents import image_limits as limits
-from agents import tiff_header
+from agents import png_chunks, tiff_header
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Image:
         import numpy as np
 
         data = self.read()
-        image, pixels, scanned = _open(limits.LimitedBytes(data), self.name)
+        image, pixels, scanned = _open(limits.LimitedBytes(data), self.name, pixels=True)
         image.decodermaxblock = limits.BLOCK
         scans = data.count(b"\xff\xda") if scanned else 0
         if scans * scanned > limits.MAX_SCANNED:
@@ -153,17 +154,13 @@ class Image:
         orientation, transparency, CMYK, 16 bits, an animation) and for other formats they are a PNG of the decoded
         pixels: servers differ in what they make of those.
         """
-        import numpy as np
         from PIL import Image as PILImage
 
         pixels = self.decode()
         height, width, _ = pixels.shape
         data, kind = self.read(), self.header().format
-        if kind in formats:
-            plain = PILImage.open(io.BytesIO(data), formats=[kind])
-            moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
-            if not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels):
-                return data, "original", (width, height)
+        if kind in formats and _is_plain(data, kind, pixels):
+            return data, "original", (width, height)
         buffer = io.BytesIO()
         PILImage.fromarray(pixels).save(buffer, "PNG")
         return buffer.getvalue(), "png", (width, height)
@@ -196,6 +193,14 @@ class Image:
 
 
 _decoding = limits.Room(limits.MAX_DECODING)
+_BEGINS = {
+    "PNG": re.compile(rb"\x89PNG\r\n"),
+    "JPEG": re.compile(rb"\xff\xd8\xff"),
+    "GIF": re.compile(rb"GIF8[79]a"),
+    "WEBP": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+    "TIFF": re.compile(rb"II[*+]\0|MM\0[*+]"),
+    "BMP": re.compile(rb"BM.{4}\0{4}", re.DOTALL),
+}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -216,35 +221,52 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
         raise ImageError("missing_image", f"{name}: cannot be opened: {_reason(error)}") from None
 
 
-def _open(source: BinaryIO, name: str) -> tuple[PILImageFile.ImageFile, int, int]:
-    """Parse the header alone. Returns the image, how many pixels there are to decode, and how many each scan of a JPEG
-    goes through, if there is any."""
+def _is_plain(data: bytes, kind: str, pixels: NDArray[np.uint8]) -> bool:
+    """Whether a plain decoder sees these ``pixels``, and no animation."""
+    import numpy as np
+    from PIL import Image as PILImage
+
+    try:
+        plain = PILImage.open(io.BytesIO(data), formats=[kind])
+        moves = kind != "JPEG" and getattr(plain, "n_frames", 1) > 1
+        return not moves and np.array_equal(np.asarray(plain.convert("RGB")), pixels)
+    except Exception:  # a dozen types, as in decode: what it stumbles over, a server may
+        return False
+
+
+def _open(source: BinaryIO, name: str, *, pixels: bool = False) -> tuple[PILImageFile.ImageFile, int, int]:
+    """Parse the header, alone unless the ``pixels`` are to be decoded. Returns the image, how many pixels there are to
+    decode, and how many each scan of a JPEG goes through, if there is any."""
     from PIL import Image as PILImage
     from PIL import UnidentifiedImageError
 
     _silence_pillow()
     try:
         tiles, scanned = tiff_header.work(source)
+        source = png_chunks.needed(source, pixels=pixels)
         source.seek(0)
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
-        what = f"not an image in a known format ({', '.join(FORMATS)})" if source.read(1) else "an empty file"
+        start = source.read(16)
+        damaged = next((form for form, begins in _BEGINS.items() if begins.match(start)), None)
+        what = f"not an image in a known format ({', '.join(FORMATS)})" if start else "an empty file"
+        what = f"a damaged {damaged}" if damaged else what
         raise ImageError("bad_image", f"{name}: {what}") from None
     except PILImage.DecompressionBombError:
         raise ImageError("image_too_large", f"{name}: more than {limits.MAX_PIXELS:,} pixels") from None
     except Exception as error:  # a dozen types, as in decode
         raise ImageError("bad_image", f"{name}: cannot be opened: {_reason(error)}") from error
     image.info.pop("xmp", None)  # Pillow would take a TIFF's orientation from it
-    pixels = image.width * image.height
+    count = image.width * image.height
     most = limits.MAX_PIXELS // 4 if image.mode in ("I", "F") else limits.MAX_PIXELS  # of 32 bits, of fewer
-    if pixels > most:
+    if count > most:
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} pixels")
     if max(image.size) > limits.MAX_SIDE:
         raise ImageError("image_too_large", f"{name}: a side has more than {limits.MAX_SIDE:,} pixels")
     if tiles > 2 * most:
         raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
-    return image, max(tiles, pixels), pixels if image.format in ("JPEG", "MPO") else scanned
+    return image, max(tiles, count), count if image.format in ("JPEG", "MPO") else scanned
 
 
 _filter: object = None
@@ -293,6 +315,8 @@ def _to_rgb(image: PILImage.Image) -> PILImage.Image:
         image = _scaled_to_8_bits(image, transparent)
     elif isinstance(transparent, tuple) and max(transparent) > 255:  # of a 16-bit PNG, of which Pillow keeps 8 bits
         image.info["transparency"] = tuple(value >> 8 for value in transparent)
+    if image.format == "BMP" and image.mode == "RGBA" and image.getchannel("A").getextrema() == (0, 0):
+        return image.convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         rgba = image.convert("RGBA")
         white = PILImage.new("RGBA", rgba.size, (255, 255, 255, 255))

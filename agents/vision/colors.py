@@ -24,7 +24,8 @@ they differ by more than 5, so that white, whitesmoke, snow and the light grays 
 
 The perceptual variant (:func:`nearest_word`) goes to the words directly: the word of the nearest prototype by CIELAB
 distance (CIE 1976). A word has several prototypes: the CSS3 colours that the map gives it and, for the eight chromatic
-words, the focal colour (:data:`FOCAL`). One prototype per word, its own CSS3 value, will not do: a pale blue sky is
+words, the focal colour (:data:`FOCAL`). Here darkslategray is gray, as it is called; as green it would make green of
+every dark gray. One prototype per word, its own CSS3 value, will not do: a pale blue sky is
 then nearer to white or gray than to blue, and wood is nearer to gray than to CSS's reddish brown.
 
 All colours are sRGB, 0 to 255 per channel, as (r, g, b).
@@ -135,7 +136,8 @@ def lab(rgb: RGB) -> Lab:
 
 @cache
 def _prototypes() -> tuple[tuple[Lab, str], ...]:
-    return (*((lab(rgb), WORD[name]) for name, rgb in CSS3.items()), *((focus, word) for word, focus in FOCAL.items()))
+    words = {**WORD, "darkslategray": "gray"}
+    return (*((lab(rgb), words[name]) for name, rgb in CSS3.items()), *((focus, word) for word, focus in FOCAL.items()))
 
 
 def _linear(value: float) -> float:

@@ -17,9 +17,12 @@ def register(commands: Commands) -> None:
         example="_chat.txt --person Ann -o ann.jsonl",
     )
     history.add_argument("files", nargs="+", type=path, metavar="FILE", help="of WhatsApp, Telegram, or a history")
-    history.add_argument("--person", required=True, metavar="NAME", help="whose it is, as the export has the name")
+    history.add_argument("--person", required=True, metavar="NAME", help="whose it is: the name, or Telegram's from_id")
     history.add_argument("-o", "--out", required=True, type=path, metavar="OUT.jsonl", help="the history")
-    history.add_argument("--dates", choices=("dmy", "mdy"), help="how dates stand in WhatsApp's, if they do not say")
+    history.add_argument(
+        "--dates", choices=("dmy", "mdy", "ymd"), help="how dates stand in WhatsApp's, if they do not say"
+    )
+    history.add_argument("--show-dropped", action="store_true", help="list each message that is left out, and why")
     history.add_argument("--force", action="store_true", help="replace what is at --out")
 
 

@@ -6,18 +6,19 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from agents.errors import InputError, printable
+from agents.errors import InputError, Problem, printable
 from agents.language.chat_style import Style, measure
 from agents.language.history import HistoryMessage, history_lines, read_bytes, read_history
-from serving.histories.chat import Chat, Said
+from serving.histories.chat import Chat, ChatMessage, same_name
 from serving.histories.telegram import read_telegram
-from serving.histories.whatsapp import Order, is_whatsapp, read_whatsapp
+from serving.histories.whatsapp import is_whatsapp, read_whatsapp
+from serving.histories.whatsapp_stamps import Order
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import refuse_existing
 from serving.terminal import plain_table, print_table
@@ -49,18 +50,31 @@ def history(options: argparse.Namespace) -> int:
     problems = [problem for chat in chats for problem in chat.problems]
     if problems:
         raise InputError(f"{len(problems)} messages cannot be read", problems)
-    messages = joined(chats, options.person, options.files)
+    if not any(chat.messages for chat in chats):
+        raise InputError(f"{options.files[0]}: holds no message")
+    chosen = chosen_person(chats, options.person)
+    messages = joined(chats, chosen)
     with replacing(options.out) as file:
         os.fchmod(file.fileno(), 0o600)  # for nobody else's eyes
         file.write(history_lines(messages))
-    dropped = sum((chat.dropped for chat in chats), Counter[str]())
-    others = {said.name for chat in chats for said in chat.messages} - {options.person}
+    dropped = sum((chat.counts() for chat in chats), Counter[str]())
+    doubtful = [line for chat in chats for line in chat.doubtful]
+    lines = [line for chat in chats for _, line in chat.dropped]
+    lines += [replace(line, message=f"kept, though like a notice: {line.message}") for line in doubtful]
+    others = {message.id or message.name for chat in chats for message in chat.messages if not chosen.wrote(message)}
     styles = {speaker: measure(messages, speaker) for speaker in ("person", "other")}
     if options.json:
-        found: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
-        print(orjson.dumps({**found, "others": len(others), "dropped": dropped}, option=orjson.OPT_INDENT_2).decode())
-    else:
-        _print(styles, len(others), dropped, options.out)
+        row: dict[str, Any] = {speaker: asdict(style) for speaker, style in styles.items()}
+        row |= {"others": len(others), "dropped": dropped, "doubtful": len(doubtful)}
+        if options.show_dropped:
+            row["lines"] = list(map(str, lines))
+        print(orjson.dumps(row, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    _print(styles, len(others), dropped, options.out)
+    if doubtful:
+        print(f"kept, though like notices: {len(doubtful):,}; --show-dropped lists them")
+    for line in lines if options.show_dropped else ():
+        print(line)
     return 0
 
 
@@ -73,7 +87,7 @@ def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
     if start[:1] == b"{":
         row = _json(start.split(b"\n", 1)[0])
         if isinstance(row, dict) and "speaker" in row:
-            return Chat([Said(one.speaker, one.at, one.text) for one in read_history(path)])
+            return Chat([ChatMessage(line.speaker, line.at, line.text) for line in read_history(path)])
         whole = _json(start)
         if not isinstance(whole, dict):
             raise InputError(f"{path}: is no JSON, or not all of it")
@@ -83,31 +97,55 @@ def read_chat(path: Path, order: Order | None = None, person: str = "") -> Chat:
     except UnicodeDecodeError:
         raise InputError(f"{path}: is no text in UTF-8") from None
     if not is_whatsapp(text):
-        raise InputError(f"{path}: is neither WhatsApp's export of a chat, nor Telegram's result.json, nor a history")
+        raise InputError(
+            f"{path}: is neither WhatsApp's export of a chat, nor Telegram's result.json, nor a history",
+            [Problem(str(path), 1, None, "begins with no date in numbers and time, as a message of WhatsApp's does")],
+        )
     return read_whatsapp(text, path, order, person)
 
 
-def joined(chats: Sequence[Chat], person: str, paths: Sequence[Path]) -> list[HistoryMessage]:
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Whose history is made: the names that the files have for this person, and the account, if any has one."""
+
+    names: frozenset[str]
+    account: str | None
+
+    def wrote(self, message: ChatMessage) -> bool:
+        """Whether a message is of this person."""
+        return message.id == self.account if message.id and self.account else message.name in self.names
+
+
+def chosen_person(chats: Sequence[Chat], person: str) -> Person:
+    """Who is called ``person``, or has this account. Raises InputError if nobody is, or several are."""
+    messages = [message for chat in chats for message in chat.messages]
+    name = same_name(person)
+    accounts = Counter(message.id for message in messages if message.name == name and message.id)
+    if len(accounts) > 1:
+        choices = " or ".join(f"{account} (messages: {count:,})" for account, count in accounts.items())
+        raise InputError(f"--person: {len(accounts)} people are called {name}: say --person {choices}")
+    if any(message.name == name for message in messages):
+        return Person(frozenset({name}), next(iter(accounts), None))
+    names = frozenset(message.name for message in messages if message.id == person)
+    if not names:
+        there = list(dict.fromkeys(message.name for message in messages if message.name))
+        there = [*there[:MOST_NAMES], *(["…"] if len(there) > MOST_NAMES else [])]
+        raise InputError(f"--person: no message is from {person}; there are messages from {', '.join(there)}")
+    return Person(names - {""}, person)
+
+
+def joined(chats: Sequence[Chat], person: Person) -> list[HistoryMessage]:
     """The history of ``person`` in ``chats``: one chat after the other, that with the newest message last. Raises
     InputError."""
-    messages = [said for chat in chats for said in chat.messages]
-    if not messages:
-        raise InputError(f"{paths[0]}: holds no message")
-    offsets = {said.at.tzinfo is None for said in messages if said.at is not None}
-    if len(offsets) > 1:
+    times = [[message.at for message in chat.messages if message.at is not None] for chat in chats]
+    if len({at.tzinfo is None for row in times for at in row}) > 1:
         raise InputError("some times of these files have an offset and some have none")
-    names = dict.fromkeys(said.name for said in messages)
-    if person not in names:
-        there = ", ".join([*list(names)[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])])
-        raise InputError(f"--person: no message is from {person}; there are messages from {there}")
-    ends = [max((said.at for said in chat.messages if said.at is not None), default=None) for chat in chats]
-    known = [end for end in ends if end is not None]
-    if len(known) == len(chats):
-        chats = [chat for _, chat in sorted(zip(known, chats, strict=True), key=lambda pair: pair[0])]
+    if all(times):
+        chats = [chat for _, chat in sorted(zip(map(max, times), chats, strict=True), key=lambda pair: pair[0])]
     return [
-        HistoryMessage(said.at, "person" if said.name == person else "other", said.text)
+        HistoryMessage(message.at, "person" if person.wrote(message) else "other", message.text)
         for chat in chats
-        for said in chat.messages
+        for message in chat.messages
     ]
 
 

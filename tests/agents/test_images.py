@@ -111,9 +111,11 @@ def test_bytes_behave_as_the_file_does(bad_images: BadImages) -> None:
         assert from_file.path == path
 
 
-@pytest.mark.parametrize(
-    "name", ["plain.png", "plain.bmp", "plain.tif", "deflated.tif", "plain.webp", "animated.webp", "link.png"]
-)
+LOSSLESS = "plain.png plain.bmp plain.tif deflated.tif plain.webp animated.webp link.png"
+PASSED_OVER = "bomb_profile.png bomb_text.png bomb_itxt.png ends_in_text.png"  # texts and profiles of any length
+
+
+@pytest.mark.parametrize("name", f"{LOSSLESS} {PASSED_OVER}".split())
 def test_lossless_formats_give_the_very_pixels(bad_images: BadImages, name: str) -> None:
     np.testing.assert_array_equal(Image(name, root=bad_images.folder).decode(), corpus.picture())
 
@@ -142,6 +144,64 @@ def test_transparency_is_composited_on_white(bad_images: BadImages) -> None:
     colors, indices = palette_of(bad_images.folder / "transparent.gif")
     white = np.where((indices == 3)[..., None], 255, colors[indices])
     np.testing.assert_array_equal(decoded("transparent.gif"), white)
+
+
+def bmp32(pixels: NDArray[np.uint8]) -> bytes:
+    """A BMP of version 4, with masks for red, green, blue and alpha, of ``pixels`` [height, width, 4]."""
+    height, width, _ = pixels.shape
+    masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
+    header = struct.pack("<IiiHHIIiiII", 108, width, -height, 1, 32, 3, pixels.size, 0, 0, 0, 0) + masks + bytes(52)
+    size = 14 + len(header) + pixels.size
+    return b"BM" + struct.pack("<IHHI", size, 0, 0, 14 + len(header)) + header + pixels[..., [2, 1, 0, 3]].tobytes()
+
+
+def test_an_alpha_that_is_0_everywhere_is_none_in_a_bmp_alone() -> None:
+    """As browsers and Windows have it: most programs that write BMP leave the fourth byte at 0."""
+    rgb = corpus.picture()
+    empty, half = (np.dstack([rgb, np.full(rgb.shape[:2], alpha, np.uint8)]) for alpha in (0, 128))
+    np.testing.assert_array_equal(Image("x.bmp", data=bmp32(empty)).decode(), rgb)
+    assert_near(Image("x.bmp", data=bmp32(half)).decode(), over_white(rgb, half[..., 3]), 1, 0.6)
+    file = io.BytesIO()
+    PILImage.fromarray(empty).save(file, "PNG")
+    assert Image("x.png", data=file.getvalue()).decode().min() == 255
+
+
+def test_a_large_profile_hinders_no_format() -> None:
+    profile = bytes(range(256)) * 8192  # 2 MiB, in a JPEG in many segments
+    for form, most in (("PNG", 0), ("TIFF", 0), ("JPEG", 40), ("WEBP", 90)):
+        file = io.BytesIO()
+        PILImage.fromarray(corpus.picture()).save(file, form, icc_profile=profile)
+        assert_near(Image("x", data=file.getvalue()).decode(), corpus.picture().astype(float), most, 8)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"BM" + bytes(12), b"II*\0\1", b"\xff\xd8\xff\xe0" + bytes(9), b"RIFF\x20\0\0\0WEBP" + bytes(30), b"GIF89a\1"],
+)
+def test_a_damaged_picture_is_called_so(data: bytes) -> None:
+    with pytest.raises(ImageError, match=r"^x: a damaged (BMP|TIFF|JPEG|WEBP|GIF)$"):
+        Image("x", data=data).header()
+
+
+def test_a_wrong_checksum_is_told(tmp_path: Path) -> None:
+    text = corpus.png_chunk(b"tEXt", b"a\0b")
+    whole = corpus.png(3, 2, corpus.png_rows(corpus.picture(3, 2)), text)
+    for data, message in (
+        (whole.replace(text, text[:-1] + b"\0"), "a damaged PNG: the checksum of its chunk tEXt is wrong"),
+        (whole[: whole.index(b"tEXt") + 5], "a damaged PNG, which is cut off"),
+        (whole[:8], "a damaged PNG"),
+    ):
+        (tmp_path / "x.png").write_bytes(data)
+        for image in (Image("x.png", data=data), Image("x.png", root=tmp_path)):
+            for ask in (image.header, image.decode):
+                with pytest.raises(ImageError, match=message):
+                    ask()
+
+
+def test_what_a_plain_decoder_refuses_is_sent_as_another_picture(bad_images: BadImages) -> None:
+    data, what, _ = Image("bomb_text.png", root=bad_images.folder).sendable({"PNG"})
+    assert what == "png"
+    np.testing.assert_array_equal(np.asarray(PILImage.open(io.BytesIO(data))), corpus.picture())
 
 
 def test_a_transparent_key_colour_becomes_white(bad_images: BadImages) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,7 +103,7 @@ def test_lab_of_known_colors(rgb: tuple[int, int, int], expected: tuple[float, f
 @settings(deadline=None)
 @given(RGBS)
 def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
-    words = [*WORD.values(), *FOCAL]
+    words = [*(WORD | {"darkslategray": "gray"}).values(), *FOCAL]
     table = np.array([*(lab(CSS3[name]) for name in WORD), *FOCAL.values()])
     distances = np.linalg.norm(table - lab(rgb), axis=1)
     assert nearest_word(rgb) in {
@@ -112,7 +114,38 @@ def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
 def test_every_css3_color_has_its_own_name_and_word() -> None:
     for name, rgb in CSS3.items():
         assert nearest_rgb(rgb) == name
-        assert nearest_word(rgb) == WORD[name]
+        assert nearest_word(rgb) == (WORD[name] if name != "darkslategray" else "gray")
+
+
+def test_what_has_little_color_is_black_gray_or_white() -> None:
+    """Every gray, in this order, and what differs from one so little that it is hard to see; no night is green."""
+    grays = [nearest_word((value, value, value)) for value in range(256)]
+    assert [word for word, _ in groupby(grays)] == ["black", "gray", "white"]
+    steps = (-4, 0, 4)
+    near = [(v, min(255, max(0, v + dg)), min(255, max(0, v + db))) for v in range(256) for dg in steps for db in steps]
+    chroma = {rgb: float(np.hypot(*lab(rgb)[1:])) for rgb in near}
+    assert {nearest_word(rgb) for rgb in near if chroma[rgb] < 4} == {"black", "gray", "white"}
+    assert nearest_word((45, 55, 78)) == "gray"
+
+
+@pytest.mark.parametrize(
+    ("rgb", "word"),
+    [
+        ((255, 0, 0), "red"),
+        ((0, 255, 0), "green"),
+        ((0, 0, 255), "blue"),
+        ((255, 255, 0), "yellow"),
+        ((0, 0, 0), "black"),
+        ((255, 255, 255), "white"),
+        ((128, 128, 128), "gray"),
+        ((128, 0, 128), "purple"),
+        ((255, 165, 0), "orange"),
+        ((255, 192, 203), "pink"),
+        ((165, 42, 42), "brown"),
+    ],
+)
+def test_basic_colors_have_their_own_word(rgb: tuple[int, int, int], word: str) -> None:
+    assert nearest_word(rgb) == word
 
 
 def test_focal_colors_are_those_of_the_munsell_chips() -> None:

@@ -567,7 +567,7 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path) 
             speaks.get_by_text("The other one is writing.").wait_for()
         pages[0].context.close()
         pages[1].get_by_text("The other one has left").wait_for()
-        assert pages[1].title() == "Tell us what comes to your mind"
+        assert pages[1].title() == "A conversation"
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()

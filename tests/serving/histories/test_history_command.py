@@ -103,10 +103,72 @@ def test_an_export_of_an_ios_phone(tmp_path: Path, capsys: pytest.CaptureFixture
         ("[2023/12/31, 9:05:01 p.m.] ", "2023-12-31T21:05:01"),
         ("31-12-23 21:05:19: ", "2023-12-31T21:05:19"),
         ("31/12/2023 21.05 - ", "2023-12-31T21:05:00"),
+        ("31.12.23 г., 21:05 ч. - ", "2023-12-31T21:05:00"),
+        ("31. 12. 2023, 21:05 - ", "2023-12-31T21:05:00"),
+        ("31.12.2023 klo 21.05 - ", "2023-12-31T21:05:00"),
+        ("26/09/2019 à 22:39 - ", "2019-09-26T22:39:00"),
+        ("2023-12-31, 21 h 05 - ", "2023-12-31T21:05:00"),
+        ("2023. 12. 31. 21:05 - ", "2023-12-31T21:05:00"),
+        ("21:05, 31/12/2023 - ", "2023-12-31T21:05:00"),
+        ("[21:05:12, 31/12/2023] ", "2023-12-31T21:05:12"),
+        ("31/12/2023, 9:05 μ.μ. - ", "2023-12-31T21:05:00"),
+        ("31/12/2023, 12:05 π.μ. - ", "2023-12-31T00:05:00"),
+        ("31.12.2023 ÖS 9:05 - ", "2023-12-31T21:05:00"),
+        ("31/12/2023, 9:05\u202fCH - ", "2023-12-31T21:05:00"),
+        ("31/12/23 a las 9:05 p.\u00a0m. - ", "2023-12-31T21:05:00"),
+        ("2023/12/31 下午9:05 - ", "2023-12-31T21:05:00"),
+        ("[2023/12/31 上午12:05:12] ", "2023-12-31T00:05:12"),
+        ("2023/12/31 中午12:05 - ", "2023-12-31T12:05:00"),
+        ("2023/12/31 午後0:05 - ", "2023-12-31T12:05:00"),
+        ("[2023. 12. 31. 오후 9:05:12] ", "2023-12-31T21:05:12"),
+        ("2023년 12월 31일 오후 9:05, ", "2023-12-31T21:05:00"),
+        ("31/12/2566 21:05 - ", "2023-12-31T21:05:00"),
+        ("[31/12/2566 BE 9:05:12 หลังเที่ยง] ", "2023-12-31T21:05:12"),
+        ("31/12/66 21:05 - ", "2023-12-31T21:05:00"),
+        ("٣١\u200f/١٢\u200f/٢٠٢٣، ٩:٠٥ م - ", "2023-12-31T21:05:00"),
+        ("۲۰۲۳/۱۲/۳۱،\u200f ۲۱:۰۵ - ", "2023-12-31T21:05:00"),
+        ("\u200f[31.12.2023, 21:05:12] \u200f", "2023-12-31T21:05:12"),
+        ("৩১/১২/২৩, ৯:০৫ PM - ", "2023-12-31T21:05:00"),
     ],
 )
 def test_forms_of_dates(head: str, time: str, tmp_path: Path) -> None:
     assert made(tmp_path, f"{head}Ann: hi") == (0, [(time, "person", "hi")])
+
+
+def test_a_year_of_two_digits_may_stand_first(tmp_path: Path) -> None:
+    text = "".join(f"{date}, 10:00 - Ann: hi\n" for date in ("15/12/30", "15/12/31", "16/01/01"))
+    assert [str(time)[:10] for time, _, _ in made(tmp_path, text)[1]] == ["2015-12-30", "2015-12-31", "2016-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("31/12/2023, 9:05 xx - Ann: hi\n31/12/2023, 9:06 yy - Bob: hi\n", 'export0:2: has "yy" beside its time'),
+        ("31.12.2023, 21:05 - Ann: hi\n10.10.1402, 21:05 - Ann: hi\n", "export0:2: has the year 1402"),
+        ("112/12/31 下午9:05 - Ann: hi\n", "export0:1: has the year 112"),
+        ("2023/12/31 晚上12:05 - Ann: hi\n", "export0:1: has a date or time that there is not"),
+        ("31/12/2023, 13:05 PM - Ann: hi\n", "export0:1: has a date or time that there is not"),
+        ("31/12/2023, 9:05 - Ann: hi\n31/13/2023, 9:06 - Ann: hi\n", "export0:2: has a date that there is not"),
+        ("31 Dec 2023, 21:05 - Ann: hi\n", "export0:1: begins with no date in numbers"),
+    ],
+)
+def test_a_time_that_cannot_be_read_is_refused_by_its_line(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(tmp_path, text)[0] == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_word_beside_an_hour_of_the_afternoon_is_no_half_of_the_day(tmp_path: Path) -> None:
+    text = "31/12/2023 xx 21:05 - Ann: hi\n31/12/2024 xx 9:06 - Ann: hi\n"
+    assert [row[0] for row in made(tmp_path, text)[1]] == ["2023-12-31T21:05:00", "2024-12-31T09:06:00"]
+
+
+def test_stamps_of_another_form_are_a_quotation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "31/12/2023, 21:05 - Ann: see\n[31/12/2023, 20:00:01] Bob: a\n2023-12-31 20:00 - Zoe: b\n"
+    assert texts(tmp_path, text) == [("person", text.split("Ann: ")[1].strip())]
+    assert json.loads(capsys.readouterr().out)["doubtful"] == 2
 
 
 @pytest.mark.parametrize(
@@ -209,7 +271,7 @@ def test_a_file_that_is_too_large_is_refused(
 
 def test_a_message_of_nothing_but_spaces_is_read_in_no_time(tmp_path: Path) -> None:
     path = tmp_path / "chat.txt"
-    path.write_text("31/12/2023, 21:05 - Ann: a" + " " * 30_000 + "\n" * 30_000 + "b <edited>\n")
+    path.write_text("31/12/2023, 21:05 - Ann: a" + " " * 30_000 + "\n" * 30_000 + "b <This message was edited>\n")
     began = time.process_time()
     [said] = read_chat(path).messages
     assert time.process_time() - began < 2
@@ -221,3 +283,134 @@ def test_the_persons_name_may_have_a_colon(tmp_path: Path) -> None:
     code, rows = made(tmp_path, export, person="Dr: Ann")
     assert code == 0
     assert [row[1:] for row in rows] == [("person", "time: now"), ("other", "Bob")]
+
+
+def texts(tmp_path: Path, text: str, more: tuple[str, ...] = ("--json",)) -> list[tuple[str, str]]:
+    code, rows = made(tmp_path, text, more=more)
+    assert code == 0
+    return [(speaker, text) for _, speaker, text in rows]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write to <zoe@example.org>",
+        "the tag is <strong>",
+        "see <https://example.org/a>",
+        "use List<String>",
+        "Map <String, Integer>",
+        "<br>",
+        "I use node.js (version 20)",
+        "open report.pdf (page 12)",
+        "we moved to Main St. (near the park)",
+        "\u200e@Bob are you there",
+        "time: now",
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_looks_like_a_marker_and_is_none_stays(text: str, times: int, tmp_path: Path) -> None:
+    rows = texts(tmp_path, f"31.12.2023, 21:05 - Ann: {text}\n" * times)
+    assert rows == [("person", text.strip("\u200e"))] * times
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["<Medien ausgeschlossen>"], []),
+        (["<Medien ausgeschlossen>\nthesis.pdf"], []),
+        (["<Medien ausgeschlossen>\nlook"], ["look"]),
+        (["<Lorem ipsum>"] * 2, []),  # of a language that is not known, but the same words each time
+        (["hi <Lorem ipsum dolor>", "you <Lorem ipsum dolor>"], ["hi", "you"]),
+        (["hi <Diese Nachricht wurde bearbeitet.>"], ["hi"]),
+        (["hi \u200e<Lorem ipsum>"], ["hi"]),
+        (["\u200elorem ipsum"], []),
+        (["\u200elorem ipsum", "look \u200elorem ipsum", "see \u200e@Bob"], ["look", "see \u200e@Bob"]),
+        (["\u200e<attached: 00000012-PHOTO-2023-12-31-21-05-12.jpg>"], []),
+        (["look \u200e<lorem: 00000012-PHOTO-2023-12-31-21-05-12.jpg>"], ["look"]),
+        (["IMG-20231231-WA0001.jpg (lorem ipsum)", "thesis.pdf (lorem ipsum)\nread"], ["read"]),
+        (["Diese Nachricht wurde gelöscht.", "Se eliminó este mensaje.", "삭제된 메시지입니다."], []),
+    ],
+)
+def test_markers_are_known_or_the_same_throughout_a_file(lines: list[str], left: list[str], tmp_path: Path) -> None:
+    export = "".join(f"31.12.2023, 21:05 - Ann: {line}\n" for line in [*lines, "end"])
+    assert [text for _, text in texts(tmp_path, export)] == [*left, "end"]
+
+
+def test_notices_with_a_colon_have_no_speaker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export = (
+        "31.12.2023, 21:05 - Ann: hi\n"
+        '31.12.2023, 21:06 - Bob created group "Party: 2024"\n'
+        '31.12.2023, 21:07 - Ann changed the subject from "Party: 2024" to "Trip: May"\n'
+        "31.12.2023, 21:07 - Bob hat den Betreff von „A: b“ zu „C“ geändert\n"
+        "31.12.2023, 21:08 - Bob: ok\n"
+        "31.12.2023, 21:08 - Ann 'Nan' \"N\" Smith: my name is long\n"
+    )
+    assert texts(tmp_path, export) == [("person", "hi"), ("other", "ok"), ("other", "my name is long")]
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["others"], printed["dropped"]) == (2, {"media and notices": 3})
+
+
+@pytest.mark.parametrize("mark", ["", "\u200e"])
+def test_the_name_of_a_group_is_no_speaker(mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = "[14.08.2024, 21:00:10] "
+    encrypted = f"{start}Trip: {mark}Messages and calls are end-to-end encrypted. Only people in this chat can read.\n"
+    notices = f"{start}Bob: {mark}Bob created group “Trip”\n{start}Trip: {mark}Bob added you\n"
+    assert texts(tmp_path, f"{encrypted}{notices}{start}Ann: hello\n") == [("person", "hello")]
+    assert json.loads(capsys.readouterr().out)["others"] == 0
+    # The chat of two is named after the other, who speaks.
+    two = texts(tmp_path, f"{encrypted}{start}Ann: hello\n{start}Trip: hi\n", ("--force",))
+    assert two == [("person", "hello"), ("other", "hi")]
+
+
+def test_what_is_dropped_is_listed_with_line_and_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    export = (
+        "31.12.2023, 21:05 - Ann: <Media omitted>\n31.12.2023, 21:06 - Ann: hi\nthere\n"
+        "31.12.2023, 21:07 - Ann: This message was deleted\n31.12.2023, 21:08 - Bob: Dieses Video wurde gelöscht\n"
+    )
+    lines = [
+        "export0:1: media and notices: <Media omitted>",
+        "export0:4: empty or deleted: This message was deleted",
+        "export0:5: kept, though like a notice: Dieses Video wurde gelöscht",
+    ]
+    assert texts(tmp_path, export, ("--show-dropped", "--json"))[0] == ("person", "hi\nthere")
+    printed = json.loads(capsys.readouterr().out)
+    assert [line.split("/")[-1] for line in printed["lines"]] == lines
+    assert printed["doubtful"] == 1
+    texts(tmp_path, export, ("--show-dropped", "--force"))
+    assert [line.split("/")[-1] for line in capsys.readouterr().out.split("\n")[-4:-1]] == lines
+    texts(tmp_path, export, ("--force",))
+    printed_text = capsys.readouterr().out
+    assert "kept, though like notices: 1; --show-dropped lists them" in printed_text
+    assert "Dieses Video" not in printed_text
+
+
+def telegram(*messages: dict[str, Any]) -> str:
+    common = {"type": "message", "date": "2024-01-29T11:41:00", "from": "Ann", "from_id": "user1", "text": "hi"}
+    return json.dumps({"messages": [common | message for message in messages]}, indent=1)
+
+
+def test_words_of_others_are_dropped_though_their_account_is_gone(tmp_path: Path) -> None:
+    export = telegram({}, {"forwarded_from": None, "text": "theirs"}, {"via_bot": "@bot", "text": "its"})
+    assert texts(tmp_path, export) == [("person", "hi")]
+
+
+def test_two_people_of_one_name_are_told_apart_by_their_account(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export = telegram({}, {"from_id": "user2", "text": "me too"}, {"from": "Bob", "from_id": "user3", "text": "x"})
+    assert made(tmp_path, export)[0] == 2
+    assert "user1 (messages: 1) or user2 (messages: 1)" in capsys.readouterr().err
+    _, rows = made(tmp_path, export, person="user2", more=("--json",))
+    assert [row[1:] for row in rows] == [("other", "hi"), ("person", "me too"), ("other", "x")]
+    assert json.loads(capsys.readouterr().out)["others"] == 2
+    old = telegram({"from_id": 1}, {"from_id": 2})  # as Telegram wrote them once
+    assert made(tmp_path, old, more=("--force",))[0] == 2
+    assert [row[1] for row in made(tmp_path, old, person="2", more=("--force",))[1]] == ["other", "person"]
+    # In two exports, too; and a name that is of one account alone is enough.
+    assert made(tmp_path, telegram({}), telegram({"from_id": "user2"}), more=("--force",))[0] == 2
+    assert made(tmp_path, export, person="Bob", more=("--force",))[0] == 0
+
+
+@pytest.mark.parametrize("export", ["31.12.2023, 21:05 - Jose\u0301\u00a0B: hi\n", telegram({"from": "Jose\u0301 B"})])
+def test_names_are_compared_composed(export: str, tmp_path: Path) -> None:
+    assert made(tmp_path, export, person="Jos\u00e9 B")[1][0][1:] == ("person", "hi")

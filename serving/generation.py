@@ -32,6 +32,7 @@ from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster
+from serving.scheduling.interrupts import started
 from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
@@ -51,6 +52,7 @@ class Generation:
     agents: Mapping[str, Agent[Any]]
     store: Store
     here: bool = False
+    started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
@@ -95,9 +97,9 @@ class Generation:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
-    def is_small(self) -> bool:
-        """Whether a process for each agent would take longer to start than it saves: none has more to answer than two
-        batches, or than it takes at once, and none has use for a GPU that is here."""
+    def needs_no_workers(self) -> bool:
+        """Whether a process for each agent would take longer to start than it saves: none but those of servers has more
+        to answer than two batches, or than it takes at once, and none has use for a GPU that is here."""
         limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
@@ -106,7 +108,8 @@ class Generation:
             return agent.max_in_flight if agent.continuous() else 2 * (self.options.batch_size or agent.batch_size)
 
         return all(
-            sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
+            agent.is_elsewhere()
+            or sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
             for name, agent in self.agents.items()
         )
 
@@ -120,21 +123,16 @@ class Generation:
             if assignment.is_pair:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
-        self.cluster = ThisProcess(has_use_for_gpu=False) if self.here else Cluster(self.options.address)
+        self.cluster = ThisProcess.of(self.agents, self.options.device) if self.here else Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=self.options.quiet)
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
-                if not self.here:
-                    self.progress.doing("starting Ray")
-                start = asyncio.create_task(self.cluster.start())
-                while not start.done():  # Ray takes the signals at some moment of its start
-                    await asyncio.wait({start}, timeout=0.05)
-                    take_signals()
-                start.result()
+                await started(self.cluster.start(self.progress.doing), take_signals)
                 self.progress.doing("")
+                self.started = True
                 worker_process.freeze()
                 self.pool = self._make_pool()
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)

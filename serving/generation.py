@@ -27,7 +27,7 @@ from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
+from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState
 from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
@@ -83,7 +83,7 @@ class Generation:
             repair_tail(records)
             known = (about.get("records") or {"bytes": 0})["bytes"]
             maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest, known)
-            resume = ResumeState.read(records, self.positions, options.samples, maker)
+            resume = ResumeState.read(records, self.positions, options.samples, maker, about["samples"])
             assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
             assignment.total = (
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
@@ -251,7 +251,7 @@ class Generation:
         stream = self.scheduler.stream(requests())
         async with contextlib.aclosing(stream):
             async for request in stream:
-                self._write(assignment, request, only or task_of(request.row))
+                self._write(assignment, request.order, request, only or task_of(request.row))
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
@@ -265,12 +265,13 @@ class Generation:
                 request = one.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, request, task_of(one.row))
+                self._write(assignment, one.order, request, task_of(one.row))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, request: AgentRequest, task: str) -> None:
+    def _write(self, assignment: Assignment, order: int, request: AgentRequest, task: str) -> None:
+        assignment.resume.lines.add((order - 1) % len(self.positions), request.sample)
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
@@ -293,7 +294,7 @@ class Generation:
         room = asyncio.Semaphore(CONVERSATIONS)
 
         async def hold(conversation: Conversation) -> None:
-            self._write(assignment, await conversation.run(self.scheduler), "conversation")
+            self._write(assignment, conversation.order, await conversation.run(self.scheduler), "conversation")
             room.release()
 
         try:
@@ -324,16 +325,18 @@ class Generation:
         return found
 
     def tidy(self) -> None:
-        """After the last write: one line per key, no journal of finished conversations, checksums of the records."""
+        """After the last write: one line per key, in the set's order, no journal of finished conversations, checksums
+        of the records."""
         counts, entries = self.counts(), self.run.meta["agents"]
-        if any(assignment.resume.duplicates or assignment.retried for assignment in self.assignments):
-            for assignment in self.assignments:
-                entries[assignment.name].pop("records", None)
+        untidy = [assignment for assignment in self.assignments if not assignment.resume.lines.in_order()]
+        for assignment in untidy:
+            entries[assignment.name].pop("records", None)
+        if untidy:
             self.run.save()  # no moment may come in which a checksum is not that of its file
+        for assignment in untidy:
+            assignment.resume.lines.tidy(assignment.records)
         for assignment in self.assignments:
             finished = counts[assignment.name].total() >= assignment.total
-            if assignment.resume.duplicates or assignment.retried:  # whose lines would grow with every call
-                compact(assignment.records, self.positions, assignment.resume.state.shape[1])
             whole = (
                 self.options.limit is None
                 and self.options.samples >= self.run.meta["agents"][assignment.name]["samples"]

@@ -78,6 +78,8 @@ def test_order_batches_and_replicas_change_no_answer(tmp_path: Path) -> None:
         chosen = ["--seed", "5", "--set", "null.reject=0.3", "--set", "null.attempts=9"]
         assert run(source, "null", out, *chosen, *more) == 0
         found.append(answers(out, "null"))
+        rows = [json.loads(line)["id"] for line in source.read_text().splitlines()]
+        assert [record["stimulus"] for record in records(out, "null")] == rows  # whenever each was ready
         hashes.add(json.loads((out / "run.json").read_text())["set"]["sha256"])
     assert found[0] == found[1]
     assert len(hashes) == 1

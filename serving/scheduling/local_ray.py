@@ -33,6 +33,8 @@ LOCK = ".driver.lock"  # in each of them, held by its driver
 LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
 SETTLED = 60.0  # seconds after which a folder that nobody holds is left over from a driver that was killed
 
+# Of Ray's processes alone: on a busy machine they take longer to start than the 30 s that Ray gives them.
+PATIENCE = {"RAY_gcs_server_port_wait_time_s": "200", "RAY_agent_register_timeout_ms": "200000"}
 ESSENTIAL = ("raylet", "gcs_server")
 OPTIONS: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 256 * 1024 * 1024}  # of ray.init
 ENVIRONMENT = {
@@ -42,8 +44,6 @@ ENVIRONMENT = {
     "AUTOSCALER_METRIC_PORT": "-1",  # no port that can be had, so that these are not served either
     "DASHBOARD_METRIC_PORT": "65536",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "15",  # Ray waits for a minute for its own dead process
-    "RAY_gcs_server_port_wait_time_s": "200",  # on a busy machine its processes take longer than 30 s to start
-    "RAY_agent_register_timeout_ms": "200000",
 }
 NEEDED = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|COLUMNS|LINES|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
@@ -155,7 +155,7 @@ class RayHead:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                env=workers_environment(),
+                env={**PATIENCE, **workers_environment()},
                 process_group=0,
             )
         except OSError:

@@ -260,10 +260,8 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
-    assert [said.index(f"turinglike: {AGENT_DIED}{GOES_ON}"), said.index("starting Ray")] == [
-        1,
-        3,
-    ]  # each checks the set before
+    died = f"turinglike: {AGENT_DIED}{GOES_ON}"
+    assert [said.index(died), said.index("starting Ray")] == [1, 3]  # each checks the set before
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()

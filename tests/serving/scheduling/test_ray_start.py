@@ -10,17 +10,21 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+import server_process
 
-from agents.errors import ClusterError
+from agents.errors import AgentStoppedError, ClusterError
+from serving.scheduling.guardian import AGENT_DIED, ENDS
 
 HANGING = {  # a Ray whose start never returns, whatever becomes of the raylet
     "__init__.py": """
 import time
+import urllib.request
 from pathlib import Path
 from ray._private import services
 
@@ -126,6 +130,39 @@ def test_a_signal_ends_a_start_that_hangs(start: Start, number: int, command: tu
             assert again.wait(60) == 0
         [record] = (tmp_path / "run" / "records" / "null.jsonl").read_text().splitlines()
         assert json.loads(record)["status"] == "ok"
+
+
+def test_what_needs_no_ray_starts_none(start: Start, tmp_path: Path) -> None:
+    """Agents that servers answer for, and all with --here, however much it is; here Ray would hang."""
+    rows = [json.dumps({"id": f"w{at}", "task": "word_association", "cue": "sun"}) for at in range(300)]
+    (tmp_path / "set.jsonl").write_text("\n".join(rows))
+    with start(*GENERATE, "--here", "--batch-size", "1", raylet="sleep 600") as process:
+        assert process.wait(100) == 0
+    with start("generate", "set.jsonl", "--agents", "null-one", "--out", "run", raylet="sleep 600") as process:
+        assert process.wait(100) == 0
+    for agent in ("null", "null-one"):
+        assert (tmp_path / "run" / "records" / f"{agent}.jsonl").read_text().count("\n") == 300
+    command = [sys.executable, "-m", "serving.cli", "serve", "--agents", "null-one"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "fake"), os.environ["PYTHONPATH"]])}
+    with server_process.running(tmp_path, command, environment) as server:
+        server.wait_for("/ready")
+        asked = json.dumps({"agent": "null-one", "stimulus": json.loads(rows[0])})
+        headers = {"content-type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{server.url}/answers", asked.encode(), headers)) as answer:
+            assert json.load(answer)["status"] == "ok"
+        assert "starting Ray" not in server.said()
+
+
+def test_an_agent_that_ends_the_process_ends_a_run_here(start: Start, tmp_path: Path) -> None:
+    rows = [json.dumps({"id": f"w{at}", "task": "word_association", "cue": "sun"}) for at in range(9)]
+    (tmp_path / "set.jsonl").write_text("\n".join(rows))
+    with start(*GENERATE, "--here", "--set", "null.crash=w5", raylet="sleep 600") as process:
+        _, said = process.communicate(timeout=100)
+    assert process.returncode == AgentStoppedError.exit_code, said
+    assert said.splitlines()[-1] == f"turinglike: {AGENT_DIED}{ENDS}"
+    with start(*GENERATE, "--here", "--replicas", "2", raylet="sleep 600") as process:
+        _, said = process.communicate(timeout=100)
+    assert (process.returncode, said.count("\n")) == (2, 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's kernel")

@@ -4,6 +4,7 @@ it up."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import socket
@@ -63,7 +64,12 @@ class Cluster:
         loaded = sys.modules.get("ray")
         if where is None and (loaded is None or not loaded.is_initialized()):
             local_ray.set_environment()
-            where = await self._start_head(say)
+            importing = _in_thread(partial(importlib.import_module, "ray"))  # beside, as it takes its second
+            try:
+                where = await self._start_head(say)
+            finally:
+                if not importing.done():
+                    end_at_once()
         connecting = _in_thread(partial(self._connect, where))
         try:
             while not connecting.done():
@@ -174,7 +180,7 @@ class Cluster:
             await asyncio.to_thread(head.end, ORDERLY_END if self._owned else 0)
 
 
-def _in_thread(function: Callable[[], None]) -> asyncio.Future[None]:
+def _in_thread(function: Callable[[], object]) -> asyncio.Future[None]:
     """Call Ray in a thread that nobody waits for at the process's end, as such a call may hang."""
     called: Future[None] = Future()
     called.set_running_or_notify_cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import pytest
 import server_process
 
 from agents.errors import AgentStoppedError, ClusterError
+from serving.scheduling import cluster, local_ray
 from serving.scheduling.guardian import AGENT_DIED, ENDS
 
 HANGING = {  # a Ray whose start never returns, whatever becomes of the raylet
@@ -109,6 +111,41 @@ def test_a_raylet_that_ends_at_the_start_is_noticed_and_what_to_do_is_said(start
         "turinglike: Ray cannot be started: its raylet ended; run the same command again, when the machine has less to "
         "do, or with --here, which needs no Ray",
     ]
+
+
+class Slow:
+    """Starts when it is said that it still does; the first one then fails."""
+
+    starts = 0
+
+    def __init__(self, heard: list[str]) -> None:
+        Slow.starts += 1
+        self.heard, self.number = heard, Slow.starts
+
+    def address(self) -> str:
+        while not any(line.startswith("still") for line in self.heard):
+            time.sleep(0.01)
+        self.heard.append(f"{self.number}")
+        if self.number == 1:
+            raise ClusterError("it timed out")
+        return "there"
+
+    def lost(self) -> None:
+        """Nothing is."""
+
+    def end(self, seconds: float) -> None:
+        self.heard.append(f"end {self.number} {seconds}")
+
+
+def test_it_is_said_that_it_still_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(cluster, "FIRST_LINE", 0)
+    monkeypatch.setattr(cluster, "LOOK", 0.01)
+    monkeypatch.setattr(local_ray.RayHead, "begin", lambda: Slow(heard))
+    assert asyncio.run(cluster.Cluster()._start_head(heard.append)) == "there"
+    told = [line for line in heard if line != "still starting Ray (0 s)"]
+    assert told == ["starting Ray", "1", "end 1 0", "Ray did not start: it timed out; trying once more", "2"]
+    assert len(told) < len(heard)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ class Generation:
         shown = asyncio.create_task(self.progress.run())
         try:
             with self.progress:
+                if not self.here:
+                    self.progress.doing("starting Ray")
                 await started(self.cluster.start(self.progress.doing), take_signals)
                 self.progress.doing("")
                 self.started = True

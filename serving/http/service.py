@@ -148,6 +148,8 @@ class Service:
     async def start_workers(self, say: Callable[[str], None]) -> None:
         """Start or join Ray, if an agent needs it, and find out what fits on it."""
         options = self.options
+        if isinstance(self._cluster, Cluster):
+            say("starting Ray")
         await self._cluster.start(say)
         self._replicas = ReplicaPool(
             self._cluster, self.scheduler, self._usable, options.entries, options.settings, self._folder.name,

@@ -89,7 +89,6 @@ class Cluster:
 
     async def _start_head(self, say: Callable[[str], None]) -> str:
         """Start Ray here, if need be by a second try; returns its address. Raises ClusterError."""
-        say("starting Ray")
         try:
             return await self._one_start(say)
         except ClusterError as error:

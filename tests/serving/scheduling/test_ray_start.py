@@ -101,8 +101,8 @@ def test_a_raylet_that_ends_at_the_start_is_noticed_and_what_to_do_is_said(start
     (tmp_path / "set.jsonl").write_text(
         "".join(f'{{"id": "{at}", "task": "word_association", "cue": "b"}}\n' for at in range(100))
     )  # not few enough to be answered without Ray
-    process = start(*GENERATE, "--batch-size", "1", raylet="false")
-    _, said = process.communicate(timeout=120)
+    with start(*GENERATE, "--batch-size", "1", raylet="false") as process:
+        _, said = process.communicate(timeout=120)
     assert process.returncode == ClusterError.exit_code, said
     lines = [line for line in said.splitlines() if not line.startswith("still starting Ray (")]
     assert lines[1:] == [

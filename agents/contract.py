@@ -173,6 +173,10 @@ class Agent(ABC, Generic[S]):
         """Whether the agent's engine batches by itself."""
         return type(self).respond_one is not Agent.respond_one
 
+    def is_elsewhere(self) -> bool:
+        """Whether a server answers, so that the agent needs no process of its own here."""
+        return self.continuous() and not self.device_memory
+
     def instructions(self, stimulus: ConversationStimulus, draw: Draw) -> str | None:
         """What the model is told before a conversation begins and should not say again, if it is told something.
 

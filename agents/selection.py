@@ -112,7 +112,7 @@ def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[st
             base = table.pop("agent", None)
             entry = catalogue.get(name if base is None else str(base))
             if base is not None:
-                if not NAME.fullmatch(name) or name in catalogue.entries() or name in RESERVED:
+                if not NAME.fullmatch(name) or name in catalogue.names() or name in RESERVED:
                     raise InputError("a variant needs a name of its own: [a-z0-9][a-z0-9._-]*")
                 variants[name] = replace(entry, name=name)
             settings[name] = table

@@ -68,6 +68,7 @@ def register(commands: Commands) -> None:
     judge.add_argument("--samples", type=positive, default=1, metavar="N", help="verdicts of a judge on each trial")
     judge.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     judge.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per judge (default auto)")
+    judge.add_argument("--here", action="store_true", help="judge in this process, without Ray, however much it is")
     judge.add_argument("--retry-failed", action="store_true", help="judge again what failed before")
 
     score = commands.add(

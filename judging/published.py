@@ -9,6 +9,7 @@ have (``published:NAME``) and those of the catalogue; ``papers`` their agents by
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ import orjson
 
 from agents import catalogue
 from agents.entry import COMPARED
+from agents.errors import InputError
 from judging.measures import ALL
 from judging.verdicts import PEOPLE
 from serving.terminal import plain_table, print_table
@@ -127,9 +129,9 @@ def _other_agents(cell: Row, agent: str, agents: Sequence[str]) -> Iterator[str]
         if more:
             yield f"also of {', '.join(more)}"
     elif not agent.startswith("published:"):
-        entry = catalogue.entries().get(agent)
-        if entry is not None and entry.in_paper != COMPARED:
-            yield f"{agent} is not quite theirs: other weights or parts"
+        with contextlib.suppress(InputError):  # a pair, or an agent that is not installed here
+            if catalogue.get(agent).in_paper != COMPARED:
+                yield f"{agent} is not quite theirs: other weights or parts"
 
 
 def _other_judge(cell: Row, judge: str, settings: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

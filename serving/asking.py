@@ -132,9 +132,7 @@ class Agents:
             name: RecordHeader(run, about["kind"], about["digest"], about["checkpoint"], about["revision"])
             for name, about in self._about.items()
         }
-        self._process = ThisProcess(
-            has_use_for_gpu=device != "cpu" and any(agent.device_memory for agent in self._made.values())
-        )
+        self._process = ThisProcess.of(self._made, device)
         self._scheduler = Scheduler()
         self._device, self._batch_size = device, batch_size
         self._pool: ReplicaPool | None = None

@@ -33,6 +33,7 @@ class GenerateOptions:
     retry_failed: bool = False
     skip_invalid: bool = False
     address: str | None = None
+    here: bool = False  # agents answer in this process, however much there is
     limit: int | None = None
     device: Device = "auto"
     timeout: float = 600.0

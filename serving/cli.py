@@ -97,6 +97,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     generate.add_argument("--samples", type=positive, default=1, metavar="N", help="answers per stimulus")
     generate.add_argument("--seed", type=seed, metavar="S", help="the run's seed (default 0)")
     generate.add_argument("--replicas", type=replicas, metavar="N|auto", help="workers per agent (default auto)")
+    generate.add_argument("--here", action="store_true", help="answer in this process, without Ray, however much it is")
     generate.add_argument("--retry-failed", action="store_true", help="answer again what failed before")
     generate.add_argument("--skip-invalid", action="store_true", help="write failed records for invalid stimuli")
     generate.add_argument("--limit", type=positive, metavar="N", help="only the first N stimuli")

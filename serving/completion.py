@@ -40,7 +40,8 @@ def script(parser: argparse.ArgumentParser, shell: Shell) -> str:
             action.complete = {"bash": AGENTS, "zsh": AGENTS}  # type: ignore[attr-defined]
         elif action.dest == "task":
             action.complete = {"bash": OF_TASKS, "zsh": OF_TASKS}  # type: ignore[attr-defined]
-    agents = [name for name, entry in catalogue.entries().items() if not entry.hidden]
+    hidden = {entry.name for entry in catalogue.BUILT_IN if entry.hidden}
+    agents = [name for name in catalogue.names() if name not in hidden]
     form = BASH if shell == "bash" else ZSH
     own = [
         form.format(function=function, names=" ".join(names))

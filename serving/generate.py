@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.errors import InputError, StorageError, printable
+from agents.errors import ClusterError, InputError, StorageError, printable
 from agents.selection import checked_agents
 from serving.assignments import GenerateOptions
 from serving.chosen_agents import check_usage, describe, tasks_asked
@@ -41,6 +41,8 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     may_be_here = options.address is None and options.replicas is None
+    if options.here and not may_be_here:
+        raise InputError("--here answers in this process: leave --address and --replicas out")
     if not may_be_here:
         check_installed()
     if options.auto_batch:
@@ -63,11 +65,20 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         generation = Generation(options, run, made, Store(check_lock))
         if generation.plan():
-            generation.here = may_be_here and generation.is_small() and answers_here()
+            if options.here:
+                generation.here = True
+                answers_here(go_on=False)
+            else:
+                generation.here = may_be_here and generation.needs_no_workers() and answers_here()
             log.debug("answers are made in %s", "this process" if generation.here else "workers of Ray")
             if not generation.here:
                 check_installed()
-            interrupts.run(generation.execute)
+            try:
+                interrupts.run(generation.execute)
+            except ClusterError as error:
+                if may_be_here and not generation.started:
+                    raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
+                raise
         else:
             say("nothing is left to answer")
         check_lock()

@@ -27,11 +27,12 @@ from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.record_lines import RecordHeader
-from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState, compact
+from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState
 from serving.runs.run import Run
 from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster
+from serving.scheduling.interrupts import started
 from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
@@ -51,6 +52,7 @@ class Generation:
     agents: Mapping[str, Agent[Any]]
     store: Store
     here: bool = False
+    started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
     kinds: Counter[Kind] = field(init=False)
@@ -81,7 +83,7 @@ class Generation:
             repair_tail(records)
             known = (about.get("records") or {"bytes": 0})["bytes"]
             maker = Maker(name, about["task"] if len(members) == 1 else ("conversation",), header.digest, known)
-            resume = ResumeState.read(records, self.positions, options.samples, maker)
+            resume = ResumeState.read(records, self.positions, options.samples, maker, about["samples"])
             assignment = Assignment(name, members, about, header, resume, records, run.journal(name))
             assignment.total = (
                 sum(number for kind, number in counts.items() if assignment.answers(kind)) * options.samples
@@ -95,9 +97,9 @@ class Generation:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
         return sum(assignment.left(self.options.limit) for assignment in self.assignments)
 
-    def is_small(self) -> bool:
-        """Whether a process for each agent would take longer to start than it saves: none has more to answer than two
-        batches, or than it takes at once, and none has use for a GPU that is here."""
+    def needs_no_workers(self) -> bool:
+        """Whether a process for each agent would take longer to start than it saves: none but those of servers has more
+        to answer than two batches, or than it takes at once, and none has use for a GPU that is here."""
         limit, on_cpu = self.options.limit, self.options.device == "cpu" or not machine.may_have_gpu()
 
         def most(agent: Agent[Any]) -> int:
@@ -106,7 +108,8 @@ class Generation:
             return agent.max_in_flight if agent.continuous() else 2 * (self.options.batch_size or agent.batch_size)
 
         return all(
-            sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
+            agent.is_elsewhere()
+            or sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
             for name, agent in self.agents.items()
         )
 
@@ -120,7 +123,7 @@ class Generation:
             if assignment.is_pair:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
-        self.cluster = ThisProcess(has_use_for_gpu=False) if self.here else Cluster(self.options.address)
+        self.cluster = ThisProcess.of(self.agents, self.options.device) if self.here else Cluster(self.options.address)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=self.options.quiet)
@@ -129,12 +132,9 @@ class Generation:
             with self.progress:
                 if not self.here:
                     self.progress.doing("starting Ray")
-                start = asyncio.create_task(self.cluster.start())
-                while not start.done():  # Ray takes the signals at some moment of its start
-                    await asyncio.wait({start}, timeout=0.05)
-                    take_signals()
-                start.result()
+                await started(self.cluster.start(self.progress.doing), take_signals)
                 self.progress.doing("")
+                self.started = True
                 worker_process.freeze()
                 self.pool = self._make_pool()
                 self.pool.admit([assignment.members for assignment in self.assignments], self._batches)
@@ -254,7 +254,7 @@ class Generation:
         stream = self.scheduler.stream(requests())
         async with contextlib.aclosing(stream):
             async for request in stream:
-                self._write(assignment, request, only or task_of(request.row))
+                self._write(assignment, request.order, request, only or task_of(request.row))
                 await self.store.room()
 
     async def _write_invalid(self, assignment: Assignment) -> None:
@@ -268,12 +268,13 @@ class Generation:
                 request = one.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, request, task_of(one.row))
+                self._write(assignment, one.order, request, task_of(one.row))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
 
-    def _write(self, assignment: Assignment, request: AgentRequest, task: str) -> None:
+    def _write(self, assignment: Assignment, order: int, request: AgentRequest, task: str) -> None:
+        assignment.resume.lines.add((order - 1) % len(self.positions), request.sample)
         self.store.put(assignment.records, assignment.header.line(request, task), request.status)
 
     async def _converse(self, assignment: Assignment) -> None:
@@ -296,7 +297,7 @@ class Generation:
         room = asyncio.Semaphore(CONVERSATIONS)
 
         async def hold(conversation: Conversation) -> None:
-            self._write(assignment, await conversation.run(self.scheduler), "conversation")
+            self._write(assignment, conversation.order, await conversation.run(self.scheduler), "conversation")
             room.release()
 
         try:
@@ -327,16 +328,18 @@ class Generation:
         return found
 
     def tidy(self) -> None:
-        """After the last write: one line per key, no journal of finished conversations, checksums of the records."""
+        """After the last write: one line per key, in the set's order, no journal of finished conversations, checksums
+        of the records."""
         counts, entries = self.counts(), self.run.meta["agents"]
-        if any(assignment.resume.duplicates or assignment.retried for assignment in self.assignments):
-            for assignment in self.assignments:
-                entries[assignment.name].pop("records", None)
+        untidy = [assignment for assignment in self.assignments if not assignment.resume.lines.in_order()]
+        for assignment in untidy:
+            entries[assignment.name].pop("records", None)
+        if untidy:
             self.run.save()  # no moment may come in which a checksum is not that of its file
+        for assignment in untidy:
+            assignment.resume.lines.tidy(assignment.records)
         for assignment in self.assignments:
             finished = counts[assignment.name].total() >= assignment.total
-            if assignment.resume.duplicates or assignment.retried:  # whose lines would grow with every call
-                compact(assignment.records, self.positions, assignment.resume.state.shape[1])
             whole = (
                 self.options.limit is None
                 and self.options.samples >= self.run.meta["agents"][assignment.name]["samples"]

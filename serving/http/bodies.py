@@ -34,6 +34,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
 from agents.stimuli import ADAPTER, WHOLE, Stimulus, parse_row
+from agents.tasks import ALL_TASKS
 from serving.http.errors import ApiError, invalid
 
 ImageField = Literal["image", "target_image", "target_mask"]
@@ -241,7 +242,7 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     except orjson.JSONEncodeError:
         raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
-        raise wrong(error, [(_field(one), one["msg"]) for one in listed(error)]) from None
+        raise wrong(error, [_problem(one) for one in listed(error)]) from None
 
 
 def _has_no_number(value: Any) -> bool:
@@ -251,10 +252,11 @@ def _has_no_number(value: Any) -> bool:
     return any(map(_has_no_number, inside))
 
 
-def _field(error: Mapping[str, Any]) -> str:
-    """The field of a stimulus's problem as the request has it: its images are beside the stimulus."""
+def _problem(error: Mapping[str, Any]) -> tuple[str, str]:
+    """The field of a stimulus's problem as the request has it, whose images are beside the stimulus, and what is
+    wrong."""
     if error["type"].startswith("union_tag"):
-        return "stimulus.task"
+        return "stimulus.task", f"must be one of {', '.join(ALL_TASKS)}"
     task_and_path = [str(part) for part in error["loc"]]
     beside = task_and_path[1:2] and task_and_path[1] in IMAGES
-    return ".".join(["images" if beside else "stimulus", *task_and_path[1:]])
+    return ".".join(["images" if beside else "stimulus", *task_and_path[1:]]), error["msg"]

@@ -21,6 +21,7 @@ from serving.http.kept_records import KeptRecords
 from serving.http.logs import ServerLog
 from serving.http.service import ServeOptions, Service
 from serving.scheduling import worker_process
+from serving.scheduling.interrupts import started
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN_SECONDS = 20
@@ -82,10 +83,8 @@ async def serve(
     """
     service = Service(options, agents, kept)
     server = UvicornServer(config(create_app(service, rules, log.request)))
-    if not log.quiet:
-        log.say("starting Ray")
     try:
-        await _started(service, take_signals)
+        await started(service.start(_nothing if log.quiet else log.say), take_signals)
         worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         where = _address(*sockets[0].getsockname()[:2])
         log.say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
@@ -106,17 +105,8 @@ async def serve(
         await service.close()
 
 
-async def _started(service: Service, take_signals: Callable[[], None]) -> None:
-    """Start the service; if that is cancelled, what it had begun has ended when this returns."""
-    start = asyncio.create_task(service.start())
-    try:
-        while not start.done():
-            await asyncio.wait({start}, timeout=0.05)
-            take_signals()
-        start.result()
-    finally:
-        start.cancel()
-        await asyncio.wait({start})
+def _nothing(text: str) -> None:
+    """Say nothing."""
 
 
 class UvicornServer(uvicorn.Server):

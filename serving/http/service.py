@@ -27,10 +27,12 @@ from serving.runs.eligibility import task_of
 from serving.runs.record_lines import RecordHeader
 from serving.runs.run import PERSON, digest
 from serving.scheduling.cluster import Cluster
+from serving.scheduling.guardian import answers_here
 from serving.scheduling.placement import Device
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
 from serving.scheduling.scheduler import Scheduler
+from serving.scheduling.this_process import ThisProcess
 from serving.scheduling.worker import describe
 
 log = logging.getLogger("turinglike.http")
@@ -93,7 +95,10 @@ class Service:
             raise UnavailableError("; ".join(f"agent {name}: {lacking}" for name, lacking in self._errors.items()))
         self._usable = {name: agent for name, agent in agents.items() if name not in self._errors}
         self._loading: dict[str, asyncio.Task[None]] = {}
-        self._cluster = Cluster(options.address)
+        here = options.address is None and all(agent.is_elsewhere() for agent in self._usable.values())
+        self._cluster = ThisProcess.of(agents, options.device) if here else Cluster(options.address)
+        if here:
+            answers_here(go_on=False)
         self._folder = tempfile.TemporaryDirectory(prefix="turinglike-serve-")
         self.files = tempfile.TemporaryDirectory(prefix="turinglike-files-")  # what clients leave here
         self.background: set[asyncio.Task[None]] = set()  # what goes on between requests
@@ -108,12 +113,12 @@ class Service:
                 run, about["kind"], about["digest"], about["checkpoint"], about["revision"]
             )
 
-    async def start(self) -> None:
-        """Start the workers and, if they are not to be loaded lazily, begin to load the agents. Raises ClusterError,
-        UnavailableError and InputError."""
+    async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
+        """Start the workers and, if they are not to be loaded lazily, begin to load the agents; ``say`` hears what is
+        waited for. Raises ClusterError, UnavailableError and InputError."""
         for name, lacking in self._errors.items():
             _log_failed(name, lacking)
-        await self.start_workers()
+        await self.start_workers(say)
         if not self.options.lazy:
             for name in self._usable:
                 self._begin(name)
@@ -140,10 +145,12 @@ class Service:
 
     # loading
 
-    async def start_workers(self) -> None:
-        """Start or join Ray, and find out what fits on it."""
+    async def start_workers(self, say: Callable[[str], None]) -> None:
+        """Start or join Ray, if an agent needs it, and find out what fits on it."""
         options = self.options
-        await self._cluster.start()
+        if isinstance(self._cluster, Cluster):
+            say("starting Ray")
+        await self._cluster.start(say)
         self._replicas = ReplicaPool(
             self._cluster, self.scheduler, self._usable, options.entries, options.settings, self._folder.name,
             options.device, options.replicas, options.batch_size, options.timeout, options.load_timeout, breaker=False,

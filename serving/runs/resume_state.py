@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.errors import InputError
-from serving.runs.atomic_files import replacing
+from serving.runs.line_order import RecordLines
 from serving.runs.positions import Positions, id_keys, task_key
 from serving.runs.reader import NumberedRecord, numbered_records
 from serving.runs.records import problems
@@ -48,32 +48,33 @@ class Maker:
 
 @dataclass(slots=True)
 class ResumeState:
-    """The state of every (stimulus, sample) of one agent; ``duplicates`` tells that a key has more than one line."""
+    """The state of every (stimulus, sample) of one agent that is asked for, and ``lines``, what stands in its file."""
 
     state: NDArray[np.uint8]
     codes: list[str]
-    duplicates: bool = False
+    lines: RecordLines
 
     @classmethod
-    def read(cls, path: Path, positions: Positions, samples: int, maker: Maker) -> ResumeState:
-        """Read a record file, its torn tail already cut; the last line of a key counts. Raises InputError for a line
-        that is no record of ``maker``."""
-        found = cls(np.zeros((len(positions), samples), dtype=np.uint8), [])
+    def read(cls, path: Path, positions: Positions, samples: int, maker: Maker, kept: int = 0) -> ResumeState:
+        """Read a record file, its torn tail already cut; the last line of a key counts. The run has ``kept`` samples,
+        if it has more than are asked for. Raises InputError for a line that is no record of ``maker``."""
+        found = cls(np.zeros((len(positions), samples), dtype=np.uint8), [], RecordLines(max(samples, kept)))
         flat = found.state.reshape(-1)
         codes: dict[str, int] = {}
         end = 0
-        for records, cells in _chunks(path, positions, samples):
+        for records, at, sample in _chunks(path, positions):
+            cells = np.where((at >= 0) & (sample < samples), at * samples + sample, -1)
+            found.lines.extend(at, sample)
             states = np.zeros(len(records), dtype=np.uint8)
-            for at, (number, line, record) in enumerate(records):
+            for place, (number, line, record) in enumerate(records):
                 end += len(line)
                 if (fault := maker.fault(record, end)) is not None:
                     raise InputError(f"{path}:{number} {fault}")
                 if record["status"] == "failed":
-                    states[at] = codes.setdefault(record["error"]["code"], min(MOST, FAILED + len(codes)))
+                    states[place] = codes.setdefault(record["error"]["code"], min(MOST, FAILED + len(codes)))
                 else:
-                    states[at] = STATUS[record["status"]]
+                    states[place] = STATUS[record["status"]]
             known = cells >= 0
-            found.duplicates |= bool(flat[cells[known]].any()) or len(np.unique(cells[known])) != known.sum()
             flat[cells[known]] = states[known]  # numpy keeps the last of repeated cells
         found.codes = list(codes)
         return found
@@ -90,27 +91,11 @@ class ResumeState:
         return self.codes[value - FAILED] if FAILED <= value < MOST else ""
 
 
-def compact(path: Path, positions: Positions, samples: int) -> int:
-    """Leave one line per key, the last, in one atomic replacement; lines of no key of the run stay. Returns how many
-    lines went."""
-    last = np.zeros(len(positions) * samples, dtype=np.int64)
-    for records, cells in _chunks(path, positions, samples):
-        known = cells >= 0
-        last[cells[known]] = np.array([number for number, _, _ in records])[known]
-    dropped = 0
-    with replacing(path) as out:
-        for records, cells in _chunks(path, positions, samples):
-            for (number, line, _), cell in zip(records, cells.tolist(), strict=True):
-                if cell < 0 or last[cell] == number:
-                    out.write(line)
-                else:
-                    dropped += 1
-    return dropped
-
-
-def _chunks(path: Path, positions: Positions, samples: int) -> Iterator[tuple[list[NumberedRecord], NDArray[np.int64]]]:
-    """Some of the records of a file, if there is one, at a time; and of each its cell in the flattened (stimulus,
-    sample) table, -1 for a key that is not of the run."""
+def _chunks(
+    path: Path, positions: Positions
+) -> Iterator[tuple[list[NumberedRecord], NDArray[np.int64], NDArray[np.int64]]]:
+    """Some of the records of a file, if there is one, at a time; and of each the position of its stimulus, -1 for one
+    that is not of the run, and its sample."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -118,5 +103,4 @@ def _chunks(path: Path, positions: Positions, samples: int) -> Iterator[tuple[li
         while chunk := list(islice(records, CHUNK)):
             tasks = np.array([task_key(record["task"]) for _, _, record in chunk], dtype=np.uint64)
             at = positions.find(id_keys(record["stimulus"] for _, _, record in chunk) ^ tasks).astype(np.int64)
-            sample = np.array([record["sample"] for _, _, record in chunk], dtype=np.int64)
-            yield chunk, np.where((at >= 0) & (sample < samples), at * samples + sample, -1)
+            yield chunk, at, np.array([record["sample"] for _, _, record in chunk], dtype=np.int64)

@@ -4,12 +4,15 @@ it up."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,12 +21,18 @@ from agents.contract import is_installed
 from agents.errors import ClusterError, UnavailableError
 from serving.scheduling import local_ray
 from serving.scheduling.dispatch import ReplicaWorker
-from serving.scheduling.guardian import RAY_DIED
+from serving.scheduling.guardian import RAY_DIED, end_at_once
 from serving.scheduling.placement import Node
+from serving.scheduling.ray_head import job_config
 from serving.scheduling.ray_workers import Probe, RemoteWorker
 from serving.scheduling.worker import WorkerSpec
 
-OBJECT_STORE = 256 * 1024 * 1024
+LOOK = 0.25  # seconds between two looks at Ray's processes
+FIRST_LINE = 10  # seconds of a start without a word; then each pause is as long as all before
+LONGEST_START = 240.0  # seconds of one try; Ray itself gives up sooner, where it knows
+LEFT_ALONE = 1.0  # seconds that a connection is given to end before Ray is ended under it
+ORDERLY_END = 15.0  # seconds
+AGAIN = "run the same command again, when the machine has less to do"
 
 
 def check_installed() -> None:
@@ -40,41 +49,97 @@ class Cluster:
     """
 
     address: str | None = None
-    object_store: int = OBJECT_STORE
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
-    _folder: local_ray.PrivateFolder | None = field(init=False, default=None)
-    _processes: list[Any] = field(init=False, default_factory=list)
+    _head: local_ray.RayHead | None = field(init=False, default=None)
     _load_locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
-    # Ray's processes are tied to the life of the thread that started them, so that thread has to stay.
-    _thread: ThreadPoolExecutor = field(init=False, default_factory=lambda: ThreadPoolExecutor(1, "ray"))
 
-    async def start(self) -> None:
-        """Start or join Ray; takes seconds, in a thread, so that a signal is heard meanwhile. Raises ClusterError, and
-        UnavailableError where Ray is not installed."""
+    async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
+        """Start or join Ray, which takes seconds, on a busy machine a minute; ``say`` hears what is waited for. A
+        cancellation ends it within 2 seconds. Raises ClusterError, and UnavailableError where Ray is not installed."""
         check_installed()
-        try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._start)
-        except ClusterError:
-            raise
-        except Exception as error:
-            where = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
-            reason = str(error).strip().splitlines()
-            raise ClusterError(f"{where}: {reason[0] if reason else type(error).__name__}") from error
-
-    def _start(self) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
-        if self.address is None:
-            loaded = sys.modules.get("ray")
-            if loaded is None or not loaded.is_initialized():
-                local_ray.set_environment()
-        else:
+        where = self.address
+        loaded = sys.modules.get("ray")
+        if where is None and (loaded is None or not loaded.is_initialized()):
+            local_ray.set_environment()
+            importing = _in_thread(partial(importlib.import_module, "ray"))  # beside, as it takes its second
+            try:
+                where = await self._start_head(say)
+            finally:
+                if not importing.done():
+                    end_at_once()
+        connecting = _in_thread(partial(self._connect, where))
+        try:
+            while not connecting.done():
+                await asyncio.wait({connecting}, timeout=LOOK)
+                if self._head is not None and (what := self._head.lost()) is not None:
+                    raise ClusterError(f"Ray cannot be started: {what} ended; {AGAIN}")
+        finally:
+            if not connecting.done():
+                await asyncio.wait({connecting}, timeout=LEFT_ALONE)
+                end_at_once()
+        try:
+            connecting.result()
+        except Exception as error:
+            what = f"the Ray cluster at {self.address} cannot be reached" if self.address else "Ray cannot be started"
+            reason = str(error).strip().splitlines()
+            raise ClusterError(f"{what}: {reason[0] if reason else type(error).__name__}") from error
+
+    async def _start_head(self, say: Callable[[str], None]) -> str:
+        """Start Ray here, if need be by a second try; returns its address. Raises ClusterError."""
+        try:
+            return await self._one_start(say)
+        except ClusterError as error:
+            say(f"Ray did not start: {error}; trying once more")
+        try:
+            return await self._one_start(say)
+        except ClusterError as error:
+            raise ClusterError(f"Ray cannot be started: {error}; {AGAIN}") from None
+
+    async def _one_start(self, say: Callable[[str], None]) -> str:
+        try:
+            self._head = head = local_ray.RayHead.begin()
+        except OSError as error:
+            raise ClusterError(str(error)) from None
+        address = asyncio.create_task(asyncio.to_thread(head.address))
+        try:
+            began, told = time.monotonic(), FIRST_LINE
+            while not (await asyncio.wait({address}, timeout=LOOK))[0]:
+                if (what := head.lost()) is not None:
+                    if (await asyncio.wait({address}, timeout=LOOK))[0]:
+                        break  # it said why before it ended
+                    raise ClusterError(f"{what} ended")
+                if (waited := time.monotonic() - began) > LONGEST_START:
+                    raise ClusterError(f"it took more than {LONGEST_START:.0f} s")
+                if waited > told:
+                    say(f"still starting Ray ({told} s)")
+                    told *= 2
+            return address.result()
+        except BaseException:
+            self._head = None
+            await asyncio.to_thread(head.end, 0)
+            await asyncio.gather(address, return_exceptions=True)
+            raise
+
+    def _connect(self, where: str | None) -> None:
+        if self.address is not None:
             _answers(self.address)
         import ray
 
         if not ray.is_initialized():
-            self._init(ray)
+            # Said of every start outside the main thread, where the command has signal handlers of its own.
+            logging.getLogger("ray").setLevel(logging.ERROR)
+            # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
+            ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
+            ray.init(
+                address=where,
+                job_config=job_config(),
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
             self._owned = True
         self.nodes = [
             _node(info)
@@ -84,28 +149,6 @@ class Cluster:
         for node in self.nodes:
             if node.gpu_count:
                 node.gpu_memory = _gpu_memory(ray, node.id)
-
-    def _init(self, ray: Any) -> None:
-        # Said of every start outside the main thread, where the command has signal handlers of its own.
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        # Ray prints every worker's death to stdout, which is ours: what a death means is told by the records.
-        ray._private.worker.print_to_stdstream = lambda *arguments, **keywords: None
-        init = partial(
-            ray.init,
-            address=self.address or "local",
-            job_config=local_ray.job_config(),
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-        )
-        if self.address is not None:
-            init()
-            return
-        self._folder = local_ray.PrivateFolder.make()
-        with local_ray.workers_environment():
-            folder = str(self._folder.ray)
-            init(include_dashboard=False, object_store_memory=self.object_store, _temp_dir=folder)
-        self._processes = _node_processes(ray)
 
     def worker(
         self,
@@ -121,24 +164,38 @@ class Cluster:
     async def watch(self) -> None:
         """Return never; raise ClusterError when the local Ray has died under us."""
         while True:
-            await asyncio.sleep(0.25)
-            if any(process.poll() is not None for process in self._processes):
+            await asyncio.sleep(LOOK)
+            if self._head is not None and self._head.lost() is not None:
                 raise ClusterError(RAY_DIED)
 
     async def stop(self) -> None:
         """Leave the cluster; a local Ray ends with it."""
-        # In the thread that started it, and so after a start that is still under way.
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._stop)
-        self._thread.shutdown(wait=False)
-
-    def _stop(self) -> None:
         if self._owned:
             import ray
 
-            ray.shutdown()
-        if self._folder is not None:
-            self._folder.remove()
-            self._folder = None
+            await _in_thread(ray.shutdown)
+        if self._head is not None:
+            head, self._head = self._head, None
+            await asyncio.to_thread(head.end, ORDERLY_END if self._owned else 0)
+
+
+def _in_thread(function: Callable[[], object]) -> asyncio.Future[None]:
+    """Call Ray in a thread that nobody waits for at the process's end, as such a call may hang."""
+    called: Future[None] = Future()
+    called.set_running_or_notify_cancel()
+
+    def call() -> None:
+        try:
+            function()
+        except BaseException as error:
+            called.set_exception(error)
+        else:
+            called.set_result(None)
+
+    threading.Thread(target=call, name="ray", daemon=True).start()
+    ended = asyncio.wrap_future(called)
+    ended.add_done_callback(lambda _: ended.cancelled() or ended.exception())  # it may be left alone
+    return ended
 
 
 def _answers(address: str) -> None:
@@ -157,14 +214,6 @@ def _node(info: dict[str, Any]) -> Node:
         memory=int(resources.get("memory", 0)),
         gpu_count=int(resources.get("GPU", 0)),
     )
-
-
-def _node_processes(ray: Any) -> list[Any]:
-    """The local raylet and GCS as process objects; empty where this version of Ray keeps them elsewhere: then a death
-    is noticed later, by the calls that fail."""
-    node = getattr(ray._private.worker, "_global_node", None)
-    kept = getattr(node, "all_processes", {})
-    return [info.process for name in ("raylet", "gcs_server") for info in kept.get(name) or []]
 
 
 def _gpu_memory(ray: Any, node_id: str) -> int:

@@ -17,28 +17,36 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from agents.errors import ClusterError
+from agents.errors import AgentStoppedError, ClusterError
 
 RAY_DIED = "a process of Ray's died; every record written so far is safe: run the same command again to resume"
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SENT = (*FORWARDED, signal.SIGKILL)  # by somebody, and not by Ray
 OWN_ERROR = 70  # EX_SOFTWARE of sysexits.h
-ANSWERS_HERE = 255  # said before agents answer in the fork; no exit code of ours
-AGENT_DIED = "the process died in which the agents answered; going on with a process for each"
+ANSWERS_HERE, ANSWERS_ONLY_HERE = 255, 254  # said before agents answer in the fork; no exit codes of ours
+AGENT_DIED = "the process died in which the agents answered; "
+GOES_ON = "going on with a process for each"
+ENDS = "every record written so far is safe: run the same command again, without --here if it has that"
 _writer: int | None = None  # of a fork: where it says what it does
-_agents_here = False
+_ends_at_once = False
 _agents_ended_it = False  # the fork before this one
 
 
-def answers_here() -> bool:
-    """Say that agents answer in this process from now on. False where nobody would go on if they ended it, and where
-    they have ended one."""
-    global _agents_here
-    if _writer is not None and not _agents_ended_it:
-        os.write(_writer, bytes([ANSWERS_HERE]))
-        _agents_here = True
-    return _agents_here
+def end_at_once() -> None:
+    """Let this process wait for nothing at its end: an agent or a call of Ray's may hang."""
+    global _ends_at_once
+    _ends_at_once = True
+
+
+def answers_here(*, go_on: bool = True) -> bool:
+    """Say that agents answer in this process from now on, and whether to ``go_on`` with another if they end it. False
+    where nobody would go on, and where they have ended one."""
+    if _writer is None or (go_on and _agents_ended_it):
+        return False
+    end_at_once()
+    os.write(_writer, bytes([ANSWERS_HERE if go_on else ANSWERS_ONLY_HERE]))
+    return True
 
 
 def watched(main: Callable[[], int]) -> int:
@@ -51,11 +59,15 @@ def watched(main: Callable[[], int]) -> int:
     global _agents_ended_it
     said, status = _in_fork(main, handlers)
     # A kill may be the system's, for want of memory, and nobody asked it to end.
-    if said == bytes([ANSWERS_HERE]) and -status not in FORWARDED and status <= 128:
-        print(f"turinglike: {AGENT_DIED}", file=sys.stderr)
+    agents_ended_it = said in (bytes([ANSWERS_HERE]), bytes([ANSWERS_ONLY_HERE])) and -status not in FORWARDED
+    if agents_ended_it and status <= 128:
+        goes_on = said[0] == ANSWERS_HERE
+        print(f"turinglike: {AGENT_DIED}{GOES_ON if goes_on else ENDS}", file=sys.stderr)
+        if not goes_on:
+            return AgentStoppedError.exit_code
         _agents_ended_it = True
         said, status = _in_fork(main, handlers)
-    if said and said[-1] != ANSWERS_HERE:
+    if said and said[-1] < ANSWERS_ONLY_HERE:
         return said[-1]
     if -status in SENT:
         print(f"turinglike: ended by {signal.Signals(-status).name}", file=sys.stderr)
@@ -95,7 +107,7 @@ def _in_fork(main: Callable[[], int], handlers: Mapping[signal.Signals, Any]) ->
     said = b""
     while part := os.read(reader, 2 - len(said)):
         said += part
-        if part[-1] != ANSWERS_HERE:
+        if part[-1] < ANSWERS_ONLY_HERE:
             break
     os.close(reader)
     return said, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -113,7 +125,7 @@ def _say_how_it_ends(main: Callable[[], int], writer: int) -> None:
         traceback.print_exc()
         code = OWN_ERROR
     os.write(writer, bytes([code]))
-    if _agents_here:  # one that hangs would be waited for
+    if _ends_at_once:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -45,6 +45,20 @@ def raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+async def started(start: Coroutine[Any, Any, None], take_signals: Callable[[], None]) -> None:
+    """Await the start of what takes the signals at some moment, as Ray does; if this is cancelled, what was begun has
+    ended when it returns."""
+    task = asyncio.create_task(start)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=0.05)
+            take_signals()
+        task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
 def run(
     main: Callable[[Callable[[], None]], Coroutine[Any, Any, T]],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,

@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import re
 import secrets
+import select
 import shutil
+import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agents.errors import ClusterError
+from serving.scheduling import ray_head
 
 PREFIX = "turinglike-"  # of the private folders
 LOCK = ".driver.lock"  # in each of them, held by its driver
 LONGEST = 18  # characters of the folder that they stand in; a socket's path has at most 107
 SETTLED = 60.0  # seconds after which a folder that nobody holds is left over from a driver that was killed
 
+# Of Ray's processes alone: on a busy machine they take longer to start than the 30 s that Ray gives them.
+PATIENCE = {"RAY_gcs_server_port_wait_time_s": "200", "RAY_agent_register_timeout_ms": "200000"}
+ESSENTIAL = ("raylet", "gcs_server")
+OPTIONS: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 256 * 1024 * 1024}  # of ray.init
 ENVIRONMENT = {
     "RAY_AUTH_MODE": "token",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the switch by which Ray listens on the loopback alone
@@ -66,36 +74,13 @@ def set_environment() -> None:
     os.environ.pop("RAY_ADDRESS", None)  # a cluster that the shell happens to point at is joined only when asked for
 
 
-@contextlib.contextmanager
-def workers_environment() -> Iterator[None]:
-    """Within the block the environment is what workers need; Ray's processes inherit it when they start."""
-    kept = {name: value for name, value in os.environ.items() if not is_for_workers(name)}
-    paths = os.environ.get("PYTHONPATH")
-    if paths is not None:  # an empty entry is the current folder
-        kept["PYTHONPATH"] = paths
-        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths.split(os.pathsep) if os.path.isabs(path))
-    safe = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"  # also for what the workers start by `python -c`
-    try:
-        for name in kept.keys() - {"PYTHONPATH"}:
-            del os.environ[name]
-        yield
-    finally:
-        os.environ.update(kept)
-        if safe is None:
-            del os.environ["PYTHONSAFEPATH"]
-
-
-def job_config() -> Any:
-    """Ray's JobConfig, without the driver's script and current folder for the workers' ``sys.path``."""
-    from ray.job_config import JobConfig
-
-    class InstalledPackages(JobConfig):
-        def _runtime_env_has_working_dir(self) -> bool:
-            """Ray passes the driver's folders on unless the job has a folder of its own."""
-            return True
-
-    return InstalledPackages()
+def workers_environment() -> dict[str, str]:
+    """What workers need of the environment; Ray's processes get it when they start."""
+    needed = {name: value for name, value in os.environ.items() if is_for_workers(name)}
+    if "PYTHONPATH" in needed:  # an empty entry is the current folder
+        paths = needed["PYTHONPATH"].split(os.pathsep)
+        needed["PYTHONPATH"] = os.pathsep.join(path for path in paths if os.path.isabs(path))
+    return {**needed, "PYTHONSAFEPATH": "1"}  # also for what the workers start by `python -c`
 
 
 @dataclass(slots=True)
@@ -147,3 +132,74 @@ def _remove_left_over(lock: Path) -> None:
                 shutil.rmtree(lock.parent, ignore_errors=True)
         finally:
             os.close(held)
+
+
+@dataclass(slots=True)
+class RayHead:
+    """Ray's processes on this machine, started by a process of their own (:mod:`serving.scheduling.ray_head`); ``end``
+    them, whether or not they have started."""
+
+    folder: PrivateFolder
+    process: subprocess.Popen[str]
+    _watched: dict[str, int] = field(init=False, default_factory=dict)  # by name, as a descriptor of the process
+
+    @classmethod
+    def begin(cls) -> RayHead:
+        """Raises OSError."""
+        folder = PrivateFolder.make()
+        options = json.dumps({**OPTIONS, "_temp_dir": str(folder.ray)})
+        try:
+            process = subprocess.Popen(
+                [sys.executable, ray_head.__file__, options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env={**PATIENCE, **workers_environment()},
+                process_group=0,
+            )
+        except OSError:
+            folder.remove()
+            raise
+        return cls(folder, process)
+
+    def address(self) -> str:
+        """Wait until Ray has started; returns its address. Raises ClusterError."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            answer = json.loads(line)
+            if "address" in answer:
+                return str(answer["address"])
+            if "error" in answer:
+                raise ClusterError(str(answer["error"]).rstrip("."))
+            if answer["name"] in ESSENTIAL and hasattr(os, "pidfd_open"):  # of Linux
+                with contextlib.suppress(ProcessLookupError):  # then it is missed soon enough
+                    self._watched[answer["name"]] = os.pidfd_open(answer["pid"])
+        raise ClusterError("the process that starts it ended")
+
+    def lost(self) -> str | None:
+        """Which of the processes has ended without which there is no Ray, if one has."""
+        if self.process.poll() is not None:
+            return "the process that started it"
+        for name, descriptor in [*self._watched.items()]:
+            ended = select.poll()
+            ended.register(descriptor, select.POLLIN)
+            if ended.poll(0):
+                return f"its {name}"
+        return None
+
+    def end(self, seconds: float) -> None:
+        """End Ray in order, or at once what is left of it after so many seconds."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        if seconds:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        while self._watched:
+            os.close(self._watched.popitem()[1])
+        self.process.stdout.close()
+        self.folder.remove()

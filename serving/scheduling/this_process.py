@@ -14,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agents.contract import Agent
 from agents.errors import AgentStoppedError
 from serving.scheduling import machine
 from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import ReplicaWorker
 from serving.scheduling.listeners import NOBODY, Says, in_loop
-from serving.scheduling.placement import Node
+from serving.scheduling.placement import Device, Node
 from serving.scheduling.ray_workers import Probe
 from serving.scheduling.recovery import Cause, WorkerLost
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
@@ -103,11 +104,17 @@ class ThisProcess:
     nodes: Sequence[Node] = ()
     address: str | None = None
     root: str | None = None
-    has_use_for_gpu: bool = True  # without, none is looked for, which takes seconds
+    has_use_for_gpu: bool = True
     ending: set[asyncio.Task[None]] = field(init=False, default_factory=set)  # what workers do at their end
 
-    async def start(self) -> None:
-        """Find out what there is here."""
+    @classmethod
+    def of(cls, agents: Mapping[str, Agent[Any]], device: Device) -> ThisProcess:
+        """For these agents, on that device; a GPU is looked for where they have use for it, which takes seconds."""
+        wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
+        return cls(has_use_for_gpu=wanted or device == "cuda")
+
+    async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
+        """Find out what there is here, of which there is nothing to ``say``."""
         if not self.nodes:
             here = machine.host()
             gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None

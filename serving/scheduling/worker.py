@@ -76,7 +76,8 @@ class WorkerSpec:
 
 @dataclass(slots=True)
 class BatchReply:
-    """What one call brings back. ``limit`` is the largest batch that fits, once memory ran out."""
+    """What one call brings back. ``size`` is the batch's; of one in which nothing could be prepared it counts what was
+    to be answered. ``limit`` is the largest batch that fits, once memory ran out."""
 
     replies: list[PackedReply]
     responding: float
@@ -264,7 +265,8 @@ class Worker:
         replies = iter(self._respond(good) if good else ())
         seconds = time.perf_counter() - began
         packed = [_pack(prepared.error or next(replies), prepared) for prepared, _ in items]
-        return BatchReply(packed, seconds, min(len(good), limit), self.limit if self.limit < limit else None)
+        size = min(len(good) or len(items), limit)  # what none could be prepared of is the batch of their records
+        return BatchReply(packed, seconds, size, self.limit if self.limit < limit else None)
 
     def _respond(self, batch: list[tuple[Any, Draw]]) -> list[Reply | Exception]:
         """Ask the agent; where it raises, ask again with each half, down to the stimuli that raise alone.

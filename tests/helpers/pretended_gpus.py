@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import orjson
@@ -14,6 +13,7 @@ import orjson
 from agents import answers
 from agents.entry import Entry
 from serving.scheduling import cluster as clusters
+from serving.scheduling import local_ray
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.placement import GIB
 from serving.scheduling.replicas import ReplicaPool
@@ -33,9 +33,7 @@ def place_all(send: Callable[[Any], None], cases: dict[str, tuple[dict[str, dict
 
 
 async def _place_all(send: Callable[[Any], None], cases: dict[str, Any]) -> None:
-    import ray
-
-    ray.init = partial(ray.init, num_gpus=GPUS, num_cpus=4)
+    local_ray.OPTIONS |= {"num_gpus": GPUS, "num_cpus": 4}
     clusters._gpu_memory = lambda ray, node: MEMORY
     cluster = Cluster()
     await cluster.start()

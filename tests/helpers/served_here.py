@@ -27,7 +27,7 @@ from serving.scheduling.worker import Worker, WorkerSpec
 class ServiceHere(Service):
     """A service with one worker per agent, in this process."""
 
-    async def start_workers(self) -> None:
+    async def start_workers(self, say: Callable[[str], None]) -> None:
         """There are none to start."""
 
     async def load(self, name: str) -> None:

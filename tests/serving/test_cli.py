@@ -21,7 +21,7 @@ from agents.errors import InputError
 from agents.selection import resolve
 from serving import cli
 from serving.cli import build_parser, main
-from serving.scheduling.guardian import AGENT_DIED
+from serving.scheduling.guardian import AGENT_DIED, GOES_ON
 
 CALL = [sys.executable, "-m", "serving.cli"]
 
@@ -76,12 +76,13 @@ PLUGINS = {
 }
 
 
-def test_plugins_that_cannot_be_imported_are_named_and_left_out(tmp_path: Path) -> None:
+def test_plugins_are_imported_when_they_are_named_and_left_out_where_they_cannot_be(tmp_path: Path) -> None:
     about = tmp_path / "broken-0.1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
     for name, code in PLUGINS.items():
-        (tmp_path / f"{name}_plugin.py").write_text(code)
+        mark = f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n"
+        (tmp_path / f"{name}_plugin.py").write_text(mark + code)
     (tmp_path / "later_plugin.py").write_text(
         "from agents.catalogue import Entry\n"
         "entry = Entry('later', 'ends_plugin:Agent', ('word_association',), 'a\\x1b[2J', '')\n"
@@ -95,6 +96,16 @@ def test_plugins_that_cannot_be_imported_are_named_and_left_out(tmp_path: Path) 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*CALL, *arguments], capture_output=True, text=True, env=environment, check=False)
 
+    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "cue": "b"}\n')
+    (tmp_path / "variant.toml").write_text('[mine]\nagent = "null"\n')
+    named = ["ask", "mine,echo", "--cue", "sun", "--config", str(tmp_path / "variant.toml")]
+    for others in (named, ["check", str(tmp_path / "set.jsonl")], ["--help"], ["agents", "mmcq"]):
+        assert call(*others).returncode == 0
+    assert not (tmp_path / "imported").exists()
+    asked = call("ask", "raises,null", "--cue", "sun")
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert "agent 'raises' is left out: it cannot be imported: RuntimeError(" in asked.stderr
+    assert (tmp_path / "imported").read_text() == "raises "
     listed = call("agents")
     assert listed.returncode == 0
     assert "\nmmcq " in listed.stdout
@@ -249,8 +260,9 @@ def test_a_small_run_has_no_workers_until_an_agent_ends_its_process(tmp_path: Pa
     done = subprocess.run([*call, *asked], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
-    in_order = [line for line in said if line in ("starting Ray", f"turinglike: {AGENT_DIED}")]
-    assert in_order == [f"turinglike: {AGENT_DIED}", "starting Ray"]  # a slow machine has lines of progress between
+    died = f"turinglike: {AGENT_DIED}{GOES_ON}"
+    in_order = [line for line in said if line in ("starting Ray", died)]
+    assert in_order == [died, "starting Ray"]  # a slow machine has lines of progress between
     records = [json.loads(line) for line in (out / "records" / "null.jsonl").read_text().splitlines()]
     assert sorted(record["stimulus"] for record in records) == [row["id"] for row in rows]
     assert crashed.exists()

@@ -131,15 +131,17 @@ def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:
         ([], "body"),
         ({"agent": "mmcq", "stimulus": COLOR}, "images.image"),
         ({"agent": "null", "stimulus": row(cue=3)}, "stimulus.cue"),
-        ({"agent": "null", "stimulus": row(task="nothing")}, "stimulus.task"),
+        ({"agent": "null", "stimulus": row(task="nothing")}, "stimulus.task: must be one of color_estimation, "),
+        ({"agent": "null", "stimulus": {"id": "x"}}, "stimulus.task: must be one of color_estimation, "),
         ({"agent": "null", "stimulus": row(), "images": {"image": "aGFsbG8="}}, "images.image"),
     ],
 )
 def test_a_problem_names_the_field_as_the_request_does(served: str, body: Any, field: str) -> None:
+    field, _, why = field.partition(": ")
     _, _, said = ask(f"{served}/answers", body)
     assert [one["field"] for one in said["error"]["problems"]] == [field]
     assert said["error"]["param"] == field
-    assert said["error"]["message"].startswith(f"{field}: ")
+    assert said["error"]["message"].startswith(f"{field}: {why}")
 
 
 def test_two_images_of_one_name_are_two(served: str) -> None:

@@ -13,7 +13,7 @@ from run_folders import DIGEST, failed, line, record
 
 from agents.errors import InputError
 from serving.runs.positions import Positions, id_key, task_key
-from serving.runs.resume_state import FAILED, STATUS, Maker, ResumeState, compact
+from serving.runs.resume_state import FAILED, STATUS, Maker, ResumeState
 
 STATUSES = [*STATUS, "failed"]
 MAKER = Maker("mmcq", ("color_estimation",), DIGEST)
@@ -39,21 +39,32 @@ def test_the_last_line_of_a_key_counts(lines: list[tuple[int, int, str]]) -> Non
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "records.jsonl"
         write(path, lines)
-        found = ResumeState.read(path, positions, 2, MAKER)  # sample 2 is not wanted
+        found = ResumeState.read(path, positions, 2, MAKER, 3)  # sample 2 is not wanted
         expected = {(number, sample): status for number, sample, status in lines}
         for number in range(6):
             for sample in range(2):
                 status = expected.get((number, sample))
                 assert found.state[number, sample] == ({**STATUS, "failed": FAILED}[status] if status else 0)
                 assert found.code(found.state[number, sample]) == ("bad_image" if status == "failed" else "")
-        wanted = [(number, sample) for number, sample, _ in lines if number < 6 and sample < 2]
-        assert found.duplicates == (len(set(wanted)) != len(wanted))
-        unknown = [one for one in lines if one[0] >= 6 or one[1] >= 2]
-        kept_known = {key: status for key, status in expected.items() if key[0] < 6 and key[1] < 2}
-        assert compact(path, positions, 2) == len(lines) - len(unknown) - len(kept_known)
+        known = {key: status for key, status in expected.items() if key[0] < 6 and key[1] < 3}
+        others = [one for one in lines if one[0] >= 6]
+        wanted = [(*key, known[key]) for key in sorted(known)] + others
+        assert found.lines.in_order() == (wanted == lines)
+        found.lines.tidy(path)
         kept = [json.loads(text) for text in path.read_text().splitlines()]
-    assert {(int(row["stimulus"][1:]), row["sample"]): row["status"] for row in kept} == expected
-    assert len(kept) == len(unknown) + len(kept_known)
+        again = ResumeState.read(path, positions, 3, MAKER)
+    assert [(int(row["stimulus"][1:]), row["sample"], row["status"]) for row in kept] == wanted
+    assert again.lines.in_order()
+
+
+def test_a_file_with_other_lines_than_were_noted_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    write(path, [(1, 0, "ok"), (0, 0, "ok")])
+    found = ResumeState.read(path, Positions([key("s0"), key("s1")]), 1, MAKER)
+    found.lines.add(5, 0)
+    before = path.read_bytes()
+    found.lines.tidy(path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

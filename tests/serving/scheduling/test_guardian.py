@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from serving.scheduling.guardian import AGENT_DIED, RAY_DIED
+from serving.scheduling.guardian import AGENT_DIED, ENDS, GOES_ON, RAY_DIED
 
 START = "import os, sys, threading, time, signal; from serving.scheduling.guardian import answers_here, watched; "
 
@@ -30,8 +30,10 @@ def started(main: str) -> subprocess.Popen[str]:
         ("lambda: 1 / 0", 70, "ZeroDivisionError"),
         ("lambda: os.abort()", 5, RAY_DIED),
         ("lambda: os._exit(143)", 143, ""),
-        ("lambda: [answers_here(), os.abort()]", 5, f"turinglike: {AGENT_DIED}\nturinglike: {RAY_DIED}"),
+        ("lambda: [answers_here(), os.abort()]", 5, f"turinglike: {AGENT_DIED}{GOES_ON}\nturinglike: {RAY_DIED}"),
         ("lambda: answers_here() and os.abort() or 3", 3, AGENT_DIED),
+        ("lambda: answers_here(go_on=False) and os.abort()", 3, f"{AGENT_DIED}{ENDS}"),
+        ("lambda: answers_here(go_on=False) and 1", 1, ""),
         ("lambda: answers_here() and threading.Thread(target=time.sleep, args=[60]).start() or 3", 3, ""),
         ("lambda: os.kill(os.getpid(), signal.SIGKILL)", 137, "ended by SIGKILL"),
     ],

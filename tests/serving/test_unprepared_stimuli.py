@@ -1,0 +1,111 @@
+"""Where nothing of a batch can be prepared, whoever asks gets records that say why, and that their schema takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import in_process
+import jsonschema
+import pytest
+import served_here
+
+from agents.contract import Agent
+from agents.language.eliza import ElizaAgent
+from judging.cues import CueJudge
+from serving import answer, open_run
+from serving.cli import main
+
+ROOT = Path(__file__).parents[2]
+BROKEN = ROOT / "examples" / "images" / "broken.jpg"
+SCHEMA = jsonschema.Draft202012Validator(json.loads((ROOT / "docs" / "record.schema.json").read_text()))
+
+
+@pytest.fixture(autouse=True)
+def _without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process.without_ray(monkeypatch)
+
+
+def checked(records: list[dict[str, Any]], code: str) -> list[dict[str, Any]]:
+    """The records, which are failures of the ``code`` and in order."""
+    assert records
+    for record in records:
+        SCHEMA.validate(record)
+        assert (record["status"], record["error"]["code"]) == ("failed", code)
+    return records
+
+
+def written(run: Path) -> list[dict[str, Any]]:
+    """The records of a run, which a reader takes."""
+    found = [one.model_dump(mode="json", by_alias=True) for one in open_run(run)]
+    lines = [line for path in (run / "records").glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert [json.loads(line) for line in lines] == found
+    return found
+
+
+def at_fault(monkeypatch: pytest.MonkeyPatch, agent: type[Agent[Any]]) -> None:
+    """Let the agent's author have made a mistake."""
+
+    def prepare(self: Agent[Any], stimulus: Any) -> Any:
+        return stimulus.cue + undefined  # type: ignore[name-defined]  # noqa: F821
+
+    monkeypatch.setattr(agent, "prepare", prepare, raising=False)
+
+
+def test_a_broken_picture_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "mmcq,mmcq-lab", "--image", str(BROKEN)]) == 1
+    assert capsys.readouterr().out.count("failed: bad_image: ") == 2
+    assert main(["ask", "mmcq", "--image", str(BROKEN)]) == 1
+    said = capsys.readouterr()
+    assert (said.out.count("\n"), said.err) == (1, "")
+    [record] = checked([answer("mmcq", images=BROKEN)[0].model_dump(mode="json", by_alias=True)], "bad_image")
+    assert record["worker"]["batch_size"] == 1
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name in ("a.jpg", "b.jpg"):
+        shutil.copy(BROKEN, pictures / name)
+    assert main(["generate", str(pictures), "--agents", "mmcq", "--out", str(tmp_path / "run")]) == 1
+    assert [one["worker"]["batch_size"] for one in checked(written(tmp_path / "run"), "bad_image")] == [2, 2]
+
+
+def test_a_mistake_in_prepare_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fault(monkeypatch, in_process.catalogue.get("echo").load_class())
+    [record] = checked([answer("echo", cues="sun")[0].model_dump(mode="json", by_alias=True)], "prepare_failed")
+    message = record["error"]["message"]
+    assert message.startswith("NameError: name 'undefined' is not defined (test_unprepared_stimuli.py:")
+
+    async def posted(here: served_here.Here) -> tuple[int, Any]:
+        stimulus = {"id": "w", "task": "word_association", "cue": "sun"}
+        found: tuple[int, Any] = await here.post("/answers", {"agent": "echo", "stimulus": stimulus})
+        return found
+
+    status, record = served_here.here(posted, {"echo": {}})
+    assert status == 200
+    checked([record], "prepare_failed")
+
+
+def test_a_conversation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fault(monkeypatch, ElizaAgent)
+    source = tmp_path / "topics.jsonl"
+    source.write_text('{"id": "t", "task": "conversation", "topic": "tea"}\n')
+    assert main(["generate", str(source), "--agents", "eliza~eliza", "--out", str(tmp_path / "run")]) == 1
+    checked(written(tmp_path / "run"), "prepare_failed")
+
+
+def test_a_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_fault(monkeypatch, CueJudge)
+    who = [("human", "01"), ("human", "02"), ("machine", "alpha"), ("machine", "beta")]
+    rows = {
+        cue: [
+            {"cueWord": cue, "response": f"{cue}{at}", "groundtruth": truth, f"{truth}_groundtruth": name}
+            for at, (truth, name) in enumerate(who)
+        ]
+        for cue in ("sun", "moon")
+    }
+    (tmp_path / "word.json").write_text(json.dumps(rows))
+    assert main(["import", str(tmp_path / "word.json"), "--out", str(tmp_path / "published")]) == 0
+    assert main(["trials", str(tmp_path / "published"), "--out", str(tmp_path / "T")]) == 0
+    main(["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out", str(tmp_path / "V")])
+    checked(written(tmp_path / "V"), "prepare_failed")

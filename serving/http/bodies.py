@@ -32,7 +32,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, from_json
 
-from agents.stimuli import ADAPTER, WHOLE, Stimulus, parse_row
+from agents.stimuli import ADAPTER, ALL_TASKS, WHOLE, Stimulus, parse_row
 from serving.http.errors import ApiError, invalid
 
 ImageField = Literal["image", "target_image", "target_mask"]
@@ -95,6 +95,9 @@ class Body(BaseModel):
     """What a client sends: nothing that is not named, and nothing that JSON has no number for."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+MISSING = f"missing; must be one of {', '.join(ALL_TASKS)}"
 
 
 class StimulusRequest(Body):
@@ -235,7 +238,10 @@ def checked_stimulus(row: Mapping[str, Any], files: Mapping[str, bytes]) -> Stim
     except orjson.JSONEncodeError:
         raise invalid([("stimulus", "has a whole number beyond 64 bits")]) from None
     except ValidationError as error:
-        raise wrong(error, [(_field(one), one["msg"]) for one in listed(error)]) from None
+        found = [
+            (_field(one), one["msg"] if one["type"] != "union_tag_not_found" else MISSING) for one in listed(error)
+        ]
+        raise wrong(error, found) from None
 
 
 def _has_no_number(value: Any) -> bool:

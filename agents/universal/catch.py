@@ -158,8 +158,8 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
             count = stimulus.max_fixations or self.settings.fixations
             return Reply(_path([point] * count, frame, "point"))
         names = (stimulus.id, stimulus.benchmark_id, stimulus.source_id, stimulus.image.name)
-        own = {_bare(name) for name in names if name}
-        others = [one for one in self._others if _bare(one.stimulus) not in own]
+        own = {bare for name in names if name for bare in _bare(name)}
+        others = [one for one in self._others if own.isdisjoint(_bare(one.stimulus))]
         if not others:
             raise AnswerError("no_other_image", f"{self.settings.scanpaths} holds no scanpath of another image")
         one = noise.choice(others)
@@ -187,9 +187,11 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         return "\n".join(lines)
 
 
-def _bare(name: str) -> str:
-    """A name without folder and ending: the ground truth says img001.jpg where a set may say img001."""
-    return PurePosixPath(name.replace("\\", "/")).stem
+def _bare(name: str) -> tuple[str, str]:
+    """A name without folder, with and without what may be an ending: the ground truth says img001.jpg where a set may
+    say img001, and img.1 is img.1.png, too."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return path.name, path.stem
 
 
 def _absent(stimulus: ColorStimulus | ObjectStimulus) -> list[str]:

@@ -15,7 +15,7 @@ from agents.errors import InputError, Problem
 from serving.runs.columns import meant
 from serving.runs.csv_tables import by_line, read_table
 from serving.runs.display_text import count
-from serving.runs.published_benchmark import UNKNOWN, Answered, Source, answer_to, notice
+from serving.runs.published_benchmark import Answered, Source, answer_to, notice, person
 from serving.runs.row_problems import Found, strict_json
 from serving.runs.verdict_forms import (
     JSPSYCH,
@@ -29,7 +29,6 @@ from serving.runs.verdict_forms import (
     wrong_verdict,
 )
 
-PERSON = "human"
 STIMULI = ("stimulus", "cue", "image", "stimulus_id")  # columns that name one, the first that is there
 RESPONSES = ("answer", "word", "caption", "color", "colour", "reply", "text", "verdict")  # what people call a response
 
@@ -72,13 +71,12 @@ def add_table(source: Source, data: bytes, frame: Size | None, responses: Respon
     for line, cells in table.rows:
         row = _Answered(cells[stimulus].strip(), cells.get(subject, "").strip(), cells["response"].strip())
         found = _add_row(source, row, cells.get("rt"), frame, responses)
-
         wrong += [
             Problem(str(source.path), line, stimulus if name == "stimulus" else name, message)
             for name, message in found
         ]
     refuse(by_line([*table.problems, *wrong]))
-    source.noticed["human_answers_without_a_name"] = sum(one.agent == f"{PERSON}:{UNKNOWN}" for one in source.answers)
+    source.noticed["human_answers_without_a_name"] = sum(one.agent == person("") for one in source.answers)
 
 
 def _add_row(source: Source, row: _Answered, time: str | None, frame: Size | None, responses: Responses) -> list[Found]:
@@ -109,5 +107,5 @@ def _add_row(source: Source, row: _Answered, time: str | None, frame: Size | Non
         raw = {"response": said, "rt": rt}
         found += [] if is_duration(rt) else [("rt", wrong_rt(time))]
     if not found:
-        source.answers.append(Answered(row.stimulus, "human", f"{PERSON}:{row.subject or UNKNOWN}", raw, fields))
+        source.answers.append(Answered(row.stimulus, "human", person(row.subject), raw, fields))
     return found

@@ -65,7 +65,7 @@ class CsvReader:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield CsvRow(line, {}, f"not CSV: {error}")
+                yield CsvRow(line, {}, _not_csv(error))
                 continue
             if not any(cells):
                 continue
@@ -83,7 +83,7 @@ class CsvReader:
             except StopIteration:
                 return
             except csv.Error as error:
-                problem = f"not CSV: {error}"
+                problem = _not_csv(error)
             else:
                 self.names = [cell.strip() for cell in cells] if any(cells) else []
         separator = _other_separator(self._start)
@@ -165,6 +165,10 @@ def lines(file: BinaryIO) -> Iterator[bytes | None]:
         while line and not line.endswith(b"\n"):
             line = file.readline(MAX_LINE)
         yield None
+
+
+def _not_csv(error: csv.Error) -> str:
+    return f"not CSV: {str(error).partition(' - ')[0]}"  # the rest is about Python
 
 
 def _other_separator(header: str) -> str | None:

@@ -26,6 +26,7 @@ from serving.runs.columns import PICTURE_TASKS, Choose, repeated_names
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.stimulus_set import ID_DIGITS, Row, RowReader, read_rows, with_free_fields
+from serving.runs.table_sets import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def given_stimuli(
     elif stimuli is not None:
         rows = [stimuli] if isinstance(stimuli, Mapping) else stimuli
         if hasattr(stimuli, "column_names"):  # a Dataset of Hugging Face, or another table
-            rows = map(with_free_fields, rows)
+            rows = map(with_free_fields, map(present, rows))
     _check(found, _rows(found, rows, task, asked))
     return found
 
@@ -146,7 +147,7 @@ def _rows(
     reader = RowReader(found.where, Path(found.root), task, chosen_by(asked), found.files)
     filled: list[dict[str, Any]] = []
     for row in rows:
-        fields = {name: value for name, value in _fields(row).items() if value is not None}
+        fields = present(_fields(row))
         for name in IMAGES:
             if name in fields:
                 fields[name] = _named(fields[name], found.files)

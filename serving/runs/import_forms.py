@@ -27,26 +27,23 @@ from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathA
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.answer_tables import PERSON, add_table, refuse
+from serving.runs.answer_tables import add_table, refuse
 from serving.runs.published_benchmark import (
-    UNKNOWN,
     Answered,
     Form,
     Source,
     benchmark_source,
+    person,
     read_whole,
     task_of_file,
     without_surrogates,
 )
 from serving.runs.records import KEYS, problems
-from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.row_problems import as_problems, repeated_ids, strict_json
 from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
-from serving.runs.verdict_forms import (
-    JSPSYCH,
-    Responses,
-    add_jspsych,
-)
+from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych
 
+PERSON = "human"
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)
 # What a record keeps of ours when it is imported; whose it is and where it came from is the import's to say.
 _KEPT = frozenset(KEYS) - {"schema", "run", "task", "stimulus", "agent", "kind", "sample", "provenance"}
@@ -258,15 +255,15 @@ def _add_captions(source: Source, content: dict[str, Any]) -> None:
     except ValidationError as error:
         refuse(as_problems(error, str(source.path)))
         raise
-    names = {one.id: one.file_name for one in captions.images}
+    pictures = [(one.id, one.file_name) for one in captions.images]
+    refuse(repeated_ids(str(source.path), "images", pictures))
+    names = dict(pictures)
     for one in captions.annotations:
         if one.image_id not in names:
             source.noticed["captions_of_pictures_that_are_not_listed"] += 1
             continue
         answer = plain(CaptionAnswer(text=one.caption))
-        source.answers.append(
-            Answered(names[one.image_id], "human", f"{PERSON}:{UNKNOWN}", one.caption, {"answer": answer})
-        )
+        source.answers.append(Answered(names[one.image_id], "human", person(""), one.caption, {"answer": answer}))
 
 
 # verdicts
@@ -313,7 +310,7 @@ def _add_paths(source: Source, content: list[Any], name: str | None, frame: Size
             Answered(
                 f"{target}/{entry.name}" if target else entry.name,
                 "human" if machine is None else "published",
-                f"{PERSON}:{subject.zfill(2)}" if machine is None else f"published:{machine}",
+                person(subject.zfill(2)) if machine is None else f"published:{machine}",
                 raw,
                 {"answer": plain(answer)},
             )

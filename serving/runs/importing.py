@@ -11,6 +11,7 @@ that importing twice leaves the same bytes. Either all files are imported or, if
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
@@ -27,7 +28,7 @@ from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.display_text import count
 from serving.runs.import_forms import read_file
 from serving.runs.output_paths import make_parent
-from serving.runs.published_benchmark import Source
+from serving.runs.published_benchmark import Source, person
 from serving.runs.reader import RunFolder
 from serving.runs.run_json import check_files, new_run_json
 from serving.runs.schemas import IMPORT, mismatch
@@ -93,6 +94,8 @@ def import_files(
             for file in files:
                 file.flush()
     _summarise(out, sources, copies)
+    _warn_of_names(rows["human"])
+    print(printable(f"imported into {out}"))
     return 0
 
 
@@ -201,4 +204,25 @@ def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
             f"warning: {copy['task']}: all {copy['answers']:,} shared answers of {one} and {other} are the same; "
             "one is probably a copy of the other and then tells nothing of its own"
         )
-    print(printable(f"imported into {out}"))
+
+
+def _warn_of_names(people: Rows) -> None:
+    """Say where names may be one person's, and where one has several answers to a stimulus."""
+    named = [row for row in people if row["agent"].startswith("human:") and row["agent"] != person("")]
+    alike: dict[str, dict[str, None]] = {}
+    for row in named:
+        alike.setdefault(_folded(row["agent"].partition(":")[2]), {})[row["agent"]] = None
+    for names in alike.values():
+        if len(names) > 1:
+            listed = ", ".join(map(printable, names))
+            print(f"warning: these may be one person, who is several here: {listed}; if so, give one name")
+    if further := sum(row["sample"] > 0 for row in named):
+        answers = count(further, "answer is a further one", "answers are further ones")
+        print(f"warning: {answers} of a person to the same stimulus; they are samples 1, 2, …")
+
+
+def _folded(name: str) -> str:
+    """A name without what a person does not see or type in the same way twice: small and capital letters, spaces,
+    invisible characters, zeros before a number."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(one for one in text if unicodedata.category(one) not in ("Cf", "Zs")).lstrip("0")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -207,8 +208,14 @@ def _answered(stimulus: str, row: dict[str, Any], noticed: Counter[str]) -> Answ
     noticed[f"{said_by}_answers_without_a_name"] += not subject.strip()
     for other in row.keys() - _FIELDS:
         noticed[f"field_{other}_not_imported"] += 1
-    kind: Literal["human", "published"] = "human" if said_by == "human" else "published"
-    return Answered(stimulus, kind, f"{kind}:{subject if subject.strip() else UNKNOWN}", row["response"])
+    if said_by == "human":
+        return Answered(stimulus, "human", person(subject), row["response"])
+    return Answered(stimulus, "published", f"published:{subject if subject.strip() else UNKNOWN}", row["response"])
+
+
+def person(subject: str) -> str:
+    """The agent's name of a person. An accented letter is the same, be it written as one character or as two."""
+    return f"human:{unicodedata.normalize('NFC', subject) if subject.strip() else UNKNOWN}"
 
 
 def read_whole(path: Path) -> bytes:

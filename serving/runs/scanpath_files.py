@@ -19,6 +19,7 @@ from agents.answers import ScanpathAnswer
 from agents.attention.scanpath_comparison import Recorded, Size
 from agents.errors import InputError, Problem
 from serving.runs.display_text import count
+from serving.runs.image_folder import SUFFIXES
 from serving.runs.published_benchmark import read_source
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems as record_problems
@@ -227,8 +228,9 @@ def _target(record: Row, row: Row) -> str | None:
 
 
 def _bare(name: str) -> str:
-    """A name without folder and ending."""
-    return PurePosixPath(name.replace("\\", "/")).stem or name
+    """A name without folder and picture's ending: img.1 may be one of several images."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    return (path.stem if path.suffix.lower() in SUFFIXES else path.name) or name
 
 
 def _read_json(path: Path, frame: Size | None, found: ReadSet) -> None:

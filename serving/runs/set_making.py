@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -19,23 +20,24 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
-from agents.errors import InputError
+from agents.errors import InputError, Problem
 from agents.stimuli import IMAGES
 from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set, print_report
+from serving.runs.csv_tables import repeated_columns
 from serving.runs.display_text import count
-from serving.runs.image_folder import image_names
+from serving.runs.image_folder import SUFFIXES, image_names
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_whole, task_of_file
-from serving.runs.row_problems import as_problems, strict_json
+from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
 from serving.runs.scanpath_files import searched_for
 from serving.runs.stimulus_set import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.stimulus_set import Row as SetRow
-from serving.runs.table_sets import is_table, table_rows
+from serving.runs.table_sets import column_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"
 ROWS, PICTURES = "set.jsonl", "pictures"
-SUFFIXES = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif", b"BM": ".bmp"}
+ENDINGS = {b"\xff\xd8": ".jpg", b"\x89P": ".png", b"RI": ".webp", b"GI": ".gif", b"BM": ".bmp"}
 DOMAINS = {"in-domain": "in", "near-domain": "near", "out-domain": "out"}
 
 Row = dict[str, Any]
@@ -91,6 +93,9 @@ def make_set(source: Path, out: Path, *, images: Path | None, task: str | None, 
     if is_table(source):
         if images is not None:
             raise InputError("--images is for annotations; this table has its pictures in itself")
+        if twice := repeated_columns(column_names(source)):
+            problems = [Problem(str(source), None, *found) for found in twice]
+            raise InputError(f"{source}: the columns cannot be used", problems)
         with new_folder(out, marker=ROWS, force=force) as folder:
             _write(folder / ROWS, _unpacked(source, folder, out, task), source)
         return print_report(check_set(out / ROWS))
@@ -140,7 +145,7 @@ def _unpacked(source: Path, folder: Path, out: Path, task: str | None) -> Iterat
         for name in IMAGES:
             if isinstance(image := fields.get(name), dict):
                 digest, data = hashlib.sha256(image["bytes"]).hexdigest()[:ID_DIGITS], image["bytes"]
-                fields[name] = f"{PICTURES}/{digest}{SUFFIXES.get(data[:2], '')}"
+                fields[name] = f"{PICTURES}/{digest}{ENDINGS.get(data[:2], '')}"
                 (folder / fields[name]).write_bytes(data)
                 fields = {"id": digest, **fields}
             elif isinstance(image, str):
@@ -168,7 +173,7 @@ def _annotated(source: Path, beside: Path, images: Path | None, task: str | None
         elif isinstance(content, list):
             yield from _searches(_SEARCHES.validate_python(content), place, images, task)
         else:
-            yield from _coco(Coco.model_validate(content), place, task)
+            yield from _coco(Coco.model_validate(content), str(source), place, task)
     except ValidationError as error:
         what = f"{source}: neither annotations of COCO's form, nor COCO-Search18's list, nor the published benchmark's"
         raise InputError(what, as_problems(error, str(source))) from None
@@ -184,22 +189,57 @@ def is_of_benchmark(content: Any) -> bool:
 
 
 def _benchmark(content: dict[str, Any], place: str | None, images: Path | None, task: str) -> Iterator[Row]:
-    """A row for each stimulus; ids have the task in front, as the files use the same names. Pictures are found by their
-    names, with or without an ending."""
-    files: dict[str, str] = {}
-    if task != "word_association":
-        if images is None:
-            raise InputError(NO_IMAGES)
-        files = {Path(name).stem: name for name in image_names(images) if "/" not in name}
+    """A row for each stimulus; ids have the task in front, as the files use the same names."""
+    is_word = task == "word_association"
+    if images is None and not is_word:
+        raise InputError(NO_IMAGES)
+    files = {} if images is None or is_word else _pictures(content, images)
     for name in content:
         row = {"id": f"{task}/{name}", "benchmark_id": name, "task": task}
-        is_word = task == "word_association"
-        yield row | ({"cue": name} if is_word else {"image": f"{place}/{files.get(Path(name).stem, name)}"})
+        yield row | ({"cue": name} if is_word else {"image": f"{place}/{files[name]}"})
 
 
-def _coco(coco: Coco, place: str, task: str | None) -> Iterator[Row]:
-    task = task or ("object_detection" if coco.categories else "image_captioning")
+def _pictures(names: Iterable[str], images: Path) -> dict[str, str]:
+    """The file of each picture: of exactly its name, else the only one that has its name with another ending, or with
+    one. A picture that is not there keeps its name. Raises InputError where several files could be meant, or a file by
+    several names."""
+    by_stem: dict[str, list[str]] = {}
+    for file in image_names(images):
+        if "/" not in file:
+            by_stem.setdefault(os.path.splitext(file)[0], []).append(file)
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name in names:
+        stem, ending = os.path.splitext(name)
+        fitting = [name] if (images / name).is_file() else by_stem.get(name, [])
+        if not fitting and ending.lower() in SUFFIXES:
+            fitting = by_stem.get(stem, [])
+        if len(fitting) > 1:
+            problems.append(Problem(str(images), None, shown(name), f"may be any of {', '.join(fitting)}"))
+        found[name] = fitting[0] if fitting else name
+    for file, number in Counter(found.values()).items():
+        if number > 1:
+            same = shown(", ".join(name for name in found if found[name] == file))
+            problems.append(Problem(str(images), None, file, f"would be the picture of {same}"))
+    if problems:
+        raise InputError(f"{images}: the pictures cannot be told apart by their names", problems)
+    return found
+
+
+def _coco(coco: Coco, source: str, place: str, task: str | None) -> Iterator[Row]:
     names = {category.id: category.name for category in coco.categories}
+    listed = {image.id for image in coco.images}
+    images = {one.image_id: None for one in coco.annotations if one.image_id not in listed}
+    categories = {one.category_id: None for one in coco.annotations if names and one.category_id not in {*names, None}}
+    for unknown, *what in ((images, "image", "images"), (categories, "category", "categories")):
+        if unknown:
+            ids = shown(", ".join(map(str, unknown)))
+            print(f"not listed, but named by annotations: {count(len(unknown), *what)} ({ids})")
+    problems = repeated_ids(source, "images", ((image.id, image.file_name) for image in coco.images))
+    problems += repeated_ids(source, "categories", ((category.id, category.name) for category in coco.categories))
+    if problems:
+        raise InputError(f"{source}: {count(len(problems), 'problem')}; no set was made", problems)
+    task = task or ("object_detection" if coco.categories else "image_captioning")
     seen: dict[int, set[str]] = {}
     for one in coco.annotations:
         if one.category_id in names:
@@ -220,12 +260,13 @@ def _searches(entries: list[_Search], place: str, images: Path, task: str | None
     """One row for each picture and what was searched for on it, however many people searched."""
     if task not in (None, "attention_prediction"):
         raise InputError(f"COCO-Search18 has scanpaths, which are no answers to {task}")
-    without = 0
+    without = others = 0
     rows: dict[str, Row] = {}
     for one in entries:
         target = searched_for(one.condition, one.task) or ""
         name = f"{target}/{one.name}" if target else one.name
         if name in rows:
+            others += one.bbox not in (None, rows[name].get("target_box"))
             continue
         folder = f"{one.task}/" if (images / (one.task or "") / one.name).is_file() else ""
         row: Row = {"id": name, "task": "attention_prediction", "image": f"{place}/{folder}{one.name}"}
@@ -239,4 +280,6 @@ def _searches(entries: list[_Search], place: str, images: Path, task: str | None
         rows[name] = row
     if without:
         print(f"left out: {count(without, 'entry', 'entries')} without a box: nothing says what the target looks like")
+    if others:
+        print(f"{count(others, 'entry has', 'entries have')} another box than the first of the search, which counts")
     yield from rows.values()

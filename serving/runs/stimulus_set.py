@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +26,6 @@ from agents.errors import InputError, Problem
 from agents.stimuli import ADAPTER, ALL_TASKS, IMAGES, Stimulus, WordStimulus, as_dict, canonical
 from serving.runs import csv_tables
 from serving.runs.columns import (
-    FIELDS,
     META,
     MOST_NOTES,
     NESTED,
@@ -311,11 +311,8 @@ class RowReader:
                 fields["id"] = str(fields["id"])
             try:
                 yield self.from_json(orjson.dumps(fields), line, unnamed=unnamed)
-            except TypeError as error:
-                found = [
-                    (name, "must be a path or text, is bytes") for name in fields if isinstance(fields[name], bytes)
-                ]
-                yield self.bad(line, None, found or [(None, f"not JSON: {error}")])
+            except TypeError:
+                yield self.bad(line, None, [*filter(None, starmap(_not_json, given.items()))])
 
     def from_cells(self, cells: Mapping[str, str], line: int | None, *, unnamed: bool = False) -> Row:
         """One row from the texts of its fields."""
@@ -392,9 +389,9 @@ def with_free_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a table that was made for something else: what is no field of a stimulus goes into ``meta``, if it is
     text, a number, true or false."""
     return {
-        name if name in FIELDS or name.startswith(META) else META + name: value
+        META + name if is_free(name) else name: value
         for name, value in values.items()
-        if name in FIELDS or isinstance(value, str | int | float)
+        if not is_free(name) or isinstance(value, str | int | float)
     }
 
 
@@ -408,14 +405,25 @@ def with_meta(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """A cell as true or false, or as the number that is spelled exactly so; else the text that it is: 007 and 1.10 are
-    codes and versions, and an id of 23 digits is no number that a computer keeps."""
+    """A cell as true or false, or as the number that is spelled so and no other way; else the text that it is. 007,
+    1.10 and 3.0 are codes and versions; no computer keeps an id of 23 digits as a number."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text
-    is_number = isinstance(value, int | float) and str(value) == text
-    return value if isinstance(value, bool) or is_number else text
+    if isinstance(value, bool):
+        return value
+    is_number = isinstance(value, int) or (isinstance(value, float) and not value.is_integer())
+    return value if is_number and str(value) == text else text
+
+
+def _not_json(name: str, value: Any) -> Found | None:
+    """The problem of a field's value that JSON cannot hold."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return name, f"must be text or a plain number ({error})"
+    return None
 
 
 def _object(text: bytes) -> dict[str, Any] | None:

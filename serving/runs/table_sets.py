@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from agents.errors import InputError, UnavailableError
 
 HUGGING_FACE, SPLITS = "state.json", "dataset_dict.json"  # of a folder that save_to_disk has made, and of several
 CHUNK = 1_000  # rows
+ROW_NUMBERS = re.compile("__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 def is_table(path: Path) -> bool:
@@ -22,17 +25,28 @@ def is_table(path: Path) -> bool:
 def column_names(path: Path) -> list[str]:
     """The columns of a table. Raises InputError and UnavailableError."""
     schema = next(_batches(path)).schema if path.is_dir() else _parquet(path).schema_arrow
-    return [*schema.names]
+    return [name for name in schema.names if not ROW_NUMBERS.fullmatch(name)]
 
 
 def table_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a table without what is null; an image is its path, or as the table holds it, {"bytes", "path"}.
+    """The rows of a table without what is absent; an image is its path, or as the table holds it, {"bytes", "path"}.
 
     Raises InputError for what cannot be read, and UnavailableError without pyarrow.
     """
     for batch in _batches(path):
         for row in batch.to_pylist():
-            yield {name: _image(value) for name, value in row.items() if value is not None}
+            yield {name: _image(value) for name, value in present(row).items()}
+
+
+def present(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row's fields without what says nothing: null, NaN, and the numbers that pandas gives rows."""
+    return {
+        name: value
+        for name, value in row.items()
+        if value is not None
+        and not (isinstance(value, float) and math.isnan(value))
+        and not ROW_NUMBERS.fullmatch(name)
+    }
 
 
 def _image(value: Any) -> Any:

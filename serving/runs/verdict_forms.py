@@ -16,7 +16,7 @@ from typing import Any
 
 from agents.answers import VerdictAnswer, plain
 from agents.errors import InputError, Problem
-from serving.runs.published_benchmark import Answered, Source
+from serving.runs.published_benchmark import Answered, Source, person
 
 JSPSYCH = ("trial_type", "trial_index")  # columns that every row of it has
 SUBJECTS = ("subject", "participant", "subject_id", "participant_id", "worker", "worker_id")
@@ -75,7 +75,7 @@ def add_jspsych(
             found.append(("rt", wrong_rt(row.get("rt"))))
         problems += [Problem(str(source.path), line, f"{before}{name}", message) for name, message in found]
         raw = {"response": response, "rt": rt}
-        source.answers.append(Answered(trial, "human", f"human:{judge}", raw, {"answer": answer}))
+        source.answers.append(Answered(trial, "human", person(judge or ""), raw, {"answer": answer}))
     return problems
 
 

@@ -175,6 +175,10 @@ def test_a_published_file_of_scanpaths_is_in_its_own_frame(tmp_path: Path) -> No
     )
     assert isinstance(error, AnswerError)
     assert error.code == "no_other_image"
+    file.write_text(json.dumps({"img.1": [[1, 1]]}))  # a name with a point and without an ending
+    own = make(scanpath="other_image", scanpaths=str(file))
+    [error] = own.respond([own.prepare(stimulus("attention_prediction", benchmark_id="img.1.png"))], [Draw(1)])
+    assert isinstance(error, AnswerError)
 
 
 def ground_truth(folder: Path) -> Path:

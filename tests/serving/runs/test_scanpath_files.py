@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from run_folders import ANSWERS, agent_entry, failed, line, record, stimulus, write_run
 
+from agents.attention.scanpath_comparison import shared_stimuli
 from agents.errors import InputError
 from serving.export.registry import export
 from serving.runs.scanpath_files import read_set, split
@@ -244,3 +245,15 @@ def test_records_that_are_no_scanpaths_are_problems(tmp_path, wrong):
     with pytest.raises(InputError) as caught:
         read_set(str(path))
     assert caught.value.problems[0].line == 1
+
+
+def test_a_name_with_a_point_is_whole(tmp_path):
+    """img.1 goes with img.1.png, and not with img.png."""
+
+    def paths(file, *names):
+        entries = [{"name": name, "subject": 1, "X": [1], "Y": [2], "condition": "freeview"} for name in names]
+        (tmp_path / file).write_text(json.dumps(entries))
+        return read_set(str(tmp_path / file), (10, 10)).paths
+
+    ours, theirs = paths("a.json", "img.1", "img.2"), paths("b.json", "img.png", "img.2.png")
+    assert shared_stimuli(ours, theirs) == ([("img.2", "img.2.png")], [])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -60,6 +62,60 @@ def test_tables_and_lists_mean_the_same_as_lines_of_json(tmp_path: Path) -> None
     assert None not in wanted
     for path in (tmp_path / "set.parquet", tmp_path / "set.csv", hugging_face(tmp_path / "saved", table)):
         assert [row.canonical for row in read_rows(path)] == wanted, path
+
+
+TEXTS = [
+    "61e5",
+    "5e9012",
+    "12345678901234567890123",
+    "1.10",
+    "3.0",
+    "007",
+    "-0",
+    "1e400",
+    "0x1F",
+    "1_000",
+    "NaN",
+    "inf",
+    "null",
+    "+5",
+    "5.",
+    "True",
+]
+VALUES = {"5": 5, "-2": -2, "2.5": 2.5, "0.1": 0.1, "9007199254740993": 2**53 + 1, "true": True}
+
+
+@pytest.mark.parametrize(("cell", "value"), {**{text: text for text in [*TEXTS, " 5"]}, **VALUES}.items())
+def test_a_free_cell_is_a_number_only_where_it_is_spelled_as_one(cell: str, value: Any, tmp_path: Path) -> None:
+    (tmp_path / "set.csv").write_text(f"id,task,cue,meta.x\n1,word_association,sun,{cell}\n")
+    [row] = read_rows(tmp_path / "set.csv")
+    assert row.stimulus is not None
+    assert row.stimulus.meta is not None
+    assert (row.stimulus.meta["x"], type(row.stimulus.meta["x"])) == (value, type(value))
+
+
+def test_what_pandas_writes_into_parquet(tmp_path: Path) -> None:
+    """Its NaN is an absent field, its index without a name no column; what JSON cannot hold is named by its column."""
+    path = tmp_path / "set.parquet"
+    frame = pandas.DataFrame(
+        {"id": ["a", "b"], "cue": ["sun", "sea"], "frequency": [1.5, None], "meta.age": [None, 31]}
+    )
+    frame.index = pandas.Index([7, 8])
+    frame.to_parquet(path)
+    assert "__index_level_0__" in pq.read_schema(path).names
+    wanted = [
+        {"id": "a", "task": "word_association", "cue": "sun", "frequency": 1.5},
+        {"id": "b", "task": "word_association", "cue": "sea", "meta": {"age": 31.0}},
+    ]
+    assert [json.loads(row.canonical or b"") for row in read_rows(path, "word_association")] == wanted
+    rows = frame.to_dict("records")
+    assert [record.stimulus for record in answer("null", rows, task="word")] == ["a", "b"]
+    frame.assign(**{"meta.price": [Decimal("1.10"), Decimal(2)]}).to_parquet(path)
+    for row in read_rows(path, "word_association"):
+        [problem] = row.problems
+        assert (problem.line, problem.field) in ((1, "meta.price"), (2, "meta.price"))
+        assert "must be text or a plain number" in problem.message
+        assert "decimal.Decimal" in problem.message
 
 
 def test_content_is_an_id_whatever_the_form(tmp_path: Path) -> None:
@@ -265,3 +321,72 @@ def test_the_published_benchmark_is_a_set_to_which_people_have_answered(
         (one["task"], one["benchmark_id"]) for one in asked
     ]
     assert [one.stimulus for one in machine] == [one["id"] for one in asked]
+
+
+def make(tmp_path: Path, name: str, content: Any, files: list[str]) -> int:
+    (tmp_path / name).write_text(json.dumps(content))
+    (tmp_path / "img").mkdir(exist_ok=True)
+    for file in files:
+        (tmp_path / "img" / file).write_bytes(picture("red"))
+    call = ["set", str(tmp_path / name), "--images", str(tmp_path / "img"), "--out", str(tmp_path / "set.jsonl")]
+    return main([*call, "--force"])
+
+
+def test_a_picture_is_the_file_of_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of exactly its name, else the only one of its name with another ending; img.1 is no img."""
+    files = ["cat.jpg", "cat.png", "img.1.png", "img.jpg", "sun.webp", "No.2.png"]
+    names = ["cat.jpg", "cat.png", "img.1", "img", "sun.jpg", "No.2.png"]
+    assert make(tmp_path, "caption.json", dict.fromkeys(names, "a text"), files) == 0
+    rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
+    assert [Path(row["image"]).name for row in rows] == [
+        "cat.jpg", "cat.png", "img.1.png", "img.jpg", "sun.webp", "No.2.png"
+    ]  # fmt: skip
+    capsys.readouterr()
+    (tmp_path / "set.jsonl").unlink()
+    for name in ("cat", "cat.gif"):
+        assert make(tmp_path, "caption.json", {name: "a text"}, []) == 2
+        assert f"img: {name}: may be any of cat.jpg, cat.png" in capsys.readouterr().err
+    assert make(tmp_path, "caption.json", dict.fromkeys(["sun", "sun.webp"], "a text"), []) == 2
+    assert "sun.webp: would be the picture of sun, sun.webp" in capsys.readouterr().err
+    assert not (tmp_path / "set.jsonl").exists()
+
+
+def test_ids_that_stand_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = [{"id": 1, "file_name": "a.png"}, {"id": 1, "file_name": "b.png"}, {"id": 2, "file_name": "c.png"}]
+    categories = [{"id": 1, "name": "cup"}, {"id": 1, "name": "rocket"}, {"id": 2, "name": "cat"}]
+    annotations = [{"image_id": 1, "category_id": 7}, {"image_id": 99, "category_id": 2}, {"image_id": 2}]
+    content = {"images": images, "categories": categories, "annotations": annotations}
+    assert make(tmp_path, "x.json", content, ["a.png", "b.png", "c.png"]) == 2
+    told = capsys.readouterr()
+    assert "x.json: images: the id 1 stands 2 times: a.png, b.png" in told.err
+    assert "x.json: categories: the id 1 stands 2 times: cup, rocket" in told.err
+    assert not (tmp_path / "set.jsonl").exists()
+    assert make(tmp_path, "x.json", {**content, "images": images[1:], "categories": categories[1:]}, []) == 0
+    told = capsys.readouterr()
+    assert "not listed, but named by annotations: 1 image (99)" in told.out
+    assert "not listed, but named by annotations: 1 category (7)" in told.out
+    rows = [json.loads(line) for line in (tmp_path / "set.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["present"], row["absent"]) for row in rows] == [
+        ("b.png", [], ["cat", "rocket"]),
+        ("c.png", [], ["cat", "rocket"]),
+    ]
+    captions = {"images": images, "annotations": [{"image_id": 1, "caption": "a cup of coffee"}]}
+    (tmp_path / "captions.json").write_text(json.dumps(captions))
+    assert main(["import", str(tmp_path / "captions.json"), "--out", str(tmp_path / "people")]) == 2
+    assert "captions.json: images: the id 1 stands 2 times: a.png, b.png" in capsys.readouterr().err
+    assert not (tmp_path / "people").exists()
+
+
+def test_a_search_of_two_boxes_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [SEARCH18[0], SEARCH18[1], {**SEARCH18[1], "bbox": [9, 2, 3, 4]}]
+    assert make(tmp_path, "search.json", entries, ["000000000009.jpg"]) == 0
+    assert "1 entry has another box than the first of the search, which counts" in capsys.readouterr().out
+
+
+def test_two_columns_of_one_name_make_no_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.Table.from_arrays([pa.array(["sun"]), pa.array(["sea"])], names=["cue", "cue"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    call = ["set", str(tmp_path / "t.parquet"), "--task", "word_association", "--out", str(tmp_path / "made")]
+    assert main(call) == 2
+    assert "t.parquet: cue: two columns of this name, 1 and 2" in capsys.readouterr().err
+    assert not (tmp_path / "made").exists()

@@ -256,7 +256,8 @@ def _problem(error: Mapping[str, Any]) -> tuple[str, str]:
     """The field of a stimulus's problem as the request has it, whose images are beside the stimulus, and what is
     wrong."""
     if error["type"].startswith("union_tag"):
-        return "stimulus.task", f"must be one of {', '.join(ALL_TASKS)}"
+        missing = "missing; " if error["type"] == "union_tag_not_found" else ""
+        return "stimulus.task", f"{missing}must be one of {', '.join(ALL_TASKS)}"
     task_and_path = [str(part) for part in error["loc"]]
     beside = task_and_path[1:2] and task_and_path[1] in IMAGES
     return ".".join(["images" if beside else "stimulus", *task_and_path[1:]]), error["msg"]

@@ -125,6 +125,8 @@ def read_run_json(folder: Path) -> dict[str, Any]:
         meta = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         reason = "it has no run.json" if folder.is_dir() else "there is no such folder"
+        if folder.is_file():
+            reason = "it is a file; `turinglike generate` answers a set, `turinglike import` reads people's answers"
         raise InputError(f"{folder} is not a run folder: {reason}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error

@@ -190,6 +190,7 @@ def _jsonl_rows(file: BinaryIO, reader: RowReader) -> Iterator[Row]:
             if row.task is not None or (fields := _object(text)) is None:
                 yield row
             else:
+                reader.notes += row.notes  # of this reading, which goes on
                 yield from (reader.from_json(orjson.dumps(one), number) for one in reader.with_tasks(fields))
 
 
@@ -250,13 +251,13 @@ class RowReader:
         self.repeated: Container[int] = frozenset()
         self._context = {"root": root, "files": files}
         self._noted: dict[str, None] = {}
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         """Keep what is to be said of a column for the next row, once."""
         if text not in self._noted and len(self._noted) < MOST_NOTES:
             self._noted[text] = None
-            self._notes.append(f"{self.where}: {text}")
+            self.notes.append(f"{self.where}: {text}")
 
     def with_tasks(self, fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """The fields with each task that is asked; as they are where they or the file say it, or nothing does."""
@@ -346,8 +347,8 @@ class RowReader:
         return self._with_notes(row)
 
     def _with_notes(self, row: Row) -> Row:
-        if self._notes:
-            row.notes, self._notes = tuple(self._notes), []
+        if self.notes:
+            row.notes, self.notes = tuple(self.notes), []
         return row
 
     def bad(

@@ -111,7 +111,7 @@ def test_a_loaded_agent_is_asked_again_also_where_an_event_loop_runs(tmp_path: P
 
 def test_everything_wrong_is_said_before_anything_is_loaded() -> None:
     broken = {"null": {"fail_load": True}}
-    rows = [{"task": "word_association"}, {"id": "a", "task": "word_association", "cue": "b", "odd": 1}]
+    rows = [{"task": "word_association"}, {"id": "a", "task": "word_association", "cue": "b", "odd": [1]}]
     with pytest.raises(InputError) as caught:
         answer("null", rows, settings=broken)
     said = str(caught.value)

@@ -1,0 +1,195 @@
+"""What columns mean, in every form of material: tasks, ids, free columns, and names that people give a field."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from agents.errors import IdentityError, InputError
+from serving import answer
+from serving.cli import main
+from serving.runs.checking import check_set
+from serving.runs.stimulus_set import Row, read_rows
+
+WORDS = [{"cue": "sun", "age": 3}, {"cue": "moon", "age": 4}, {"cue": "sea", "age": 5}]
+
+
+def as_csv(path: Path, rows: list[dict[str, object]]) -> Path:
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def as_parquet(path: Path, rows: list[dict[str, object]]) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def as_jsonl(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_bytes(b"".join(orjson.dumps({"id": row["cue"], **row}) + b"\n" for row in rows))
+    return path
+
+
+FORMS: dict[str, Callable[[Path, list[dict[str, object]]], Path]] = {
+    "set.csv": as_csv,
+    "set.parquet": as_parquet,
+    "set.jsonl": as_jsonl,
+}
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    (tmp_path / "pics").mkdir()
+    for number, name in enumerate(("a.png", "b.png")):
+        Image.fromarray(np.full((40, 50, 3), 90 * number, np.uint8)).save(tmp_path / "pics" / name)
+    return tmp_path / "pics"
+
+
+def good(path: Path, **options: object) -> list[Row]:
+    rows = [*read_rows(path, **options)]  # type: ignore[arg-type]
+    assert not [problem for row in rows for problem in row.problems]
+    return rows
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_free_columns_go_into_meta_and_change_no_id(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = FORMS[name](tmp_path / name, WORDS)
+    assert [(row.id, row.task, row.stimulus and row.stimulus.meta) for row in good(path)] == [
+        ("sun", "word_association", {"age": 3}),
+        ("moon", "word_association", {"age": 4}),
+        ("sea", "word_association", {"age": 5}),
+    ]
+    with caplog.at_level(logging.WARNING):
+        assert check_set(path).notes == [f"{path}: column `age` is no field of a stimulus: kept as meta.age"]
+    assert "kept as meta.age" in caplog.text
+    [record, *_] = answer("null", path)
+    assert record.stimulus == "sun"
+
+
+def test_a_name_that_comes_again_is_no_id_whatever_the_order(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"cue": "sun", "frequency": 1.5}, {"cue": "sea", "frequency": 2}]
+    rows.append({"cue": "sun", "frequency": 2.5})
+    ids = {
+        row.stimulus.model_dump()["frequency"]: row.id for row in good(as_csv(tmp_path / "a.csv", rows)) if row.stimulus
+    }
+    assert ids[2] == "sea"
+    assert ids[1.5] != ids[2.5]
+    assert not {ids[1.5], ids[2.5]} & {"sun"}
+    turned = good(as_csv(tmp_path / "b.csv", rows[::-1]))
+    assert [row.id for row in turned] == [ids[2.5], "sea", ids[1.5]]
+    assert [record.stimulus for record in answer("null", rows)] == [ids[1.5], "sea", ids[2.5]]
+    assert check_set(as_csv(tmp_path / "c.csv", [*rows, rows[0]])).duplicates == 1
+
+
+def test_pictures_elsewhere_have_their_file_names(tmp_path: Path, pictures: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    paths = (pictures / "a.png", "../pics/b.png", "../pics/../pics/b.png")
+    text = "".join(f"{path},1\n" for path in paths[:2])
+    (tmp_path / "sub" / "set.csv").write_text("image,age\n" + text)
+    assert [row.id for row in good(tmp_path / "sub" / "set.csv", task="color_estimation")] == ["a.png", "b.png"]
+    (tmp_path / "sub" / "set.csv").write_text("image\n" + "".join(f"{path}\n" for path in paths))
+    ids = [str(row.id) for row in good(tmp_path / "sub" / "set.csv", task="color_estimation")]
+    assert ids[0] == "a.png"
+    assert [len(one) for one in ids[1:]] == [16, 16]
+    assert ids[1] != ids[2]
+
+
+NAMED = [
+    ("word,age\nsun,3\n", None, "word: did you mean `cue`?"),
+    ("word,age\nsun,3\n", "word_association", "word: did you mean `cue`?"),
+    ("image_path\na.png\n", "color_estimation", "image_path: did you mean `image`?"),
+    ("file\na.png\n", None, "file: did you mean `image`?"),
+    ("Cue,age\nsun,3\n", "word_association", "Cue: did you mean `cue`?"),
+    ("participant\np1\n", "word_association", "cue: missing"),
+    ("participant\np1\n", None, "task: is missing"),
+    ("image\na.png\n", None, "task: is missing"),
+]
+
+
+@pytest.mark.parametrize(("text", "task", "message"), NAMED)
+def test_a_column_that_somebody_named_otherwise_is_named(
+    text: str, task: str | None, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "set.csv").write_text(text)
+    with pytest.raises(InputError) as caught:
+        [*read_rows(tmp_path / "set.csv", task)]
+    [problem] = caught.value.problems
+    assert str(problem).startswith(f"{tmp_path}/set.csv:1: {message}")
+
+
+def test_lines_of_json_say_what_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "set.jsonl").write_text('{"id": "a", "task": "word_association", "word": "sun"}\n{"id": "b"}\n')
+    problems = check_set(tmp_path / "set.jsonl").problems
+    assert str(problems[0]).endswith("cue: is missing; did you mean it by `word`?")
+    assert problems[1].message.startswith("is missing; must be one of")
+
+
+def test_columns_say_the_task_and_agents_what_pictures_are_for(tmp_path: Path, pictures: Path) -> None:
+    (tmp_path / "mixed.csv").write_text("image,cue,topic,target_box\npics/a.png,,,\n,sun,,\n,,books,\n")
+    rows = good(tmp_path / "mixed.csv", choose=lambda tasks: ["color_estimation", "image_captioning"])
+    assert [(row.line, row.task) for row in rows] == [
+        (2, "color_estimation"), (2, "image_captioning"), (3, "word_association"), (4, "conversation")
+    ]  # fmt: skip
+    assert check_set(tmp_path / "mixed.csv", choose=lambda tasks: tasks[:2]).total_problems == 0
+    (tmp_path / "pics.csv").write_text("image,age\npics/a.png,1\npics/b.png,2\n")
+    for material in (pictures, tmp_path / "pics.csv"):
+        run = tmp_path / f"run-{material.name}"
+        assert main(["generate", str(material), "--agents", "mmcq,center", "--out", str(run), "-q"]) == 0
+        assert orjson.loads((run / "run.json").read_bytes())["set"]["tasks"] == [
+            "color_estimation",
+            "attention_prediction",
+        ]
+        assert main(["generate", str(material), "--agents", "mmcq", "--out", str(run), "-q"]) == 0
+        counts = {
+            name: len((run / "records" / f"{name}.jsonl").read_bytes().splitlines()) for name in ("mmcq", "center")
+        }
+        assert counts == {"mmcq": 2, "center": 2}
+
+
+def test_every_command_takes_the_same_material(
+    tmp_path: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = as_csv(tmp_path / "words.csv", WORDS)
+    (tmp_path / "topics.txt").write_text("books\nfilms\n")
+    for number, (material, task) in enumerate(
+        [(pictures, "color"), (words, None), (tmp_path / "topics.txt", "conversation")]
+    ):
+        asked = [str(material), *(["--task", task] if task else [])]
+        assert main(["check", *asked]) == 0
+        assert main(["set", *asked, "--out", str(tmp_path / f"{number}.jsonl")]) == 0
+        assert main(["study", "new", *asked, "--out", str(tmp_path / f"study-{number}")]) == 0
+        told = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "stimuli (" in line]
+        assert len({*told}) == 1
+        same = good(material, task={"color": "color_estimation", None: None}.get(task, task))
+        made = good(tmp_path / f"{number}.jsonl")
+        assert [(row.id, row.task) for row in made] == [(row.id, row.task) for row in same]
+    assert main(["check", str(pictures)]) == 0
+    assert "of no task yet 2" in capsys.readouterr().out
+    assert main(["ask", "mmcq", str(pictures / "a.png")]) == 0
+    assert capsys.readouterr().out == "black\n"
+    assert main(["ask", "mmcq", "--task", "color", str(pictures)]) == 0
+    assert "b.png" in capsys.readouterr().out
+    assert main(["ask", "null", str(words), "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["ask", "mmcq", "--image", "https://example.org/a.jpg"]) == 2
+    assert "web addresses are not fetched" in capsys.readouterr().err
+    assert main(["trials", str(words), "--out", str(tmp_path / "trials")]) == 2
+    assert "words.csv is not a run folder: it is a file" in capsys.readouterr().err
+
+
+def test_a_run_whose_ids_were_made_otherwise_is_refused_by_name(tmp_path: Path) -> None:
+    words = as_csv(tmp_path / "words.csv", WORDS[:1])
+    before = tmp_path / "before.jsonl"
+    before.write_bytes(orjson.dumps({"id": "0123456789abcdef", "task": "word_association", **WORDS[0]}))
+    run = ["--agents", "null", "--out", str(tmp_path / "run"), "-q"]
+    assert main(["generate", str(before), *run]) == 0
+    assert main(["generate", str(words), *run]) == IdentityError.exit_code
+    assert (tmp_path / "run" / "stimuli.jsonl").read_bytes().startswith(b'{"cue":"sun","id":"0123456789abcdef"')

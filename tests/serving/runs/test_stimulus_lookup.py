@@ -1,0 +1,92 @@
+"""Stimuli of several folders meet by one rule, in the viewer, in trials and in exports."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from judging.candidates import read_candidates
+from serving.cli import main
+from serving.runs.reader import RunFolder
+from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
+from serving.web.viewer_data import gathered
+
+WORD = "word_association"
+
+
+def run_of(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    source = folder.with_suffix(".jsonl")
+    source.write_bytes(b"".join(orjson.dumps({"task": WORD, **row}) + b"\n" for row in rows))
+    assert main(["generate", str(source), "--agents", "null", "--out", str(folder), "-q"]) == 0
+    return folder
+
+
+def people(folder: Path, text: str) -> Path:
+    folder.with_suffix(".csv").write_text(text)
+    assert main(["import", str(folder.with_suffix(".csv")), "--task", "word", "--out", str(folder)]) == 0
+    return folder
+
+
+def joined(*paths: Path) -> list[set[str]]:
+    """The names under which the viewer and trials take stimuli to be one, which must be the same."""
+    with gathered([RunFolder(path) for path in paths]) as data:
+        alike: dict[int, set[str]] = {}
+        for (_, name), place in data._places.items():
+            alike.setdefault(place, set()).add(name)
+    found = read_candidates([*paths], [], [WORD], [])
+    shown: dict[str, set[str]] = {}
+    for one in found.found:
+        shown.setdefault(one.shown.id, set()).add(one.agent)
+    assert len(shown) == len(alike)
+    return sorted(alike.values(), key=min)
+
+
+def test_a_csv_with_a_free_column_and_people_by_cue_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "words.csv").write_text("cue,age\nsun,3\nmoon,4\n")
+    assert main(["generate", str(tmp_path / "words.csv"), "--agents", "null", "--out", str(tmp_path / "W"), "-q"]) == 0
+    of_people = people(tmp_path / "P", "participant,cue,response,rt\np1,sun,day,800\np2,moon,night,900\n")
+    capsys.readouterr()
+    assert joined(tmp_path / "W", of_people) == [{"moon"}, {"sun"}]
+    assert f"2 of 2 stimuli are common to {tmp_path / 'W'} and {of_people}" in capsys.readouterr().err
+    assert main(["trials", str(tmp_path / "W"), "--people", str(of_people), "--out", str(tmp_path / "T")]) == 0
+    assert "2 of 2 stimuli are common to" in capsys.readouterr().out
+
+
+def test_ids_meet_then_public_names_then_what_is_asked(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "A", [{"id": "a1", "cue": "sun"}, {"id": "a2", "benchmark_id": "m", "cue": "moon"}])
+    second = run_of(tmp_path / "B", [{"id": "b1", "cue": "sun", "meta": {"age": 3}}, {"id": "a2", "cue": "moon"}])
+    third = people(tmp_path / "P", "cue,response\nSun,day\nm,night\nother,x\n")
+    for paths in ((first, second, third), (second, first, third), (third, second, first)):
+        assert joined(*paths) == [{"Sun", "a1", "b1"}, {"a2", "m"}, {"other"}]
+
+
+def test_what_a_set_asks_twice_is_not_joined_by_what_it_asks(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "A", [{"id": "a1", "cue": "sun"}, {"id": "a2", "cue": "sun"}])
+    second = run_of(tmp_path / "B", [{"id": "b1", "cue": "sun"}])
+    assert joined(first, second) == [{"a1"}, {"a2"}, {"b1"}]
+
+
+def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "A", [{"id": "w1", "cue": "sun"}])
+    second = run_of(tmp_path / "B", [{"id": "w1", "cue": "moon"}])
+    third = people(tmp_path / "P", "cue,response\nsea,wave\n")
+    with gathered([RunFolder(first), RunFolder(second)]) as data:
+        assert data.common == [
+            f"1 of 1 stimulus are common to {first} and {second}",
+            f"warning: 1 id of {first} and {second} mean different stimuli: 'w1'",
+        ]
+    with gathered([RunFolder(first), RunFolder(third)]) as data:
+        assert data.common == [
+            f"0 of 2 stimuli are common to {first} and {third}",
+            f"warning: no stimulus of {first} is in another folder: it has w1, they have sea",
+        ]
+        assert any(line.startswith("No stimulus of") for line in data._notices())
+    assert [*common_stimuli(["A", "B", "C"], [{1: "x"}, {1: "x", 2: "y"}, {3: "z"}])] == [
+        "A: 1 of its 1 stimulus are in other folders too",
+        "B: 1 of its 2 stimuli are in other folders too",
+        "C: 0 of its 1 stimulus are in other folders too",
+        "warning: no stimulus of C is in another folder: it has z, they have x, x, y",
+    ]
+    with StimulusLookup(RunFolder(first), RunFolder(second)) as stimuli:
+        assert len([*stimuli.differing()]) == 1

@@ -141,7 +141,7 @@ class RayHead:
 
     folder: PrivateFolder
     process: subprocess.Popen[str]
-    _watched: dict[str, int] = field(init=False, default_factory=dict)  # by name, as a descriptor of the process
+    _watched: dict[str, int | None] = field(init=False, default_factory=dict)  # by name, see _descriptor
 
     @classmethod
     def begin(cls) -> RayHead:
@@ -173,20 +173,14 @@ class RayHead:
             if "error" in answer:
                 raise ClusterError(str(answer["error"]).rstrip("."))
             if answer["name"] in ESSENTIAL and hasattr(os, "pidfd_open"):  # of Linux
-                with contextlib.suppress(ProcessLookupError):  # then it is missed soon enough
-                    self._watched[answer["name"]] = os.pidfd_open(answer["pid"])
+                self._watched[answer["name"]] = _descriptor(answer["pid"])
         raise ClusterError("the process that starts it ended")
 
     def lost(self) -> str | None:
         """Which of the processes has ended without which there is no Ray, if one has."""
         if self.process.poll() is not None:
             return "the process that started it"
-        for name, descriptor in [*self._watched.items()]:
-            ended = select.poll()
-            ended.register(descriptor, select.POLLIN)
-            if ended.poll(0):
-                return f"its {name}"
-        return None
+        return next((f"its {name}" for name, one in [*self._watched.items()] if _has_ended(one)), None)
 
     def end(self, seconds: float) -> None:
         """End Ray in order, or at once what is left of it after so many seconds."""
@@ -200,6 +194,23 @@ class RayHead:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         while self._watched:
-            os.close(self._watched.popitem()[1])
+            if (descriptor := self._watched.popitem()[1]) is not None:
+                os.close(descriptor)
         self.process.stdout.close()
         self.folder.remove()
+
+
+def _descriptor(pid: int) -> int | None:
+    """A descriptor of the process, which need be no child of this one; None where it has ended and been waited for."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _has_ended(descriptor: int | None) -> bool:
+    if descriptor is None:
+        return True
+    ended = select.poll()
+    ended.register(descriptor, select.POLLIN)
+    return bool(ended.poll(0))

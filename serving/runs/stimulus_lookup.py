@@ -198,12 +198,13 @@ def common_stimuli(names: Sequence[str], stimuli: Sequence[Mapping[Hashable, str
     if len(names) == 2 and union:
         first, second = stimuli
         common = len(first.keys() & second.keys())
-        yield f"{common:,} of {count(union, 'stimulus', 'stimuli')} are common to {names[0]} and {names[1]}"
+        verb = "is" if union == 1 else "are"
+        yield f"{common:,} of {count(union, 'stimulus', 'stimuli')} {verb} common to {names[0]} and {names[1]}"
     for at, (name, own) in enumerate(zip(names, stimuli, strict=True)):
         others = [one for number, one in enumerate(stimuli) if number != at]
         common = len(own.keys() & set[Hashable]().union(*others))
         if len(names) > 2 and own:
-            yield f"{name}: {common:,} of its {count(len(own), 'stimulus', 'stimuli')} are in other folders too"
+            yield f"{name}: {common:,} of its {count(len(own), 'stimulus', 'stimuli')} in other folders too"
         if own and not common and any(others) and (len(names) > 2 or at == 0):
             theirs = [text for one in others for text in one.values()]
             yield (

@@ -73,7 +73,7 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
     third = people(tmp_path / "P", "cue,response\nsea,wave\n")
     with gathered([RunFolder(first), RunFolder(second)]) as data:
         assert data.common == [
-            f"1 of 1 stimulus are common to {first} and {second}",
+            f"1 of 1 stimulus is common to {first} and {second}",
             f"warning: 1 id of {first} and {second} mean different stimuli: 'w1'",
         ]
     with gathered([RunFolder(first), RunFolder(third)]) as data:
@@ -83,9 +83,9 @@ def test_folders_that_share_nothing_or_mean_other_things_are_warned_of(tmp_path:
         ]
         assert any(line.startswith("No stimulus of") for line in data._notices())
     assert [*common_stimuli(["A", "B", "C"], [{1: "x"}, {1: "x", 2: "y"}, {3: "z"}])] == [
-        "A: 1 of its 1 stimulus are in other folders too",
-        "B: 1 of its 2 stimuli are in other folders too",
-        "C: 0 of its 1 stimulus are in other folders too",
+        "A: 1 of its 1 stimulus in other folders too",
+        "B: 1 of its 2 stimuli in other folders too",
+        "C: 0 of its 1 stimulus in other folders too",
         "warning: no stimulus of C is in another folder: it has z, they have x, x, y",
     ]
     with StimulusLookup(RunFolder(first), RunFolder(second)) as stimuli:

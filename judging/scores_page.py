@@ -151,17 +151,20 @@ def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
         "against_chance": ("Against chance", ("judge", "of", "measure", "rate", "direction", "test", *corrected)),
         "by_equations": (
             "What was said, by truth (generalized estimating equations)",
-            ("judge", "unit", "clusters", "odds_ratio", "low", "high", *corrected),
+            ("judge", "unit", "clusters", "test", "odds_ratio", "low", "high", *corrected),
         ),
-        "among_agents": ("All agents (Friedman)", ("judge", "judges", "agents", "chi2", "kendall_w", *corrected)),
+        "among_agents": (
+            "All agents (Friedman)",
+            ("judge", "judges", "agents", "test", "chi2", "kendall_w", *corrected),
+        ),
         "between_values": (
             "By the values of a column",
             ("judge", "column", "unit", "values", "test", "statistic", "effect", "effect_is", *corrected),
         ),
-        "between_agents": ("Agents beside each other", ("judge", *two, "difference", *corrected)),
+        "between_agents": ("Agents beside each other", ("judge", *two, "difference", "test", *corrected)),
         "between_judges": (
             "Judges on the same trials",
-            (*two, "trials", "difference", "first_alone", "second_alone", *corrected),
+            (*two, "trials", "difference", "first_alone", "second_alone", "test", *corrected),
         ),
     }
     parts = []

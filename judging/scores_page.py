@@ -44,6 +44,7 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
                 of_cues += _judge(str(judge), list(some), drawn)
             else:
                 parts += _judge(str(judge), list(some), drawn)
+        parts += _instead(found["instead"].get(asked, {}))
         parts += _judges_by_agents(of_task)
         if of_cues:
             parts.append(details("Judges that go by one cue", "".join(of_cues)))
@@ -85,6 +86,12 @@ def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[st
         _shown(drawn[f"{rows[0]['asked']}-{judge}"], f"Scores by {judge}: the table below has the figures"),
         table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
     ]
+
+
+def _instead(judges: Mapping[str, Sequence[str]]) -> list[str]:
+    """In what our classifiers differ from the judge of the 2025 paper."""
+    cells = [[esc(judge), esc("; ".join(why) or "nothing that is known")] for judge, why in judges.items()]
+    return [table(("judge", "other than the 2025 paper's"), cells, "Classifiers beside the papers'")] if cells else []
 
 
 def _interval(row: Row, name: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, COLUMNS_OF_ANSWERS, key_path, read_about
+from serving.export.csv_rows import unguarded
 from serving.runs.checksum import is_changed
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder, numbered_records
@@ -268,7 +269,7 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     columns = orjson.loads(row["columns"] or "{}")
     names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
     return {
-        **{name: row.get(name) or None for name in names},
+        **{name: unguarded(row.get(name) or "") or None for name in names},
         "catch": row["catch"] == "1",
         **{name: int(row[name]) if row.get(name) else None for name in ("length", "turns")},
         "delays": orjson.loads(row.get("delays") or "{}"),

@@ -14,7 +14,6 @@ one counts as on a stimulus of its own.
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import io
 import re
@@ -30,6 +29,7 @@ from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
 from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
 from judging.verdicts import MOST_NAMED, SAID, TASK
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import replacing
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -178,9 +178,7 @@ def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]])
             if lines[kind]:
                 (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
+        write_rows(text, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
         written = text.getvalue().encode()
         with replacing(key_path(out)) as key:
             key.write(written)

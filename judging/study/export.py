@@ -8,7 +8,6 @@ panels never.
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import Counter
@@ -39,6 +38,7 @@ from judging.study.material import Material, TrialMaterial
 from judging.study.settings import FIELDS, JudgesSettings
 from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
@@ -229,11 +229,8 @@ def _psych_ds(
 ) -> None:
     own = [*FIELDS, "engaging", "difficult", "comments"] if known else []
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*COLUMNS, *own])
-    for row in rows:
-        said = known.get(row["judge"], {})
-        writer.writerow([*_values(row), *(said.get(field) for field in own)])
+    cells = ([*_values(row), *(known.get(row["judge"], {}).get(field) for field in own)] for row in rows)
+    write_rows(text, [*COLUMNS, *own], cells)
     (made / "data").mkdir()
     safe = re.sub(r"[^A-Za-z0-9]", "", name) or "study"
     (made / "data" / f"study-{safe}_data.csv").write_text(text.getvalue(), encoding="utf-8", newline="")

@@ -267,7 +267,6 @@ def test_a_key_that_was_changed_is_refused(verdicts: Path, tmp_path: Path, capsy
     assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
     assert "T.trials.json: cannot be read" in capsys.readouterr().err
 
-
     (tmp_path / "all" / "T.trials.json").unlink()  # without it nobody knows the key
     run = tmp_path / "all" / "V" / "run.json"
     about = json.loads(run.read_bytes())

@@ -52,7 +52,7 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
 
 @pytest.mark.parametrize("number", [3, 7, 9])
 def test_verdicts_that_vary_by_rounding_alone_count_for_as_many_as_there_are_judges(number: int) -> None:
-    """Each judge passes a share of the pairs that no float holds, and each pair is passed by as many: neither varies."""
+    """Each judge passes a share of the pairs that no float holds, each pair is passed by as many: neither varies."""
     passed = max(1, number // 3)
     rows = [
         verdict(f"human:{judge}", pair, 3, (judge + pair) % number < passed)

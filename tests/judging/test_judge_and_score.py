@@ -317,6 +317,15 @@ def test_records_that_hold_no_verdict_are_named_by_line_and_field(
     assert not (tmp_path / "S").exists()
 
 
+@pytest.mark.parametrize(("asked", "lacks"), [("word_association", False), ("color_estimation", True)])
+def test_weights_for_pictures_are_needed_for_colours_alone(tmp_path: Path, asked: str, lacks: bool) -> None:
+    trials = tmp_path / "trials.jsonl"
+    trials.write_text(json.dumps({"id": "t1", "asked": asked}) + "\n")
+    chosen = ClassifierSettings(pictures="deep", picture_weights=str(tmp_path / "none.pth"), trials=trials)
+    told = ClassifierJudge(chosen, "svm-paper-code").missing()
+    assert (told is not None and "ResNet18's weights" in told) == lacks
+
+
 def test_judges_are_trained_where_there_is_something_to_learn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -239,8 +239,11 @@ def _folder_of(folder: RunFolder, source: str) -> Path:
 
 def _about(folder: RunFolder, key: Path) -> dict[str, Any]:
     """What stands beside the key, or beside the run's trials if the key lies elsewhere."""
-    source = folder.meta["set"].get("source")
-    return read_about(key) or (read_about(key_path(_folder_of(folder, source))) if source else {})
+    found, source = read_about(key), folder.meta["set"].get("source")
+    if not found and source:
+        there = Path(folder.meta["set"].get("root") or Path(source).parent)
+        found = read_about(key_path(there)) or read_about(key_path(folder.path.parent / there.name))
+    return found
 
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:

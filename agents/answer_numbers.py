@@ -147,17 +147,24 @@ def _near(one: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
     return float(close.any(1).sum() + close.any(0).sum()) / (len(first) + len(second))
 
 
+def rounding(*values: Values) -> float:
+    """By how much values may differ by rounding alone: 1e-9 of the largest."""
+    return 1e-9 * max(float(np.abs(some).max(initial=0)) for some in values)
+
+
 def cohens_d(one: Values, other: Values) -> float | None:
-    """The difference of the means in pooled standard deviations; None where either has one value or nothing varies."""
+    """The difference of the means in pooled standard deviations; None where either has one value or nothing varies but
+    by rounding."""
     degrees = len(one) + len(other) - 2
     if min(len(one), len(other)) < 2:
         return None
     pooled = math.sqrt(((len(one) - 1) * one.var(ddof=1) + (len(other) - 1) * other.var(ddof=1)) / degrees)
-    return float(one.mean() - other.mean()) / pooled if pooled > 0 else None
+    return float(one.mean() - other.mean()) / pooled if pooled > rounding(one, other) else None
 
 
 def cliffs_delta(one: Values, other: Values) -> float:
-    """P(``one`` is more) less P(``one`` is less), over all pairs of values."""
-    ordered = np.sort(other)
-    below, above = np.searchsorted(ordered, one, "left"), len(other) - np.searchsorted(ordered, one, "right")
+    """P(``one`` is more) less P(``one`` is less), over all pairs of values. What differs by rounding alone is equal."""
+    ordered, step = np.sort(other), rounding(one, other)
+    below = np.searchsorted(ordered, one - step, "left")
+    above = len(other) - np.searchsorted(ordered, one + step, "right")
     return float((below - above).sum() / (len(one) * len(other)))

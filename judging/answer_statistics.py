@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.answer_numbers import cliffs_delta, cohens_d, numbers
+from agents.answer_numbers import cliffs_delta, cohens_d, numbers, rounding
 from agents.stimuli import TASKS
 from judging.verdicts import PEOPLE, Answers
 
@@ -54,7 +54,8 @@ def _effects(own: NDArray[np.float64], people: NDArray[np.float64]) -> Mapping[s
     if not len(people):
         return NO_EFFECTS
     difference = float(own.mean() - people.mean())
-    direction = "more" if difference > 0 else "less" if difference < 0 else "as people"
+    is_other = abs(difference) > rounding(own, people)
+    direction = ("more" if difference > 0 else "less") if is_other else "as people"
     return {"d": cohens_d(own, people), "delta": cliffs_delta(own, people), "direction": direction}
 
 

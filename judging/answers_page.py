@@ -45,10 +45,11 @@ def captions_section(found: Mapping[str, Any]) -> list[str]:
                 {"bleu": "BLEU-4", "cider_d": "CIDEr-D"}[row["measure"]],
                 count(row["agents"], "agent"),
                 *(_figure(row[name]) for name in ("pearson", "pearson_p", "spearman", "spearman_p")),
+                row["why"] or "",
             ]
             for row in found["correlations"]
         ]
-        tested = ("judge", "measure", "over", "Pearson", "p", "Spearman", "p")
+        tested = ("judge", "measure", "over", "Pearson", "p", "Spearman", "p", "")
         parts.append(table(tested, cells, "Correlation with detectability (three agents at least)"))
     return [details("Captions by standard measures", "".join(parts))]
 

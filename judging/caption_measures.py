@@ -17,7 +17,9 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from agents.answer_numbers import rounding
 from judging.cider import CiderD, Words
 from judging.measures import ALL
 from judging.verdicts import PEOPLE, Answers
@@ -37,7 +39,8 @@ def caption_measures(answers: Answers, scores: Sequence[Mapping[str, Any]]) -> d
     :func:`judging.measures.summarize` with ``asked`` and ``judge``. ``note`` says how many references there are.
     ``agents`` has a row for people, who have ``_one_left_out`` alone, and for each agent: ``captions`` of pictures that
     people wrote of; BLEU-4 of the corpus, 0 to 100, by sacrebleu; the mean CIDEr-D, 0 to 10. None where there are too
-    few references. ``correlations`` has Pearson's and Spearman's with p, by judge and measure, over ``agents`` agents.
+    few references. ``correlations`` has Pearson's and Spearman's with p, by judge and measure, over ``agents`` agents;
+    where there is none, or no p, ``why`` says so.
     """
     written: dict[str, dict[str, list[Words]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
@@ -109,8 +112,6 @@ def _note(numbers: Sequence[int]) -> str:
 
 
 def _correlations(agents: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    from scipy.stats import pearsonr, spearmanr
-
     found = []
     own = [row for row in scores if row["asked"] == TASK and row["agent"] != ALL]
     for judge in dict.fromkeys(row["judge"] for row in own):
@@ -121,10 +122,25 @@ def _correlations(agents: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[
             ).reshape(-1, 2)
             points = points[~np.isnan(points).any(axis=1)]
             row = {"judge": judge, "measure": name, "agents": len(points)}
-            row |= dict.fromkeys(("pearson", "pearson_p", "spearman", "spearman_p"))
-            if len(points) >= LEAST_AGENTS and np.ptp(points, axis=0).all():
-                for which, test in (("pearson", pearsonr), ("spearman", spearmanr)):
-                    told = test(*points.T)
-                    row |= {which: float(told.statistic), f"{which}_p": float(told.pvalue)}
-            found.append(row)
+            found.append(row | _correlated(points))
     return found
+
+
+def _correlated(points: NDArray[np.float64]) -> dict[str, Any]:
+    """``pearson`` and ``spearman`` of the two columns of ``points``, ``_p`` of each, and ``why`` one is None."""
+    from scipy.stats import pearsonr, spearmanr
+
+    row: dict[str, Any] = dict.fromkeys(("pearson", "pearson_p", "spearman", "spearman_p", "why"))
+    if len(points) < LEAST_AGENTS:
+        return row | {"why": f"no test: it needs {LEAST_AGENTS} agents"}
+    points = np.column_stack([np.round(column / (rounding(column) or 1)) for column in points.T])  # ties are ties
+    if not np.ptp(points, axis=0).all():
+        return row | {"why": "no test: all agents have the same value"}
+    for which, test in (("pearson", pearsonr), ("spearman", spearmanr)):
+        told = test(*points.T)
+        row[which] = float(told.statistic)
+        if 1 - abs(row[which]) > rounding(np.ones(1)):
+            row[f"{which}_p"] = float(told.pvalue)
+        else:
+            row["why"] = "no test: the agents lie on one line, so that nothing is left to vary"
+    return row

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import orjson
 from pydantic import ConfigDict
 
 from agents import checkpoints
@@ -19,6 +20,7 @@ from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision
 from agents.stimuli import TASKS, Asked
 from judging import embeddings, features, pictures
+from judging.paper_judges import instead
 from judging.trained import TrainedJudge, TrainedSettings
 
 
@@ -75,12 +77,25 @@ class ClassifierJudge(TrainedJudge[ClassifierSettings]):
             return str(error)
         if wrong is not None:
             return f"{self.settings.checkpoint} {wrong}"
-        if self.settings.pictures != "none" and not self._picture_weights().is_file():
+        if self._needs_pictures() and not self._picture_weights().is_file():
             return (
                 f"ResNet18's weights {self._picture_weights().name} are not on this machine: run `turinglike fetch "
                 f"{self.name}`, or do without pictures by --set {self.name}.pictures=none"
             )
         return None
+
+    def _needs_pictures(self) -> bool:
+        """Whether features of pictures are used: of colours alone, if it is known what is to be judged."""
+        chosen = self.settings
+        if chosen.pictures == "none" or chosen.trials is None:
+            return chosen.pictures != "none"
+        with chosen.trials.open("rb") as file:
+            return any(orjson.loads(line)["asked"] == "color_estimation" for line in file)
+
+    def provenance(self) -> dict[str, Any]:
+        chosen = self.settings.model_dump()
+        told = {asked: list(instead("2025", asked, chosen)) for asked in TASKS}
+        return {**super().provenance(), "instead_of_the_papers": {asked: why for asked, why in told.items() if why}}
 
     def _picture_weights(self) -> Path:
         given = self.settings.picture_weights

@@ -17,7 +17,7 @@ def _classifier(name: str, summary: str, in_paper: InPaper, **settings: Any) -> 
 svm = _classifier("svm", "linear support vector machine, in folds without a common stimulus", NOT_IN_PAPER)
 svm_paper_text = _classifier(
     "svm-paper-text",
-    "the papers' judge by their text: linear, unscaled; of colours with the picture's features",
+    "the papers' judge by their text, but with MiniLM's embeddings: linear, unscaled; colours with the picture",
     VARIANT,
     scaled=False,
     balanced=False,
@@ -25,7 +25,7 @@ svm_paper_text = _classifier(
 )
 svm_paper_code = _classifier(
     "svm-paper-code",
-    "the papers' judge by their code: radial kernel, unscaled, folds of single rows",
+    "the papers' judge by their code, but with MiniLM's embeddings: radial kernel, unscaled, folds of single rows",
     VARIANT,
     kernel="rbf",
     scaled=False,
@@ -35,7 +35,13 @@ svm_paper_code = _classifier(
     path="padded15",
     pictures="deep",
 )
-forest = _classifier("forest", "random forest, as the 2022 paper judged colours", VARIANT, model="forest", scaled=False)
+forest = _classifier(
+    "forest",
+    "random forest, as the 2022 paper judged colours, but with MiniLM's embeddings and without the picture",
+    VARIANT,
+    model="forest",
+    scaled=False,
+)
 
 
 # The same judge, on the same features, in other folds: how much of a score is leakage.

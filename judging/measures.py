@@ -39,6 +39,7 @@ MISSING = ("refused", "unparsed", "failed", "unjudged")
 MEASURES = ("p_human", "p_machine", "detectability", "dprime", "criterion")
 ALL = "all"  # agents together
 RATES = ("p_human", "p_machine", "detectability")  # whose intervals end at 0 and 1
+ROUNDING = 1e-9  # of measures, whose scale is 1: a smaller deviation is rounding, and none
 CHUNK = 4_000_000  # weights that are held at once
 
 Floats = NDArray[np.float64]
@@ -191,7 +192,7 @@ def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repet
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of rows without any verdict
         spread: Floats = np.nanvar(np.concatenate(found), axis=0, ddof=1)
-    return spread
+    return np.where(spread < ROUNDING**2, 0.0, spread)
 
 
 def exact(right: Floats, number: Floats) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
+from agents.answer_numbers import rounding
 from judging.agreement import krippendorff_alpha, said_by
 from judging.candidates import PEOPLE_OF_PAIR
 from judging.measures import ALL, CONFIDENCE, MISSING, Codes, share
@@ -69,8 +70,8 @@ def words_per_message(answers: Answers) -> list[Row]:
     """By agent, turns and mode, over the conversations of a person with the machine among the pairs: ``agent_words``
     and ``person_words``, the mean words of a message, both means over conversations; where delays are known, of those
     messages alone that have one, which what was given or the machine wrote itself has not. And the ``difference`` with
-    ``_low`` and ``_high`` (95 %, Student's t over conversations; None of fewer than two). ``answers`` are those of
-    :func:`judging.verdicts.read_answers`."""
+    ``_low`` and ``_high`` (95 %, Student's t over conversations; None where fewer than two differ). ``answers`` are
+    those of :func:`judging.verdicts.read_answers`."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
     for one in answers:
         if one.get("beside_truth") is None or one["truth"] == one["beside_truth"]:
@@ -145,7 +146,7 @@ def _first(given: pd.DataFrame) -> float:
 def _mean_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> Row:
     number, mean = len(differences), float(differences.mean())
     found: Row = {"difference": mean, "difference_low": None, "difference_high": None}
-    if number > 1:
+    if number > 1 and np.ptp(differences) > rounding(differences):
         half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)
         found |= {"difference_low": mean - half, "difference_high": mean + half}
     return found

@@ -21,14 +21,13 @@ from agents import catalogue
 from agents.entry import COMPARED
 from agents.errors import InputError
 from judging.measures import ALL
+from judging.paper_judges import instead
 from judging.verdicts import PEOPLE
 from serving.terminal import plain_table, print_table
 
 PAPERS = ("2022", "2025")
 FILE = Path(__file__).parent / "published_scores.json"
 MODEL, CLASSIFIER = "language model", "classifier"  # kinds of judges, beside people
-AS_THEIRS = ("svm-paper-text", "svm-paper-code")
-EMBEDDED = ("image_captioning", "word_association")  # by OpenAI's models of then
 Row = Mapping[str, Any]
 
 
@@ -141,11 +140,7 @@ def _other_judge(cell: Row, judge: str, settings: Mapping[str, Mapping[str, Any]
         if settings[judge]["prompt"] != "papers":
             yield "asked in other words"
     elif cell["judge"] == CLASSIFIER:
-        as_theirs = ("forest",) if cell["paper"] == "2022" and cell["asked"] == "color_estimation" else AS_THEIRS
-        if judge not in as_theirs:
-            yield f"{judge} is another classifier than theirs"
-        if cell["asked"] in EMBEDDED:
-            yield "their embeddings are withdrawn"
+        yield from instead(cell["paper"], cell["asked"], settings[judge])
 
 
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}

@@ -22,8 +22,9 @@ from judging.ledger import ledger
 from judging.measures import ALL, MISSING, summarize
 from judging.methods import methods
 from judging.pairs_page import print_pairs
+from judging.paper_judges import instead
 from judging.pass_rate import pass_rates, words_per_message
-from judging.published import beside_published, print_published
+from judging.published import CLASSIFIER, beside_published, kind, print_published
 from judging.scores_page import page
 from judging.significance import (
     against_chance,
@@ -37,6 +38,7 @@ from judging.significance import (
 from judging.timing import timing_channel
 from judging.trial_set import read_about
 from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
+from serving.export.csv_rows import write_rows
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
@@ -94,6 +96,10 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     answers = [one for one in answers if one["beside_truth"] is None]
     found["statistics"] = answer_statistics(answers)
     found["captions"] = caption_measures(answers, found["scores"])
+    found["instead"] = {
+        asked: {judge: list(instead("2025", asked, settings[judge])) for judge in judges}
+        for asked, judges in _classifiers(found["scores"], settings).items()
+    }
     found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
     sets = [read_about(path) for path in keys_of(options.verdicts, options.key)]
     found["methods"] = methods(table, settings, sets, options.seed)
@@ -188,6 +194,17 @@ def catch_rates(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+def _classifiers(
+    scores: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[str]]:
+    """By task the judges that stand where the papers had classifiers."""
+    found: dict[str, list[str]] = {}
+    for row in scores:
+        if row["agent"] == ALL and kind(row["judge"], settings) == CLASSIFIER:
+            found.setdefault(row["asked"], []).append(row["judge"])
+    return found
+
+
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[dict[str, Any]]:
     """How often a judge's verdicts ``again`` are those of the first time, whose trial the column ``first`` names."""
     import pandas as pd
@@ -211,7 +228,7 @@ def _of_trained(row: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
 def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     import pandas as pd
 
-    table.to_csv(folder / "verdicts.csv", index=False)
+    _write_csv(folder / "verdicts.csv", table)
     names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
     more = {"captions": found["captions"].get("agents"), "timing": found["timing"]}
     if found["pairs"]:
@@ -219,7 +236,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
         more |= {"words": found["pairs"]["words"]}
     for name, rows in [*((name, found[name]) for name in names), *more.items()]:
         if rows:
-            pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
+            _write_csv(folder / f"{name}.csv", pd.DataFrame(rows))
     if is_installed("pyarrow"):
         table.astype({name: "string" for name in table.columns if table[name].dtype == object}).to_parquet(
             folder / "verdicts.parquet", index=False
@@ -233,6 +250,11 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / "index.html").write_text(page(found, drawn), encoding="utf-8")
+
+
+def _write_csv(path: Path, table: pd.DataFrame) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        write_rows(file, table.columns, table.itertuples(index=False, name=None))
 
 
 def _print(scores: Sequence[dict[str, Any]]) -> None:

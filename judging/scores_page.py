@@ -44,6 +44,7 @@ def page(found: Mapping[str, Any], drawn: Mapping[str, str]) -> str:
                 of_cues += _judge(str(judge), list(some), drawn)
             else:
                 parts += _judge(str(judge), list(some), drawn)
+        parts += _instead(found["instead"].get(asked, {}))
         parts += _judges_by_agents(of_task)
         if of_cues:
             parts.append(details("Judges that go by one cue", "".join(of_cues)))
@@ -86,6 +87,12 @@ def _judge(judge: str, rows: Sequence[Row], drawn: Mapping[str, str]) -> list[st
         _shown(drawn[f"{rows[0]['asked']}-{judge}"], f"Scores by {judge}: the table below has the figures"),
         table(head_row, cells, f"{judge}: estimates and 95 % intervals"),
     ]
+
+
+def _instead(judges: Mapping[str, Sequence[str]]) -> list[str]:
+    """In what our classifiers differ from the judge of the 2025 paper."""
+    cells = [[esc(judge), esc("; ".join(why) or "nothing that is known")] for judge, why in judges.items()]
+    return [table(("judge", "other than the 2025 paper's"), cells, "Classifiers beside the papers'")] if cells else []
 
 
 def _interval(row: Row, name: str) -> str:
@@ -152,17 +159,20 @@ def _tests(tests: Mapping[str, Sequence[Row]]) -> list[str]:
         "against_chance": ("Against chance", ("judge", "of", "measure", "rate", "direction", "test", *corrected)),
         "by_equations": (
             "What was said, by truth (generalized estimating equations)",
-            ("judge", "unit", "clusters", "odds_ratio", "low", "high", *corrected),
+            ("judge", "unit", "clusters", "test", "odds_ratio", "low", "high", *corrected),
         ),
-        "among_agents": ("All agents (Friedman)", ("judge", "judges", "agents", "chi2", "kendall_w", *corrected)),
+        "among_agents": (
+            "All agents (Friedman)",
+            ("judge", "judges", "agents", "test", "chi2", "kendall_w", *corrected),
+        ),
         "between_values": (
             "By the values of a column",
             ("judge", "column", "unit", "values", "test", "statistic", "effect", "effect_is", *corrected),
         ),
-        "between_agents": ("Agents beside each other", ("judge", *two, "difference", *corrected)),
+        "between_agents": ("Agents beside each other", ("judge", *two, "difference", "test", *corrected)),
         "between_judges": (
             "Judges on the same trials",
-            (*two, "trials", "difference", "first_alone", "second_alone", *corrected),
+            (*two, "trials", "difference", "first_alone", "second_alone", "test", *corrected),
         ),
     }
     parts = []

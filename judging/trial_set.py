@@ -22,7 +22,6 @@ questions.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import os
@@ -38,6 +37,7 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
 from judging.candidates import Candidate, Shown
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import replacing
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
 
@@ -134,9 +134,7 @@ def write_trial_set(
             [{"list": one.name, "asked": one.asked, "trials": ids} for one, ids in zip(lists, named, strict=True)],
         )
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows(key for _, key in rows)
+        write_rows(text, COLUMNS, ([key.get(name) for name in COLUMNS] for _, key in rows))
         key = text.getvalue().encode()
         with replacing(key_path(out)) as file:
             file.write(key)

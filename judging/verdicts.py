@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from pydantic import ValidationError
 
+from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
+from serving.export.csv_rows import unguarded
+from serving.runs.checksum import is_changed
 from serving.runs.csv_tables import by_line, load_table
 from serving.runs.eligibility import is_asked
-from serving.runs.reader import RunFolder
+from serving.runs.reader import RunFolder, numbered_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,12 +63,16 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
 
     ``verdict`` is human, machine, refused, unparsed, failed, or unjudged; nothing is dropped. Trials of several sets,
     whose ids are the same numbers, are told apart by the set's number. Raises InputError for what is no run of
-    verdicts, where a key is missing or of other trials, and where a judge has two verdicts on a trial.
+    verdicts, where records or the key are not as they were written, where a key is missing or of other trials, where a
+    record holds no verdict, and where a judge has two verdicts on a trial.
     """
     import pandas as pd
 
     runs = [RunFolder(path) for path in folders]
     keys = keys_of(folders, key)
+    problems = [problem for run in runs for problem in _changed(run)]
+    if problems:
+        raise InputError("records are not those that the run wrote: restore the files, or judge again", problems)
     rows = []
     for run in runs:
         number = keys.index(_key_of(run, key).resolve()) + 1
@@ -152,6 +160,7 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
     }
     for name in [*folder.agents(), *folder.imports()]:
         left = _asked(folder, name, keys)
+        wrong: dict[tuple[Any, ...], Sequence[Any]] = {}
         for record in folder.latest(name):
             if record["task"] != TASK:
                 continue
@@ -160,6 +169,13 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
             if row is None:
                 raise InputError(f"{path} has no trial {record['stimulus']!r}, which {record['agent']} has judged")
             answer = record["answer"] or {}
+            if record["status"] == "ok" or answer:
+                try:
+                    VerdictAnswer.model_validate(answer, strict=True)
+                except ValidationError as error:
+                    key = (record["agent"], record["stimulus"], record["sample"])
+                    wrong[key] = error.errors(include_url=False, include_context=False)
+                    continue
             yield {
                 "judge": record["agent"],
                 "judge_kind": record["kind"],
@@ -170,6 +186,7 @@ def _rows(folder: RunFolder, given: Path | None) -> Iterator[dict[str, Any]]:
                 "reason": answer.get("reason"),
                 "excluded": _excluded(record),
             }
+        _check_answers(folder, name, wrong)
         for trial in sorted(left):
             yield {"judge": name, "judge_kind": "machine", "sample": 0, **keys[trial], "verdict": UNJUDGED}
 
@@ -179,6 +196,33 @@ def _excluded(record: Mapping[str, Any]) -> str | None:
     raw = record["raw"]
     rules = raw.get("rules") if record["kind"] == "human" and isinstance(raw, dict) else None
     return " ".join(map(str, rules)) if isinstance(rules, list) and rules else None
+
+
+def _changed(folder: RunFolder) -> Iterator[Problem]:
+    """A problem for each file of records that is not as ``run.json`` knows it. Imported ones are not known there."""
+    for name in folder.agents():
+        path = folder.records_path(name)
+        if is_changed(path, folder.meta["agents"].get(name, {}).get("records")):
+            yield Problem(str(path), None, None, "its checksum is not that in run.json")
+
+
+def _check_answers(folder: RunFolder, name: str, wrong: Mapping[tuple[Any, ...], Sequence[Any]]) -> None:
+    """Raise InputError that names file, line and field of each of the ``wrong`` records, if there are any."""
+    if not wrong:
+        return
+    path, found = folder.records_path(name), {}
+    with path.open("rb") as file:
+        for line, _, record in numbered_records(file, path):
+            key = (record["agent"], record["stimulus"], record["sample"])
+            if key in wrong and record["task"] == TASK:
+                found[key] = line  # the last line of a key counts
+    problems = [
+        Problem(str(path), found[key], f"answer.{'.'.join(map(str, error['loc']))}", str(error["msg"]))
+        for key, errors in wrong.items()
+        for error in errors
+    ]
+    more = f"; {len(problems) - MOST_NAMED:,} more" if len(problems) > MOST_NAMED else ""
+    raise InputError(f"records that hold no verdict as judges give it{more}", problems[:MOST_NAMED])
 
 
 def _asked(folder: RunFolder, judge: str, keys: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -193,6 +237,15 @@ def _folder_of(folder: RunFolder, source: str) -> Path:
     """The trial set's folder: where it was when the run was made, or beside the run, if both have moved."""
     there = Path(folder.meta["set"].get("root") or Path(source).parent)
     return there if key_path(there).is_file() else folder.path.parent / there.name
+
+
+def _about(folder: RunFolder, key: Path) -> dict[str, Any]:
+    """What stands beside the key, or beside the run's trials if the key lies elsewhere."""
+    found, source = read_about(key), folder.meta["set"].get("source")
+    if not found and source:
+        there = Path(folder.meta["set"].get("root") or Path(source).parent)
+        found = read_about(key_path(there)) or read_about(key_path(folder.path.parent / there.name))
+    return found
 
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:
@@ -223,7 +276,7 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
     columns = orjson.loads(row["columns"] or "{}")
     names = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "said", *BESIDE)
     return {
-        **{name: row.get(name) or None for name in names},
+        **{name: unguarded(row.get(name) or "") or None for name in names},
         "catch": row["catch"] in ("1", SWAPPED),
         "swapped": row["catch"] == SWAPPED,
         **{name: int(row[name]) if row.get(name) else None for name in ("length", "turns")},
@@ -234,8 +287,13 @@ def _typed(row: Mapping[str, str]) -> dict[str, Any]:
 
 def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
     """The rows of the key at ``path``. Raises InputError unless the trials of the run are those of the key."""
-    keys = read_key(path)
-    if read_about(path).get("key_sha256") not in (None, hashlib.sha256(path.read_bytes()).hexdigest()):
+    keys, about = read_key(path), _about(folder, path)
+    if "key_sha256" not in about:
+        raise InputError(
+            f"{path} cannot be trusted: beside it there is no TRIALS.trials.json with its checksum (key_sha256): put "
+            "back the one that `turinglike trials` wrote"
+        )
+    if about["key_sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
     if not stimuli.is_file():

@@ -14,7 +14,6 @@ one counts as on a stimulus of its own.
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import io
 import re
@@ -28,8 +27,9 @@ import orjson
 
 from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
-from judging.trial_set import COLUMNS, key_path
+from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
 from judging.verdicts import MOST_NAMED, SAID, TASK
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import replacing
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
@@ -61,7 +61,7 @@ def write(files: Sequence[Path], asked: str, out: Path, judge: str | None) -> in
     """Write the folder and its key. Raises InputError with all that is wrong with the files, StorageError."""
     if judge is not None and not NAME.fullmatch(judge):
         raise InputError(f"--judge {judge!r}: must be of the form [a-z0-9][a-z0-9._-]*")
-    refuse_existing([key_path(out)], force=False)
+    refuse_existing([key_path(out), about_path(out)], force=False)
     trials: dict[tuple[str, ...], dict[str, Any]] = {}
     workers: dict[str, int] = {}
     sources, problems, unshown = [], [], 0
@@ -178,11 +178,12 @@ def _write(out: Path, sources: Sequence[Source], rows: Sequence[dict[str, Any]])
             if lines[kind]:
                 (folder / "records" / f"{name}.jsonl").write_bytes(b"".join(lines[kind]))
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
+        write_rows(text, COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+        written = text.getvalue().encode()
         with replacing(key_path(out)) as key:
-            key.write(text.getvalue().encode())
+            key.write(written)
+        with replacing(about_path(out)) as file:
+            file.write(orjson.dumps({"schema": SCHEMA, "key_sha256": hashlib.sha256(written).hexdigest()}))
 
 
 if __name__ == "__main__":

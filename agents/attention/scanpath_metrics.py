@@ -95,8 +95,9 @@ def threshold(lengths: Values) -> float:
 
     Raises ValueError where it is not above 0: fewer than two saccades, or all of one length.
     """
-    found = 2 * float(np.std(np.asarray(lengths, dtype=np.float64), ddof=1)) if len(lengths) > 1 else 0.0
-    if not found > 0:
+    values = np.asarray(lengths, dtype=np.float64)
+    found = 2 * float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    if not found > 1e-9 * float(values.max(initial=0)):  # less is rounding
         raise ValueError("ScanMatch's threshold needs saccades of more than one length")
     return found
 

@@ -8,7 +8,6 @@ first columns named as jsPsych names them. What people said of themselves goes i
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import Counter, defaultdict
@@ -39,6 +38,7 @@ from judging.study.material import Material, TrialMaterial
 from judging.study.settings import CLOSING, FIELDS, JudgesSettings
 from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
@@ -132,22 +132,22 @@ def write_participants(
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
             excluded[row["judge"]].append(row["rules"])
+
+    def row(code: str, judge: Judge) -> list[Any]:
+        rules = excluded[code]
+        values = {
+            "participant": f"human:{code}",
+            "ended": judge.ended,
+            "code": judge.end_code,
+            "answers": judge.counted(judge.step),
+            "excluded": len(rules),
+            "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
+            **known.get(code, {}),
+        }
+        return [values.get(name) for name in OF_PARTICIPANTS]
+
     with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.DictWriter(file, OF_PARTICIPANTS)
-        table.writeheader()
-        for code, judge in state.judges.items():
-            rules = excluded[code]
-            table.writerow(
-                {
-                    "participant": f"human:{code}",
-                    "ended": judge.ended,
-                    "code": judge.end_code,
-                    "answers": judge.counted(judge.step),
-                    "excluded": len(rules),
-                    "rules": " ".join(dict.fromkeys(rule for each in rules for rule in each)),
-                    **known.get(code, {}),
-                }
-            )
+        write_rows(file, OF_PARTICIPANTS, (row(code, judge) for code, judge in state.judges.items()))
 
 
 def _verdict(row: Row) -> dict[str, Any]:
@@ -261,11 +261,8 @@ def _psych_ds(
 ) -> None:
     own = [*FIELDS, *CLOSING] if known else []
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*COLUMNS, *own])
-    for row in rows:
-        said = known.get(row["judge"], {})
-        writer.writerow([*_values(row), *(said.get(field) for field in own)])
+    cells = ([*_values(row), *(known.get(row["judge"], {}).get(field) for field in own)] for row in rows)
+    write_rows(text, [*COLUMNS, *own], cells)
     (made / "data").mkdir()
     safe = re.sub(r"[^A-Za-z0-9]", "", name) or "study"
     (made / "data" / f"study-{safe}_data.csv").write_text(text.getvalue(), encoding="utf-8", newline="")

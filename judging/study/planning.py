@@ -315,7 +315,7 @@ class _Verdicts:
         of_all = np.array([_squares(judge), _squares(stimulus), number]) / number**2
         of_each = np.array([_squares(_codes(judge, agent)), _squares(answer), number]) / squares
         given = np.array([[1, 0, 0] - of_all, [0, 1, 0] - of_each, [1, 1, 1] - of_each])
-        found = np.linalg.lstsq(given, np.array([of_judges, of_stimuli, float(np.mean(one[1] ** 2))]))[0]
+        found = np.linalg.lstsq(given, np.array([of_judges, of_stimuli, float(np.mean(one[1] ** 2))]), rcond=1e-9)[0]
         return Parts(*(max(float(part), 0.0) for part in found))
 
 

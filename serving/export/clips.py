@@ -16,7 +16,6 @@ and every such stimulus is named.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import math
@@ -32,6 +31,7 @@ from pydantic import Field, ValidationError
 
 from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import AttentionStimulus, parse_row, sha256
+from serving.export.csv_rows import write_rows
 from serving.export.registry import BlindedFormat, FormatOptions
 from serving.export.scanpaths import TASK, on_image, scanpaths, target_name
 from serving.export.selection import MALFORMED, Record, Row, Selection, misfit
@@ -102,8 +102,7 @@ def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) ->
         paths.sort(key=lambda path: path.order(seed))
         digits = max(4, len(str(len(paths))))
         text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\r\n")
-        writer.writerow(COLUMNS)
+        rows = []
         for number, path in enumerate(paths, start=1):
             name, row = f"clip-{number:0{digits}}.gif", stimuli.of_id(TASK, path.stimulus)
             assert row is not None
@@ -112,7 +111,8 @@ def write_clips(chosen: Selection, folder: Path, key: BinaryIO, clips: Clips) ->
             os.utime(folder / name, (MODIFIED, MODIFIED))
             about = (path.agent, path.kind, path.stimulus, row.get("benchmark_id"), path.sample)
             drawn = (row.get("mode", "free"), target_name(row), path.fixations, len(path.shown) // 2)
-            writer.writerow([name, *about, *drawn, hashlib.sha256(data).hexdigest()])
+            rows.append([name, *about, *drawn, hashlib.sha256(data).hexdigest()])
+        write_rows(text, COLUMNS, rows)
         text.detach()
     return {"clips": {"count": len(paths), **clips.model_dump()}, "columns": list(COLUMNS)}
 

@@ -21,7 +21,6 @@ for that of another export).
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
 import io
 import os
@@ -37,6 +36,7 @@ from pydantic import Field, ValidationError, model_validator
 from agents.answers import ConversationAnswer
 from agents.stimuli import Task
 from serving.conversations.scenario import SIDES, speaker_name
+from serving.export.csv_rows import write_rows
 from serving.export.registry import BlindedFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.display_text import count, esc
@@ -141,8 +141,7 @@ def write_conversations(chosen: Selection, folder: Path, key: BinaryIO, excerpts
     seed = chosen.folder.meta.get("seed", 0)
     conversations.sort(key=lambda one: one.order(seed))
     text = io.TextIOWrapper(key, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    rows = []
     lengths: dict[int, int] = {}
     for number, one in enumerate(conversations, start=1):
         for length in excerpts.lengths(one.given, len(one.messages)):
@@ -152,8 +151,9 @@ def write_conversations(chosen: Selection, folder: Path, key: BinaryIO, excerpts
                 for ending, data in ((".html", as_page(messages)), (".txt", as_text(messages)))
             ]
             cut = (*one.agents, *one.names, min(one.given, length), len(one.messages))
-            writer.writerow([name, number, length, *one.about, *cut, *hashes])
+            rows.append([name, number, length, *one.about, *cut, *hashes])
             lengths[length] = lengths.get(length, 0) + 1
+    write_rows(text, COLUMNS, rows)
     text.detach()
     counts = {str(length): lengths[length] for length in sorted(lengths)}
     told = ", ".join(f"{length}: {pages:,}" for length, pages in counts.items())

@@ -9,7 +9,6 @@ An imported answer finds its stimulus by ``benchmark_id`` where no stimulus has 
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 import types
@@ -22,6 +21,7 @@ import orjson
 
 from agents.answers import BY_TASK
 from agents.stimuli import ALL_TASKS
+from serving.export.csv_rows import write_rows
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, misfit
 from serving.runs.records import Attempt
@@ -83,11 +83,11 @@ def write_csv(chosen: Selection, files: list[BinaryIO], options: FormatOptions, 
     """Write the selected records as CSV (RFC 4180, UTF-8). Returns notes for the side-car: the columns."""
     columns = export_columns(chosen)
     text = io.TextIOWrapper(files[0], encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\r\n")  # with "\n" a lone "\r" in a text would not be quoted
-    writer.writerow([column.name for column in columns])
     truth = {True: "true", False: "false"}
-    for row in rows(selected(chosen), columns):
-        writer.writerow([truth[value] if isinstance(value, bool) else value for value in row])
+    cells = (
+        [truth[value] if isinstance(value, bool) else value for value in row] for row in rows(selected(chosen), columns)
+    )
+    write_rows(text, [column.name for column in columns], cells)
     text.detach()
     return columns_told(columns)
 

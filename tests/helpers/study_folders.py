@@ -19,7 +19,7 @@ from judging.study.presets import written
 from judging.study.settings import read_settings, source_of
 from judging.study.state import Judge
 from judging.study.study import Study
-from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, key_path
+from judging.trial_set import COLUMNS, QUESTION_OF_PAIRS, QUESTIONS, about_path, key_path
 
 WORDS = ("sun", "tea", "house", "river", "green", "dog", "bread", "night")
 Row = dict[str, Any]
@@ -109,7 +109,9 @@ def write_trials(folder: Path, rows: list[tuple[Row, Row]]) -> Path:
         cells = {"sha256": digest, "columns": "{}", "said": "x"} | key | {"catch": catch}
         table.append(",".join('"' + str(cells.get(name, "")).replace('"', '""') + '"' for name in COLUMNS))
     (folder / "trials.jsonl").write_text("\n".join(lines) + "\n")
-    key_path(folder).write_text("\n".join(table) + "\n")
+    key = ("\n".join(table) + "\n").encode()
+    key_path(folder).write_bytes(key)
+    about_path(folder).write_text(json.dumps({"key_sha256": hashlib.sha256(key).hexdigest()}))
     return folder
 
 

@@ -35,6 +35,8 @@ def test_effects_are_those_of_scipy() -> None:
     assert cohens_d(one[:1], other) is None
     assert cohens_d(np.ones(3), np.ones(4)) is None
     assert cliffs_delta(np.ones(3), np.ones(4)) == 0
+    assert cohens_d(np.full(3, 0.1), np.full(7, 0.7)) is None  # numpy's deviation of either is 1e-17, not 0
+    assert cliffs_delta(np.full(3, 0.1 + 0.2), np.full(4, 0.3)) == 0
 
 
 def test_captions() -> None:

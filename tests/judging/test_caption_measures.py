@@ -125,6 +125,15 @@ def test_correlations_are_scipys_over_three_agents_at_least() -> None:
     assert row["spearman_p"] == pytest.approx(spearmanr(list(values.values()), [of[one] for one in values]).pvalue)
     few = caption_measures(answers, _scores(a=0.6, b=0.55))
     assert [(one["agents"], one["pearson"]) for one in few["correlations"]] == [(2, None), (2, None)]
+    assert few["correlations"][0]["why"] == "no test: it needs 3 agents"
+    alike = caption_measures(answers, _scores(a=0.1 + 0.2, b=0.3, c=0.3, d=0.3))["correlations"]
+    assert {(one["spearman"], one["why"]) for one in alike} == {(None, "no test: all agents have the same value")}
+    line = {name: 0.5 + 0.05 * at for at, name in enumerate(sorted(values, key=lambda one: values[one]))}
+    row = next(one for one in caption_measures(answers, _scores(**line))["correlations"] if one["measure"] == "cider_d")
+    assert row["spearman"] == pytest.approx(1)
+    assert row["spearman_p"] is None  # which is no 0
+    assert row["pearson_p"] == pytest.approx(pearsonr([values[one] for one in line], list(line.values())).pvalue)
+    assert "one line" in row["why"]
     shown = "".join(captions_section(told))
     assert "people" in shown
     assert "4 agents" in shown

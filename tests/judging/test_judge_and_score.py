@@ -267,6 +267,64 @@ def test_a_key_that_was_changed_is_refused(verdicts: Path, tmp_path: Path, capsy
     assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
     assert "T.trials.json: cannot be read" in capsys.readouterr().err
 
+    (tmp_path / "all" / "T.trials.json").unlink()  # without it nobody knows the key
+    run = tmp_path / "all" / "V" / "run.json"
+    about = json.loads(run.read_bytes())
+    about["set"] |= {"root": str(tmp_path / "gone" / "T")}
+    run.write_text(json.dumps(about))
+    assert main(["score", str(tmp_path / "all" / "V"), "--key", str(key), "--out", str(tmp_path / "S")]) == 2
+    assert "T.key.csv cannot be trusted" in capsys.readouterr().err
+
+
+def test_records_that_were_changed_after_the_run_are_not_scored(
+    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(verdicts, tmp_path / "all")
+    run = tmp_path / "all" / "V"
+    path = run / "records" / "svm.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"verdict":"machine"', b'"verdict":"human"'))
+    assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 2
+    told = capsys.readouterr().err
+    assert "records are not those that the run wrote" in told
+    assert "svm.jsonl: its checksum is not that in run.json" in told
+    assert "svm-paper-code.jsonl" not in told
+    assert not (tmp_path / "S").exists()
+
+
+def test_records_that_hold_no_verdict_are_named_by_line_and_field(
+    verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(verdicts, tmp_path / "all")
+    run = tmp_path / "all" / "V"
+    key = read_key(key_path(tmp_path / "all" / "T"))
+    (tmp_path / "people.csv").write_text(
+        "\n".join(["stimulus,subject,response", *(f"{trial},p1,human" for trial in list(key)[:5])])
+    )
+    assert main(["import", str(tmp_path / "people.csv"), "--task", "judgement", "--out", str(run)]) == 0
+    path = run / "records" / "humans.jsonl"
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    records[1]["answer"]["verdict"] = "<script>"
+    records[2]["answer"]["confidence"] = -5
+    records[4]["answer"] |= {"confidence": 1.5, "reason": 3}
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert main(["score", str(run), "--out", str(tmp_path / "S")]) == 2
+    told = capsys.readouterr().err
+    assert "humans.jsonl:2: answer.verdict: Input should be 'human', 'machine', 'refused' or 'unparsed'" in told
+    assert "humans.jsonl:3: answer.confidence: Input should be greater than or equal to 0" in told
+    assert "humans.jsonl:5: answer.confidence: Input should be less than or equal to 1" in told
+    assert "humans.jsonl:5: answer.reason: " in told
+    assert told.count("humans.jsonl:") == 4
+    assert not (tmp_path / "S").exists()
+
+
+@pytest.mark.parametrize(("asked", "lacks"), [("word_association", False), ("color_estimation", True)])
+def test_weights_for_pictures_are_needed_for_colours_alone(tmp_path: Path, asked: str, lacks: bool) -> None:
+    trials = tmp_path / "trials.jsonl"
+    trials.write_text(json.dumps({"id": "t1", "asked": asked}) + "\n")
+    chosen = ClassifierSettings(pictures="deep", picture_weights=str(tmp_path / "none.pth"), trials=trials)
+    told = ClassifierJudge(chosen, "svm-paper-code").missing()
+    assert (told is not None and "ResNet18's weights" in told) == lacks
+
 
 def test_judges_are_trained_where_there_is_something_to_learn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -302,6 +360,10 @@ def test_trials_of_two_sets_are_told_apart(verdicts: Path, tmp_path: Path, monke
 
 def test_what_is_not_judged_yet_is_told(verdicts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(verdicts / "V", tmp_path / "V")
+    about = json.loads((tmp_path / "V" / "run.json").read_bytes())
+    for judge in about["agents"].values():
+        del judge["records"]  # the run has not ended
+    (tmp_path / "V" / "run.json").write_text(json.dumps(about))
     lines = tmp_path / "V" / "records" / "svm.jsonl"
     lines.write_bytes(b"".join(lines.read_bytes().splitlines(keepends=True)[:100]))
     assert (

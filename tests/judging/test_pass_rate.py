@@ -50,6 +50,20 @@ def test_a_known_pass_rate_is_recovered_by_two_hundred_judges() -> None:
         assert alone.high - alone.low < row["pass_rate_high"] - row["pass_rate_low"] < 0.2
 
 
+@pytest.mark.parametrize("number", [3, 7, 9])
+def test_verdicts_that_vary_by_rounding_alone_count_for_as_many_as_there_are_judges(number: int) -> None:
+    """Each judge passes a share of the pairs that no float holds, each pair is passed by as many: neither varies."""
+    passed = max(1, number // 3)
+    rows = [
+        verdict(f"human:{judge}", pair, 3, (judge + pair) % number < passed)
+        for judge in range(number)
+        for pair in range(number)
+    ]
+    [row] = pass_rates(pd.DataFrame(rows), [], 0)["rates"]
+    wanted = binomtest(passed, number).proportion_ci(method="exact")
+    assert (row["pass_rate_low"], row["pass_rate_high"]) == pytest.approx((wanted.low, wanted.high))
+
+
 def test_pairs_with_one_conversation_of_people_are_one_to_the_interval() -> None:
     """Twenty pairs with five conversations of people, each passed or told as the conversation is."""
     rows = [verdict("judge", at, 3, at % 5 < 2, **{"meta.people": f"p{at % 5}"}) for at in range(20)]
@@ -137,6 +151,8 @@ def pair(at: int, words: tuple[int, int], delays: Any = None) -> dict[str, Any]:
 
 
 def test_words_per_message_are_of_the_machine_and_of_the_person_it_speaks_with() -> None:
+    [alike] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4))])
+    assert (alike["difference"], alike["difference_low"], alike["difference_high"]) == (3, None, None)
     [row] = words_per_message([pair(0, (8, 5)), pair(1, (7, 4)), pair(2, (9, 3))])
     assert (row["agent"], row["turns"], row["mode"]) == ("bot", 6, "burst")
     assert row["conversations"] == 3

@@ -14,13 +14,15 @@ import pytest
 
 from agents import catalogue
 from agents.stimuli import TASKS
+from judging.classifier import ClassifierSettings
+from judging.paper_judges import instead
 from judging.published import CLASSIFIER, MODEL, PAPERS, beside_published, kind, published, stands_for
 from serving.cli import main
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "svm": {"split": "stimulus"},
-    "svm-paper-code": {"split": "row"},
-    "forest": {"split": "stimulus"},
+    "svm-paper-code": {"split": "row", "scaled": False, "pictures": "deep"},
+    "forest": {"split": "stimulus", "scaled": False, "model": "forest"},
     "cue-length": {"split": "stimulus", "cue": "length"},
     "llm-judge": {"prompt": "own"},
 }
@@ -111,7 +113,7 @@ def test_ours_stand_beside_theirs_of_the_same_kind_of_judge() -> None:
     svm = found[asked, "classifier", "all", "p_human", "", "svm", "all"]
     assert svm["inside"]
     assert "another classifier" in svm["why"]
-    assert "embeddings" in svm["why"]
+    assert "MiniLM where theirs had OpenAI's" in svm["why"]
     lacking = found[asked, "people", "ChatGPT-4o", "detectability", "", "", ""]
     assert (lacking["ours"], lacking["why"]) == (None, "no verdicts on ChatGPT-4o")
     catch = found[asked, "people", "all", "p_machine", "catch trials", "", ""]
@@ -130,6 +132,26 @@ def test_which_judges_are_as_theirs() -> None:
         assert people["why"] == "no people judged"
     assert "asked in other words" in found[asked, MODEL, "all", "p_human", "", "llm-judge", "all"]["why"]
     assert kind("somebody-elses", {}) is None
+
+
+@pytest.mark.parametrize("judge", ["svm-paper-text", "svm-paper-code", "forest", "svm"])
+@pytest.mark.parametrize("asked", TASKS)
+def test_no_classifier_of_the_catalogue_is_called_the_papers_without_a_word(judge: str, asked: str) -> None:
+    """MiniLM stands where the papers had BERT or another; scanpaths have fewer partitions."""
+    entry = catalogue.entries()[judge]
+    chosen = ClassifierSettings(**entry.settings).model_dump()
+    for paper in PAPERS:
+        scores = [_score(asked, judge, "all", 0.7)]
+        beside = [row for row in beside_published(paper, scores, {judge: chosen}) if row["ours"] is not None]
+        assert all(row["why"] for row in beside)
+        told = "; ".join(instead(paper, asked, chosen))
+        assert told
+        assert ("MiniLM" in told) == (asked != "attention_prediction")
+    assert judge == "svm" or "MiniLM" in entry.summary
+    assert asked != "conversation" or "mean of a speaker's sentences" in told
+    assert (judge, asked) not in {("forest", "color_estimation"), ("svm", "color_estimation")} or "no features" in told
+    as_theirs = chosen | {"checkpoint": "bert-base-uncased", "scaled": False, "model": "svm", "pictures": "deep"}
+    assert asked not in ("color_estimation", "object_detection") or not [*instead("2025", asked, as_theirs)]
 
 
 def test_the_command_prints_and_keeps_them(

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
-from judging.significance import against_chance, among_agents, between_agents, between_values, by_equations, corrected
+from judging.significance import (
+    against_chance,
+    among_agents,
+    between_agents,
+    between_judges,
+    between_values,
+    by_equations,
+    corrected,
+)
 
 
 def _verdicts(rates: dict[str, list[float]], number: int = 10, **columns: Any) -> pd.DataFrame:
@@ -55,7 +64,9 @@ def test_friedmans_test_is_scipys() -> None:
     assert found["p"] == found["holm"] == pytest.approx(wanted.pvalue)
     assert found["kendall_w"] == pytest.approx(wanted.statistic / (12 * 2))
     assert among_agents(_verdicts({name: values[:5] for name, values in rates.items()}), ["a", "b", "c"]) == []
-    assert among_agents(_verdicts({"a": [0.5] * 8, "b": [0.5] * 8, "c": [0.5] * 8}), ["a", "b", "c"]) == []
+    [constant] = among_agents(_verdicts({name: [0.3] * 8 for name in "abc"}), ["a", "b", "c"])
+    assert constant["test"].startswith("no test: every judge has the same rate")
+    assert constant["p"] is constant["chi2"] is constant["kendall_w"] is None
 
 
 def test_two_groups_of_judges_are_compared_by_mann_and_whitney() -> None:
@@ -99,6 +110,71 @@ def test_equations_have_the_odds_of_the_table_and_an_interval_that_knows_of_clus
     assert again["high"] / again["low"] == pytest.approx(found["high"] / found["low"], rel=1e-3)
     assert by_equations(table[table["judge"].isin(["j0", "j1"])]) == []
     assert by_equations(table.assign(verdict="human")) == []
+
+
+def test_equations_are_those_of_statsmodels() -> None:
+    chance = np.random.default_rng(4)
+    table = _verdicts({"a": [0.5] * 20}, 7).sort_values("judge")
+    table["verdict"] = chance.choice(["human", "machine"], len(table))
+    [found] = by_equations(table.sample(frac=1, random_state=0))
+    said, truth = table["verdict"] == "machine", table["truth"] == "machine"
+    fit = sm.GEE(
+        said.to_numpy(float), sm.add_constant(truth.to_numpy(float)), groups=table["judge"].to_numpy(),
+        family=sm.families.Binomial(),
+    ).fit()  # fmt: skip
+    wanted = [*np.exp([fit.params[1], *fit.conf_int()[1]]), fit.pvalues[1]]
+    assert [found[name] for name in ("odds_ratio", "low", "high", "p")] == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize(("number", "shares"), [(6, (1 / 3, 1 / 2)), (10, (0.7, 0.3)), (7, (1 / 7, 3 / 7))])
+def test_clusters_that_do_not_differ_have_no_equations(number: int, shares: tuple[float, float]) -> None:
+    """Every judge has the same 2 x 2 table: the robust variance is 0, whatever a processor rounds it to."""
+    table = _verdicts({"a": [shares[0]] * 12}, number)
+    people = (table["truth"] == "human") & (table["stimulus"].str[1:].astype(int) < round(shares[1] * number))
+    table.loc[table["truth"] == "human", "verdict"] = "human"
+    table.loc[people, "verdict"] = "machine"
+    [found] = by_equations(table)
+    assert found["test"] == "no test: nothing varies from judge to judge"
+    assert found["p"] is found["odds_ratio"] is found["low"] is found["high"] is None
+    table.loc[0, "verdict"] = "human" if table.loc[0, "verdict"] == "machine" else "machine"
+    [found] = by_equations(table)
+    assert found["low"] < found["odds_ratio"] < found["high"]
+    assert 0 < found["p"] < 1
+
+
+@pytest.mark.parametrize("right", ["aabbcc", "aaabbbbbc"])
+def test_values_that_do_not_vary_within_have_no_analysis_of_variance(right: str) -> None:
+    """Topics a and c are always told, b never: by all orders of six topics p would be 0.2, never 0."""
+    rows = [
+        {"trial": f"t{at}", "judge": "w1", "stimulus": f"s{at}", "verdict": "machine" if topic == "b" else "human",
+         "truth": "human", "agent": "x", "topic": topic}
+        for at, topic in enumerate(right + "c")
+    ]  # fmt: skip
+    [found] = between_values(pd.DataFrame(rows), "topic")
+    assert found["test"] == "no test: nothing varies within the values"
+    assert found["p"] is found["statistic"] is found["effect"] is None
+    [two] = between_values(pd.DataFrame(rows).query("topic != 'b'"), "topic")
+    assert two["test"] == "no test: every stimulus is right as often"
+
+
+def test_judges_who_do_not_differ_from_chance_are_not_tested() -> None:
+    same = against_chance(_verdicts({"a": [0.5] * 8}), ["a"])
+    assert {row["test"] for row in same} == {"no test: every judge is at 0.5"}
+    assert {row["direction"] for row in same} == {"not told from chance"}
+    few = against_chance(_verdicts({"a": [0.5] * 3}), ["a"])
+    assert {row["test"] for row in few} == {"no test: Wilcoxon's needs 6 judges"}
+
+
+def test_judges_and_agents_that_cannot_be_compared_say_why() -> None:
+    table = _verdicts({"a": [0.5, 0.5]}).assign(sample=0)
+    table["trial"] = table["agent"] + table["stimulus"]  # both judged the same
+    [alike] = between_judges(table)
+    assert (alike["test"], alike["p"], alike["difference"]) == ("no test: both are right on the same trials", None, 0)
+    [apart] = between_judges(table.assign(trial=table["judge"] + table["trial"]))
+    assert (apart["test"], apart["p"], apart["difference"]) == ("no test: no trial in common", None, None)
+    split = table[table["truth"] == "machine"].assign(agent=lambda rows: rows["judge"].map({"j0": "a", "j1": "b"}))
+    [agents] = between_agents(split, ["a", "b"])
+    assert (agents["test"], agents["p"]) == ("no test: no judge judged both", None)
 
 
 def test_two_agents_are_compared_over_all_exchanges_of_labels_within_judges() -> None:

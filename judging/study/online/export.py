@@ -6,7 +6,6 @@ the two beside each other, in the order in which the judge had them. Tests that 
 
 from __future__ import annotations
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
+from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import lock, replacing
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
@@ -63,9 +63,7 @@ def export_tests(
         ]
         _write_run(made / "verdicts", made / "trials" / MARKER, out, verdicts)
         with (made / TESTS).open("w", encoding="utf-8", newline="") as table:
-            writer = csv.writer(table)
-            writer.writerow(COLUMNS)
-            writer.writerows(_row(test, judged, state) for test in tests for judged in test.judged)
+            write_rows(table, COLUMNS, (_row(test, judged, state) for test in tests for judged in test.judged))
         if personal is not None:
             write_participants(made / PARTICIPANTS, state, personal)
     return len(verdicts)

@@ -175,7 +175,8 @@ class TalkingAgent(ServerAgent[T]):
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         if isinstance(prepared, WordStimulus):
             text = await self._complete(self._word(prepared, draw), draw)
-            return Reply(word_answer(prepared, text.text, self.settings.word_rules), text.record())
+            is_cut = text.finish == "length"
+            return Reply(word_answer(prepared, text.text, self.settings.word_rules, cut=is_cut), text.record())
         assert isinstance(prepared, ConversationStimulus)
         if pseudo_dialogue.asked(draw) is not None:
             request = self._dialogue(prepared, draw)

@@ -166,7 +166,8 @@ class TextAgent(EngineAgent[T]):
     def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
         if isinstance(stimulus, WordStimulus):
             assert isinstance(self.settings, PromptedSettings)
-            return Reply(word_answer(stimulus, text.text, self.settings.word_rules), text.text)
+            is_cut = text.finish == "length"
+            return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), text.text)
         assert isinstance(stimulus, ConversationStimulus)
         is_cut = bool(fitted.left_out or fitted.cut)
         is_dialogue = pseudo_dialogue.asked(draw) is not None

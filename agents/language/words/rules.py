@@ -104,8 +104,8 @@ def is_stop_word(word: str) -> bool:
     """Whether the word is among NLTK's English stop words, or a contraction of such a word ("that's", "I've"); capitals
     and apostrophes make no difference."""
     contracted = _CONTRACTION.fullmatch(word.strip())
-    stems = {letters(word)} if contracted is None else {letters(word), letters(contracted[1])}
-    return not stems.isdisjoint(_stop_words()) or (contracted is not None and "let" in stems)
+    stem = "" if contracted is None else letters(contracted[1])
+    return stem == "let" or not _stop_words().isdisjoint((letters(word), stem, f"{stem}n"))
 
 
 def is_known(word: str, most_frequent: int) -> bool:

@@ -205,8 +205,8 @@ class TalkingAgent(ServerAgent[T]):
         said = spoken(stimulus, text, *self._called(stimulus, draw))
         return sent_message(stimulus, said, draw, chosen.truncation, self._lengths, chosen.lower_case)
 
-    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-        """What the request calls the one who is asked, and the other."""
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
+        """What the request calls the one who is asked, and the other; then what else it calls the one."""
         return prompts.speakers(stimulus, draw.options)
 
     def _word_sampling(self) -> Sampling:
@@ -243,8 +243,10 @@ class ChatServerAgent(TalkingAgent[C]):
         parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
-    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-        return chat_prompts.called(stimulus, draw, self.settings.program)
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
+        chosen = self.settings
+        names = chat_prompts.called(stimulus, draw, chosen.program)
+        return (*names, *chat_prompts.played(chosen.program, chosen.parts))
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         if self._person is not None:

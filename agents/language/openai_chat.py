@@ -183,7 +183,10 @@ class TalkingAgent(ServerAgent[T]):
             text = await self._complete(request, draw)
             answer = TurnAnswer(text=pseudo_dialogue.written(request, text.text), raw=text.raw, finish=text.finish)
             return Reply(answer, {**text.record(), "attempt": draw.attempt, "pseudo": True})
-        text = await self._complete(self._turn(prepared, draw), draw)
+        request = self._turn(prepared, draw)
+        # Between machines servers are sent the stops of the papers' programs.
+        sampling = replace(request.sampling, sends_label=prepared.type == "MM")
+        text = await self._complete(replace(request, sampling=sampling), draw)
         answer = TurnAnswer(text=self._message(prepared, text.text, draw), raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 

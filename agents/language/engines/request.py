@@ -46,10 +46,11 @@ class Sampling:
     min_tokens: int = 0
     stops: tuple[str, ...] = ()
     label: str = ""
+    sends_label: bool = False  # to a server, which ends the text there wherever it stands
 
     def outright(self) -> list[str]:
         """The stops that end a text wherever they stand, which are all that a server can be told."""
-        return [stop for stop in self.stops if stop and stop != self.label]
+        return [stop for stop in self.stops if stop and (self.sends_label or stop != self.label)]
 
     def stop_in(self, text: str, floor: int = 0) -> int | None:
         """Where in ``text`` the first stop begins that is not complete within ``floor`` characters, or None."""

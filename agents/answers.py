@@ -20,6 +20,11 @@ Text = Annotated[str, BeforeValidator(_replace_surrogates)]
 RGB = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, max_length=3)]
 
 
+def is_blank(text: str) -> bool:
+    """Whether nothing of a text is seen: it is empty, or spaces and invisible characters alone."""
+    return not any(character.isprintable() and not character.isspace() for character in text)
+
+
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 

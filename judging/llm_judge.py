@@ -177,8 +177,11 @@ class LanguageJudge(Agent[J]):
 
     def _read(self, trial: JudgementStimulus, order: Sequence[str], text: str, finish: str) -> VerdictAnswer | None:
         if self.settings.prompt == "own":
-            read = replies.own if trial.beside is None else replies.pair
-            return read(text, cut=finish == "length")
+            is_cut = finish == "length"
+            if trial.beside is not None:
+                return replies.pair(text, cut=is_cut)
+            shown = "" if trial.asked == "conversation" else prompts.said(trial)  # only others are called an answer
+            return replies.own(text, shown=shown, cut=is_cut)
         found: replies.Said | None
         any_case = self.settings.any_case
         if trial.asked == "conversation":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from agents.answers import VerdictAnswer
@@ -23,11 +24,23 @@ _QUOTES = r"[\"'‘“*_`\s]*"
 _CHOICE = r"(?![-\w])(?![\"'’”*_`\s]*(?:(?i:or)\b|/|\|))"
 _WORD = rf"{_QUOTES}((?i:human|machine|AI-generated|AI)){_CHOICE}"
 _IS = r"(?i:\s+(?:most\s+)?(?:likely|probably))?(?:\s+an?\b)?"
-_BEFORE = (
-    r"(?:\"(?i:verdict)\"|(?:^|[.!?]\s)[\W_]*(?i:(?:(?:my|the|final)\s+)*(?:verdict|answer|classification)\b))"
-    rf"{_QUOTES}(?:is\b|[:=–—-])"
+_STARTS = r"(?:^|[.!?]\s)[\W_]*"
+_TOLD = rf"{_QUOTES}(?:is\b:?|[:=–—-])"
+_BEFORE = rf"(?:\"(?i:verdict)\"|{_STARTS}(?i:(?:(?:my|the|final)\s+)*(?:verdict|answer|classification)\b)){_TOLD}"
+# The answer is what our prompt calls the thing that is judged ("The answer: tub"), too.
+_THAT = r"(?i:\s+that\s+(?:the\s+answer|it|this)\s+(?:is|was)(?:\s+(?:written|given|made|generated)\s+by|\s+from)?)?"
+_VERDICT = re.compile(
+    rf"(?:\"(?i:verdict)\"|{_STARTS}(?i:(?:(?:my|the|final)\s+)*(?:verdict|classification)\b)){_TOLD}{_THAT}{_IS}{_WORD}",
+    re.MULTILINE,
 )
-_VERDICT = re.compile(rf"{_BEFORE}{_IS}{_WORD}", re.MULTILINE)
+_ENDS = r"(?=[\"'’”*_`\s]*(?:$|[.,;!\n]))"
+_ANSWER = re.compile(
+    rf"{_STARTS}(?i:(?:(?:my|the|final)\s+)*answer\b(?:\s+to\s+(?:this|the|your)\s+question)?){_TOLD}{_IS}{_WORD}{_ENDS}",
+    re.MULTILINE,
+)
+_COPIED = re.compile(rf"{_STARTS}(?i:(?:the\s+)?answer){_QUOTES}[:=–—-]", re.MULTILINE)
+_NAMED = re.compile(r"\b(?:humans?|machines?|AI|AI-generated)\b", re.IGNORECASE)
+_PLACEHOLDER = "your reasons"
 _NUMBERED = rf"{_QUOTES}(?:(?i:the\s+)?(?i:conversation)\s+(?:#|(?i:number)\s+)?)?{_QUOTES}([12])(?![\d.]*\d){_CHOICE}"
 _PLACED = re.compile(rf"{_BEFORE}{_NUMBERED}", re.MULTILINE)
 _PLACE = re.compile(rf"[\W_]*{_NUMBERED}[\W_]*")
@@ -45,18 +58,37 @@ _GROUP = re.compile(r"[\W_]*(?:\d+(?:[\W_]+(?:and[\W_]+)?\d+)*|none)[\W_]*", re.
 _NUMBER = re.compile(r"(?<![\w.])(\d+)[.):\]]")
 
 
-def own(text: str, *, cut: bool = False) -> VerdictAnswer | None:
+def own(text: str, *, shown: str | None = None, cut: bool = False) -> VerdictAnswer | None:
     """The verdict of the last JSON object that has one, alone, in prose or fenced; or else the last that is told as one
-    ("Verdict: human"), unless the text is ``cut``; or the one word that the text is."""
-    return _own(text[-READ:], _VERDICT, _BARE, cut)
+    ("Verdict: human"), unless the text is ``cut``; or the one word that the text is.
+
+    ``shown`` is the answer that is judged. Where it names a human or a machine, "the answer is human" may be the answer
+    said once more, and so may the word alone: neither is a verdict then. Nor is "The answer: human", our prompt's own
+    form, where it is not known what was shown.
+    """
+    text = text[-READ:]
+    is_named = _NAMED.search(shown or "") is not None
+    told = list(_VERDICT.finditer(text))
+    if is_named:
+        told = [match for match in told if "answer" not in match[0].lower()]
+    else:
+        told += [one for one in _ANSWER.finditer(text) if shown is not None or not _COPIED.match(one[0])]
+    words = [match[1] for match in sorted(told, key=lambda match: match.start(1))]
+    alone = (
+        None if is_named and _NAMED.match((shown or "").lstrip(" \"'").removeprefix("A ")) else _BARE.fullmatch(text)
+    )
+    return _own(text, words, alone, _BARE, cut)
 
 
 def pair(text: str, *, cut: bool = False) -> VerdictAnswer | None:
     """The same of a pair of conversations: 1 is that the machine speaks in the first, the verdict ``machine``."""
-    return _own(text[-READ:], _PLACED, _PLACE, cut)
+    text = text[-READ:]
+    return _own(text, [match[1] for match in _PLACED.finditer(text)], _PLACE.fullmatch(text), _PLACE, cut)
 
 
-def _own(text: str, told: re.Pattern[str], bare: re.Pattern[str], cut: bool) -> VerdictAnswer | None:
+def _own(
+    text: str, words: Sequence[str], alone: re.Match[str] | None, bare: re.Pattern[str], cut: bool
+) -> VerdictAnswer | None:
     for start in reversed([match.start() for match in re.finditer(r"\{", text)]):
         try:
             found, _ = json.JSONDecoder().raw_decode(text, start)
@@ -66,8 +98,6 @@ def _own(text: str, told: re.Pattern[str], bare: re.Pattern[str], cut: bool) -> 
             return _of_fields(fields, bare)
     if cut:
         return None
-    words = [match[1] for match in told.finditer(text)]
-    alone = bare.fullmatch(text)
     word = words[-1] if words else alone[1] if alone else None
     return None if word is None else VerdictAnswer(verdict=_said(word))
 
@@ -131,7 +161,8 @@ def _of_fields(fields: dict[str, Any], bare: re.Pattern[str]) -> VerdictAnswer |
     word, reason = bare.fullmatch(str(fields["verdict"])), fields.get("reason")
     if word is None:
         return None
-    return VerdictAnswer(verdict=_said(word[1]), reason=reason if isinstance(reason, str) and reason else None)
+    is_reason = isinstance(reason, str) and reason and reason.strip(" .…").casefold() != _PLACEHOLDER
+    return VerdictAnswer(verdict=_said(word[1]), reason=reason if is_reason else None)
 
 
 def _said(word: str) -> Said:

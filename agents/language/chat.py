@@ -132,7 +132,8 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         # Llama's program cuts from message 3 on.
         whole = chosen.program == "llama-3.3" and len(stimulus.history) == 1
         truncation = None if whole else chosen.truncation
-        text = spoken(stimulus, text, *chat_prompts.called(stimulus, draw, chosen.program))
+        names = chat_prompts.called(stimulus, draw, chosen.program)
+        text = spoken(stimulus, text, *names, *chat_prompts.played(chosen.program, chosen.parts))
         return sent_message(stimulus, text, draw, truncation, self._lengths, chosen.lower_case)
 
     def _is_cut(self, stimulus: ConversationStimulus) -> bool:

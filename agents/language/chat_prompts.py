@@ -20,6 +20,7 @@ In Claude's program the names are called but nowhere given: here they are A, who
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -178,6 +179,11 @@ def called(stimulus: ConversationStimulus, draw: Draw, program: Program) -> Part
     return names[own], names[1 - own]
 
 
+def played(program: Program, parts: Parts | None) -> list[str]:
+    """The names of those as whom the program asks the model to act."""
+    return re.findall(r"\bact as (\w+)", "\n".join(parts or PARTS[program]))
+
+
 def character(stimulus: ConversationStimulus, draw: Draw, program: Program, parts: Parts | None) -> str:
     """Who the speaker is, where the program tells the model that in its system message: a life story, say."""
     return instructions(stimulus, draw, program, parts)[0] if program == "llama-3.3" or program in AS_CHATS else ""
@@ -221,7 +227,8 @@ def request(
         messages = [ChatMessage("user", begins + "".join(texts))]
     stopping = names[1 - own : 2 - own] if stimulus.mode == "burst" else names
     stops = () if program in ("claude", *AS_CHATS) else tuple(f"{name}:" for name in stopping)
-    return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=replace(sampling, stops=stops))
+    sampling = replace(sampling, stops=stops, label=f"{names[own]}:" if stops else "")
+    return TextRequest(messages=(ChatMessage("system", system), *messages), sampling=sampling)
 
 
 def _filled(template: str, stimulus: ConversationStimulus, draw: Draw, side: int, names: Parts) -> str:

@@ -175,14 +175,18 @@ class TalkingAgent(ServerAgent[T]):
     async def respond_one(self, prepared: Any, draw: Draw) -> Reply:
         if isinstance(prepared, WordStimulus):
             text = await self._complete(self._word(prepared, draw), draw)
-            return Reply(word_answer(prepared, text.text, self.settings.word_rules), text.record())
+            is_cut = text.finish == "length"
+            return Reply(word_answer(prepared, text.text, self.settings.word_rules, cut=is_cut), text.record())
         assert isinstance(prepared, ConversationStimulus)
         if pseudo_dialogue.asked(draw) is not None:
             request = self._dialogue(prepared, draw)
             text = await self._complete(request, draw)
             answer = TurnAnswer(text=pseudo_dialogue.written(request, text.text), raw=text.raw, finish=text.finish)
             return Reply(answer, {**text.record(), "attempt": draw.attempt, "pseudo": True})
-        text = await self._complete(self._turn(prepared, draw), draw)
+        request = self._turn(prepared, draw)
+        # Between machines servers are sent the stops of the papers' programs.
+        sampling = replace(request.sampling, sends_label=prepared.type == "MM")
+        text = await self._complete(replace(request, sampling=sampling), draw)
         answer = TurnAnswer(text=self._message(prepared, text.text, draw), raw=text.raw, finish=text.finish)
         return Reply(answer, {**text.record(), "attempt": draw.attempt})
 
@@ -204,8 +208,8 @@ class TalkingAgent(ServerAgent[T]):
         said = spoken(stimulus, text, *self._called(stimulus, draw))
         return sent_message(stimulus, said, draw, chosen.truncation, self._lengths, chosen.lower_case)
 
-    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-        """What the request calls the one who is asked, and the other."""
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
+        """What the request calls the one who is asked, and the other; then what else it calls the one."""
         return prompts.speakers(stimulus, draw.options)
 
     def _word_sampling(self) -> Sampling:
@@ -242,8 +246,10 @@ class ChatServerAgent(TalkingAgent[C]):
         parts = chat_prompts.instructions(stimulus, draw, self.settings.program, self.settings.parts)
         return "\n".join(filter(None, parts))
 
-    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:
-        return chat_prompts.called(stimulus, draw, self.settings.program)
+    def _called(self, stimulus: ConversationStimulus, draw: Draw) -> tuple[str, ...]:
+        chosen = self.settings
+        names = chat_prompts.called(stimulus, draw, chosen.program)
+        return (*names, *chat_prompts.played(chosen.program, chosen.parts))
 
     def _message(self, stimulus: ConversationStimulus, text: str, draw: Draw) -> str:
         if self._person is not None:

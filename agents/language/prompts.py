@@ -112,7 +112,7 @@ def completion_request(
     # In the program a space stands before the line's end after the opening and the greeting, and not after messages.
     text = f" {separator.strip(' ')}".join([opening, f"{greeter}: {GREETING}", separator.join([*said, f"{name}:"])])
     stops = (f"{other}:",) if stimulus.mode == "burst" else (f"{name}:", f"{other}:")
-    return TextRequest(text, sampling=replace(sampling, stops=stops))
+    return TextRequest(text, sampling=replace(sampling, stops=stops, label=f"{name}:"))
 
 
 def _first_two(stimulus: ConversationStimulus, draw: Draw) -> tuple[str, str]:

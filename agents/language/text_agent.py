@@ -19,6 +19,7 @@ from agents.contract import Condition, Draw, Reply, Verdict
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.request import GeneratedText, Sampling, TextRequest
+from agents.language.labels import may_change
 from agents.language.truncation import says_too_little, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
@@ -154,19 +155,25 @@ class TextAgent(EngineAgent[T]):
         return FittedRequest(fitted, left_out, self._engine.excess(fitted) if left_out == most else 0)
 
     def _listener(self, stimulus: ConversationStimulus, draw: Draw) -> Callable[[str], None] | None:
-        """What hears the message while it is generated: of those to a person, which no filter rejects, that no cut
-        shortens; in a burst none, as what begins a line may be a name."""
+        """What hears the message while it is generated: of those to a person, which no filter rejects unless they are
+        empty, that no cut shortens; in a burst none, as what begins a line may be a name."""
         say = draw.say
         unheard = stimulus.type == "MM" or stimulus.mode == "burst" or pseudo_dialogue.asked(draw) is not None
         if say is None or unheard or self._is_cut(stimulus):
             return None
-        # What a capital sigma is in small letters depends on what follows it.
-        return lambda text: say(self._message(stimulus, text.rstrip("\u03a3"), draw))
+
+        def tell(text: str) -> None:
+            if not may_change(text):
+                # What a capital sigma is in small letters depends on what follows it.
+                say(self._message(stimulus, text.rstrip("\u03a3"), draw))
+
+        return tell
 
     def _reply(self, stimulus: Stimulus, draw: Draw, fitted: FittedRequest, text: GeneratedText) -> Reply:
         if isinstance(stimulus, WordStimulus):
             assert isinstance(self.settings, PromptedSettings)
-            return Reply(word_answer(stimulus, text.text, self.settings.word_rules), text.text)
+            is_cut = text.finish == "length"
+            return Reply(word_answer(stimulus, text.text, self.settings.word_rules, cut=is_cut), text.text)
         assert isinstance(stimulus, ConversationStimulus)
         is_cut = bool(fitted.left_out or fitted.cut)
         is_dialogue = pseudo_dialogue.asked(draw) is not None

@@ -15,9 +15,10 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.answers import TurnAnswer, WordAnswer
+from agents.answers import TurnAnswer, WordAnswer, is_blank
 from agents.contract import Condition, Draw, Reply, Settings, Verdict
 from agents.errors import InputError, Problem
+from agents.language.labels import called, short_names, without_label
 from agents.language.pseudo_dialogue import read_messages
 from agents.language.words.replies import no_word
 from agents.stimuli import ConversationStimulus, Stimulus
@@ -112,16 +113,28 @@ def _peoples_lengths(line: str) -> list[int]:
     return [len(one.text.split()) for one in said.messages if (one.agent or "").startswith("human")]
 
 
-def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
-    """What ``name`` says of what a model wrote: all of it on one line, or in a burst the messages, one a line, up to
-    where it goes on as ``other``."""
-    return own_part(stimulus, text, name, other) if stimulus.mode == "burst" else " ".join(text.split())
+def spoken(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
+    """What ``name``, who is called as ``also`` says too, says of what a model wrote: all of it on one line, or in a
+    burst the messages, one a line, up to where it goes on as ``other``. See :func:`said_alone`."""
+    if stimulus.mode == "burst":
+        return own_part(stimulus, text, name, other)
+    return said_alone(stimulus, " ".join(text.split()), name, other, *also)
 
 
 def own_part(stimulus: ConversationStimulus, text: str, name: str, other: str) -> str:
     """What ``name`` says where a model wrote lines of "Name: message", up to where it goes on as ``other``."""
     own = takewhile(lambda one: one.speaker == name, read_messages(text, (name, other), name, stimulus.mode))
-    return "\n".join(one.text for one in own)
+    said = [said_alone(stimulus, one.text, name, other) for one in own]
+    return "\n".join(filter(None, said))
+
+
+def said_alone(stimulus: ConversationStimulus, text: str, name: str, other: str, *also: str) -> str:
+    """A message without the speaker's own label before it and quotation marks around it. To a person none goes out
+    with any label; between machines another's stays, as it is a finding of the filters."""
+    names = stimulus.names or (name, other)
+    own, others = short_names(names, name) if name in names else (called(name), called(other))
+    whose = ("own",) if stimulus.type == "MM" else ("own", "other", "nobody")
+    return without_label(text, own.union(also), others, whose=whose)
 
 
 def sent_message(
@@ -151,14 +164,17 @@ def says_too_little(
 ) -> Verdict | None:
     """The filter of replies without an acceptable word, and of messages of fewer than ``least`` words, as they are sent
     or ``before_cut``. The last of the ``attempts`` at a message is kept if it has any word; every message to a person
-    is ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and every part of a
-    pseudo-dialogue."""
+    that is not empty is ("We applied no filtering to human-human or human-AI dialogues", 2025 paper, Methods), and
+    every part of a pseudo-dialogue."""
     if isinstance(reply.answer, WordAnswer):
         return no_word(reply.answer, reply.raw if isinstance(reply.raw, str) else reply.raw["text"])
     if not isinstance(reply.answer, TurnAnswer) or reply.answer.finish == GREETED:
         return None
-    if reply.raw.get("pseudo") or (isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM"):
+    if reply.raw.get("pseudo"):
         return None
+    if isinstance(stimulus, ConversationStimulus) and stimulus.type != "MM":
+        found = f"no text: {reply.raw['text'][:200]}"
+        return Verdict("too_few_words", True, found) if is_blank(reply.answer.text) else None
     text = reply.raw["text"] if before_cut else reply.answer.text
     count = sum(any(map(str.isalnum, word)) for word in text.split())
     if count >= max(least, 1):

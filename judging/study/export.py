@@ -133,7 +133,7 @@ def write_participants(
         if row["rules"] and row["phase"] != "practice":
             excluded[row["judge"]].append(row["rules"])
 
-    def row(code: str, judge: Judge) -> list[Any]:
+    def cells(code: str, judge: Judge) -> list[Any]:
         rules = excluded[code]
         values = {
             "participant": f"human:{code}",
@@ -147,7 +147,7 @@ def write_participants(
         return [values.get(name) for name in OF_PARTICIPANTS]
 
     with path.open("w", encoding="utf-8", newline="") as file:
-        write_rows(file, OF_PARTICIPANTS, (row(code, judge) for code, judge in state.judges.items()))
+        write_rows(file, OF_PARTICIPANTS, (cells(code, judge) for code, judge in state.judges.items()))
 
 
 def _verdict(row: Row) -> dict[str, Any]:

@@ -156,11 +156,5 @@ class BurstTranscript(Transcript):
             )
         self.typing[side].clear()
 
-    def why_unusable(self, answer: bytes | None) -> str | None:
-        why = Transcript.why_unusable(self, answer)
-        if why is None and not messages_of(TurnAnswer.model_validate_json(answer or b"").text):
-            why = "no message has any text"
-        return why
-
     def answer(self) -> ConversationAnswer:
         return Transcript.answer(self).model_copy(update={"withdrawn": self.withdrawn})

@@ -132,7 +132,7 @@ class Conversation:
             side, turn = transcript.side, transcript.number
             options = {"speaker": SIDES[side], "turn": len(transcript.messages)}
             request = await self._ask(scheduler, transcript.shown(), side, turn, options, number)
-            if request.status == "ok" and (why := Transcript.why_unusable(transcript, request.answer)) is not None:
+            if request.status == "ok" and (why := transcript.why_unreadable(request.answer)) is not None:
                 request.status, request.error = "failed", ("bad_turn", why)
             request.attempts = [*earlier, *request.attempts]
             if request.status != "ok":

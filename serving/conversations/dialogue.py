@@ -275,7 +275,7 @@ class Dialogue:
         """What the agent said. Raises AnswerError; what it said in vain is not drawn again."""
         is_said = is_turn and request.status == "ok"
         why = self._transcript.why_unusable(request.answer) if is_said else None
-        in_vain = request.status == "rejected" or why is not None
+        in_vain = request.status == "rejected" or why is not None or (request.error or ("",))[0] == "no_text"
         self._next_attempt = request.first_attempt + request.attempt + in_vain
         if request.status == "rejected":
             verdicts: list[dict[str, Any]] = request.attempts[-1]["verdicts"]
@@ -290,7 +290,7 @@ class Dialogue:
 
 def _add(draft: Transcript, answer: TurnAnswer, raw: Any) -> FlaggedMessage:
     """Judge and add the next message."""
-    found = draft.judge_next(answer.text)
+    found = draft.judge_next(answer.text, raw=raw)
     draft.raws.append(raw)
     draft.add(answer)
     return FlaggedMessage(draft.messages[-1], tuple(one.verdict() for one in found))

@@ -13,10 +13,11 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer
+from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, is_blank
 from agents.contract import Draw
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
 from agents.language.filters.settings import FilterSettings, Policy
+from agents.language.labels import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.delays import DelaySettings
 from serving.conversations.scenario import SIDES
@@ -107,8 +108,8 @@ class Transcript:
         """What the delays of the present reply are drawn from."""
         return random.Random(f"delay {self.seed} {self.number}")
 
-    def why_unusable(self, answer: bytes | None) -> str | None:
-        """What keeps a reply from being said to the other speaker, or None."""
+    def why_unreadable(self, answer: bytes | None) -> str | None:
+        """What keeps a reply from being a message, or None."""
         try:
             said = TurnAnswer.model_validate_json(answer or b"")
             Utterance(speaker="A", text=said.text)
@@ -116,14 +117,22 @@ class Transcript:
             return "; ".join(problem["msg"] for problem in error.errors(include_url=False))
         return None
 
-    def judge_next(self, text: str, side: int | None = None) -> list[Judgement]:
-        """What the filters find in ``text`` as the message of ``side``, or of whose turn it is."""
+    def why_unusable(self, answer: bytes | None) -> str | None:
+        """What keeps a reply from being said to the other speaker, or None: an empty message too."""
+        why = self.why_unreadable(answer)
+        if why is None and is_blank(TurnAnswer.model_validate_json(answer or b"").text):
+            why = "no message has any text"
+        return why
+
+    def judge_next(self, text: str, side: int | None = None, raw: Any = None) -> list[Judgement]:
+        """What the filters find in ``text`` as the message of ``side``, or of whose turn it is, and in the label that
+        stood before it in the ``raw`` reply."""
         assert self.stimulus.names is not None
         side = self.side if side is None else side
         return judge_turn(
             self._spoken(),
             self.stimulus.names[side],
-            text,
+            self._labelled(self.stimulus.names[side], text, raw),
             self.policy,
             self.thresholds,
             names=self.stimulus.names,
@@ -161,7 +170,19 @@ class Transcript:
 
     def _spoken(self) -> list[tuple[str, str]]:
         before = [(one.speaker, one.text) for one in self.stimulus.history]
-        return [*before, *((one.speaker, one.text) for one in self.messages)]
+        raws = self.raws if len(self.raws) == len(self.messages) else [None] * len(self.messages)  # not so in bursts
+        said = zip(self.messages, raws, strict=True)
+        return [*before, *((one.speaker, self._labelled(one.speaker, one.text, raw)) for one, raw in said)]
+
+    def _labelled(self, speaker: str, text: str, raw: Any) -> str:
+        """A message to a person, after the label of another's that was cut from it, if one was."""
+        match raw:
+            case {"text": str(said)} if self.stimulus.type != "MM":
+                assert self.stimulus.names is not None
+                label = leading_label(said, *short_names(self.stimulus.names, speaker))
+                if label is not None and label.whose != "own" and not text.startswith(label.written):
+                    return f"{label.written}{text}"
+        return text
 
     def _total(self) -> int:
         return len(self.stimulus.history) + self.stimulus.exchanges

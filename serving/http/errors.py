@@ -32,8 +32,8 @@ MENDABLE = {
 }
 # codes of failures whose message is a library's, or quotes one
 QUOTING = frozenset({
-    "bad_image", "bad_prompt", "device_error", "filter_failed", "prepare_failed", "respond_failed", "unavailable",
-    "worker_died", "worker_failed",
+    "bad_image", "bad_prompt", "device_error", "filter_failed", "no_room", "prepare_failed", "respond_failed",
+    "unavailable", "worker_died", "worker_failed",
 })  # fmt: skip
 
 

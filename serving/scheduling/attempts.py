@@ -33,3 +33,20 @@ def is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
         return False
     request.attempt += 1
     return True
+
+
+def is_empty(request: AgentRequest) -> bool:
+    """Whether a word or a text that was answered is empty. What two machines say to each other is judged as a
+    conversation."""
+    answer = request.answer or b""
+    if request.status != "ok" or not answer.startswith((b'{"text":"', b'{"word":"')):
+        return False
+    if answer[9:10].isalnum():  # as of most
+        return False
+    stimulus = stimuli.parse_row(request.row)
+    if isinstance(stimulus, stimuli.ConversationStimulus) and (
+        stimulus.type == "MM" or "pseudo" in (request.options or {})
+    ):
+        return False
+    found = orjson.loads(answer)
+    return answers.is_blank(found.get("text", found.get("word", "")))

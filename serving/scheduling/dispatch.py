@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
-from serving.scheduling.attempts import is_retried
+from serving.scheduling.attempts import is_empty, is_retried
 from serving.scheduling.listeners import Says
 from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost, count_death, reload
@@ -287,6 +287,8 @@ class Dispatcher:
                         continue
                 except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
                     request.fail("filter_failed", describe(error))
+                if is_empty(request) and not getattr(self.agent, "random", False):
+                    request.fail("no_text", "the answer is empty")
             self._finish(request)
 
     def _finish(self, request: AgentRequest) -> None:

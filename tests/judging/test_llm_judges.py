@@ -120,6 +120,41 @@ def test_our_verdict_is_read_or_is_none(text: str, verdict: str | None) -> None:
     assert (found and found.verdict) == verdict
 
 
+@pytest.mark.parametrize(
+    ("text", "shown", "verdict"),
+    [
+        ("The answer: tub", "tub", None),
+        ("The answer: human", "human", None),
+        ("The answer: machine, desk, lamp", "machine, desk, lamp", None),
+        ("The answer: A human rides a machine.", "A human rides a machine.", None),
+        ("The answer is human.", "human", None),
+        ("The verdict is that the answer is human.", "human", None),
+        ("human", "human", None),
+        ("Verdict: machine", "human", "machine"),
+        (HUMAN, "machine", "human"),
+        ("The answer: human", None, None),
+        ("Answer: human", None, None),
+        ("The answer: human", "tub", "human"),
+        ("The answer: human error is what this shows", "tub", None),
+        ('The answer to this question is: "human"', "tub", "human"),
+        ('The answer to this question is: "human"', None, "human"),
+        ("The verdict is that the answer is human.", "tub", "human"),
+        ("The verdict is that it was written by a machine.", "tub", "machine"),
+        ("The verdict is that the answer is not human.", "tub", None),
+        ("human", "tub", "human"),
+    ],
+)
+def test_the_answer_said_once_more_is_no_verdict(text: str, shown: str | None, verdict: str | None) -> None:
+    found = replies.own(text, shown=shown)
+    assert (found and found.verdict) == verdict
+
+
+def test_our_placeholder_is_no_reason() -> None:
+    for reason in ("your reasons", "Your reasons.", ""):
+        found = replies.own(json.dumps({"reason": reason, "verdict": "human"}))
+        assert found == VerdictAnswer(verdict="human", reason=None)
+
+
 def test_a_text_that_was_cut_has_only_the_verdict_of_a_whole_object() -> None:
     assert replies.own(f"{HUMAN} and so", cut=True)
     assert replies.own("My answer: human. But then, if one looks", cut=True) is None

@@ -69,14 +69,16 @@ class AnthropicEngine(ServerEngine[AnthropicSettings]):
         options["messages"] = [
             {"role": one.role, "content": one.text} for one in request.messages if one.role != "system"
         ]
-        if sampling.stops:
-            options["stop_sequences"] = list(sampling.stops)
+        if stops := sampling.outright():
+            options["stop_sequences"] = stops
         if chosen.send_temperature:  # which the package's own function knows no more
             options["extra_body"] = {"temperature": sampling.temperature}
         reply, tries = await self._post("messages", MessageReply, **options)
+        text = self._said(" ".join(block.text for block in reply.content if block.text))
+        end = sampling.stop_in(text)
         return ServerText(
-            text=self._said(" ".join(block.text for block in reply.content if block.text)),
-            finish=FINISH.get(reply.stop_reason, "stop"),
+            text=text[:end],
+            finish=FINISH.get(reply.stop_reason, "stop") if end is None else "stop",
             prompt_tokens=reply.count("input_tokens"),
             tokens=reply.count("output_tokens"),
             model=self._name(reply.model),

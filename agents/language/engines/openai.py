@@ -64,8 +64,8 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             options["frequency_penalty"] = sampling.frequency_penalty
         if sampling.presence_penalty:
             options["presence_penalty"] = sampling.presence_penalty
-        if sampling.stops:
-            options["stop"] = list(sampling.stops[:MOST_STOPS])
+        if stops := sampling.outright():
+            options["stop"] = stops[:MOST_STOPS]
         if request.schema is not None:
             form = {"name": "answer", "strict": True, "schema": request.schema}
             options["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -95,10 +95,10 @@ class OpenAIEngine(ServerEngine[ServerSettings]):
             raise self._bad_reply("the reply holds no text")
         raw = self._said(raw)
         # Some servers leave the stop in the text, and none takes more than a few.
-        ends = [start for stop in request.sampling.stops if stop and (start := raw.find(stop)) >= 0]
-        finish: Finish = "length" if choice.finish_reason == "length" and not ends else "stop"
+        end = request.sampling.stop_in(raw)
+        finish: Finish = "length" if choice.finish_reason == "length" and end is None else "stop"
         return ServerText(
-            text=raw[: min(ends, default=len(raw))],
+            text=raw[:end],
             finish="filtered" if choice.is_filtered() else finish,
             raw=raw,
             prompt_tokens=reply.count("prompt_tokens"),

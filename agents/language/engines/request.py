@@ -7,6 +7,7 @@ others a batch of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -33,7 +34,7 @@ class Sampling:
     ``temperature`` 0 takes the likeliest token; ``top_k`` 0 and ``top_p`` 1 leave all. The penalties are taken from the
     logits of tokens that this text already has: ``presence`` once, ``frequency`` for each time. A text ends before the
     first of ``stops`` that it would hold, at the model's own end, or with ``max_tokens``; it has at least
-    ``min_tokens``.
+    ``min_tokens``. ``label`` is the one of the stops with which the text may begin: there it ends nothing.
     """
 
     temperature: float = 1.0
@@ -44,6 +45,21 @@ class Sampling:
     max_tokens: int = 60
     min_tokens: int = 0
     stops: tuple[str, ...] = ()
+    label: str = ""
+    sends_label: bool = False  # to a server, which ends the text there wherever it stands
+
+    def outright(self) -> list[str]:
+        """The stops that end a text wherever they stand, which are all that a server can be told."""
+        return [stop for stop in self.stops if stop and (self.sends_label or stop != self.label)]
+
+    def stop_in(self, text: str, floor: int = 0) -> int | None:
+        """Where in ``text`` the first stop begins that is not complete within ``floor`` characters, or None."""
+        first = dict.fromkeys(filter(None, self.stops), 0)
+        begins = re.match(rf"(?:[\W_]*{re.escape(self.label)})+", text) if self.label in first else None
+        if begins is not None:
+            first[self.label] = begins.end()
+        found = [text.find(stop, max(start, floor - len(stop) + 1)) for stop, start in first.items()]
+        return min((index for index in found if index >= 0), default=None)
 
 
 @dataclass(frozen=True, slots=True)

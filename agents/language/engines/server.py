@@ -35,6 +35,10 @@ from agents.servers import Code, cleared, code_of, quoted
 MAX_BYTES = 64 * 1024 * 1024  # of one reply
 MAX_CHARACTERS = 200_000  # of one text, which max_tokens keeps far below this where it is heeded
 KEY = re.compile(r"[A-Za-z0-9._~+/=:-]+")  # so that no form of JSON writes a key in another way
+# What servers say of a prompt that is longer than their model takes: OpenAI's and vLLM's words, llama.cpp's.
+TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|exceed_context_size_error", re.IGNORECASE)
+# Of an input that their model never takes, with whatever status; llama.cpp has 500.
+UNSUPPORTED = re.compile(r"\b(?:image|audio|video) input is not supported\b", re.IGNORECASE)
 LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")
 
 R = TypeVar("R", bound=BaseModel)
@@ -143,8 +147,10 @@ class ServerEngine(ABC, Generic[S]):
                 response = await create(extra_headers={**self.headers, **headers}, **options)
             return form.model_validate_json(response.http_response.content), response.retries_taken + 1
         except library.APIStatusError as error:
-            used_up = f'"{self.used_up}"' in json.dumps(error.body)
-            code = "server_refused" if used_up else code_of(error.status_code)
+            body = json.dumps(error.body)
+            is_refused = f'"{self.used_up}"' in body or UNSUPPORTED.search(body) is not None
+            code = "no_room" if TOO_LONG.search(body) else code_of(error.status_code)
+            code = "server_refused" if is_refused else code
             message = f"answered {error.status_code}: {self._told(reason(error.body))}".rstrip(": ")
         except library.APITimeoutError:
             code, message = "server_timeout", f"no reply within {chosen.timeout_s:g} s"

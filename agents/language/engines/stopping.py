@@ -26,8 +26,7 @@ def first_stop(tokens: Sequence[int], sampling: Sampling, decode: Decode) -> int
         return None
     text = decode(tokens)
     floor = len(decode(tokens[: sampling.min_tokens])) if sampling.min_tokens else 0
-    found = [text.find(stop, max(0, floor - len(stop) + 1)) for stop in sampling.stops if stop]
-    return min((index for index in found if index >= 0), default=None)
+    return sampling.stop_in(text, floor)
 
 
 class MinTokens(LogitsProcessor):

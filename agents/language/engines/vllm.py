@@ -22,7 +22,7 @@ from agents.contract import GIB, NO_ANSWER, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import vllm_processes
 from agents.language.engines.local import LocalEngine
-from agents.language.engines.request import Finish, GeneratedText, TextRequest
+from agents.language.engines.request import Finish, GeneratedText, Sampling, TextRequest
 from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
@@ -188,6 +188,7 @@ class VLLMEngine(LocalEngine):
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
 
+        from agents.language.engines.streaming import settled
         from agents.language.engines.vllm_sampling import sampling_params
 
         prompt = self.fitted_tokens(request)
@@ -200,16 +201,18 @@ class VLLMEngine(LocalEngine):
         try:
             async for done in texts:  # one, when all of it is said, unless somebody listens
                 if request.say is not None:
-                    request.say(done.outputs[0].text.rstrip("\ufffd"))
+                    text = done.outputs[0].text.rstrip("\ufffd")
+                    end = request.sampling.stop_in(text)
+                    request.say(settled(text, [request.sampling.label]) if end is None else text[:end])
         except VLLMClientError as error:
             raise AnswerError("bad_prompt", f"vLLM refuses this request: {error}") from None
         except Exception as error:  # whatever a request is told when the engine dies, it is that the engine is dead
             if self._llm.errored:
                 raise EngineDeadError from error
             raise
-        return self._said(done.outputs[0], len(prompt))
+        return self._said(done.outputs[0], len(prompt), request.sampling)
 
-    def _said(self, said: Any, prompt_tokens: int) -> GeneratedText:
+    def _said(self, said: Any, prompt_tokens: int, sampling: Sampling) -> GeneratedText:
         if said.finish_reason not in ("stop", "length"):
             raise AnswerError("no_text", f"vLLM ended the text early: {said.finish_reason}")
         finish: Finish = said.finish_reason
@@ -218,6 +221,9 @@ class VLLMEngine(LocalEngine):
             tokens.pop()
         # A character whose last bytes were not said is left out, as in the transformers engine.
         text = said.text if isinstance(said.stop_reason, str) else said.text.rstrip("\ufffd")
+        end = sampling.stop_in(text) if sampling.label else None
+        if end is not None:
+            text, finish = text[:end], "stop"
         return GeneratedText(text, finish, self._decode_all(tokens), prompt_tokens, len(tokens))
 
     def provenance(self) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def sampling_params(
         seed=seed % SEEDS,
         max_tokens=sampling.max_tokens,
         min_tokens=min(sampling.min_tokens, sampling.max_tokens),
-        stop=[stop for stop in sampling.stops if stop],
+        stop=sampling.outright(),
         stop_token_ids=list(ends),
         skip_special_tokens=True,
         output_kind=RequestOutputKind.CUMULATIVE if streams else RequestOutputKind.FINAL_ONLY,

@@ -31,6 +31,14 @@ _TEMPLATE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+# "[your name]", "<name>", "{topic}", "[insert city here]".
+_PLACEHOLDER = re.compile(
+    r"[\[{<]{1,2}\s?(?:(?:insert|enter|add|your|my|user'?s?|friend'?s?|partner'?s?|the|other|first|last|full)"
+    r"[ _-]){0,4}(?:name|username|user|age|topic|persona|friend|city|place|location|country|date|time|job|hobby"
+    r"|number|message)(?:[ _-]here)?\s?[\]}>]{1,2}|[\[{<](?:insert|enter|your)[ _-][^\[\]{}<>\n]{1,40}[\]}>]",
+    re.IGNORECASE,
+)
+
 _KINDS = r"(?:large |small |virtual |digital |conversational |generative |helpful |computer |trained |humble |simple )"
 _AI = (
     r"(?:(?:ai|a\.i\.|artificial intelligence)(?:[ -](?:powered|based|driven))?"
@@ -210,9 +218,11 @@ def other_speaker(text: str, others: Collection[str], times: int) -> str | None:
 
 def prompt_echo(text: str, prompt: str, own: Collection[str], run: int) -> str | None:
     """What only the model was to see: ``run`` words in a row that stand in the ``prompt`` too, marks of a chat
-    template, or a label of the speaker's ``own`` names or of a role ("Assistant:")."""
+    template, a placeholder ("[your name]"), or a label of the speaker's ``own`` names or of a role ("Assistant:")."""
     if (mark := _TEMPLATE.search(text)) is not None:
         return f"“{mark.group()}” of a chat template"
+    if (place := _PLACEHOLDER.search(text)) is not None:
+        return f"the placeholder “{place.group()}”"
     if found := labels(text, [*own, *ROLES]):
         return f"the label “{found[0]}:”"
     return _echo(words(text), words(prompt), run)

@@ -11,6 +11,7 @@ from agents.language.filters import messages as filters
 from agents.language.filters.messages import Finding
 from agents.language.filters.settings import Action, FilterSettings, Policy
 from agents.language.filters.texts import quoted
+from agents.language.labels import leading_label, short_names
 
 THRESHOLDS = FilterSettings()
 NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
@@ -136,16 +137,29 @@ def _findings(name: str, judged: _Judged) -> dict[int, Finding]:
     if name == "other_speaker":
         known = {*judged.names, *(speaker for speaker, _ in judged.messages)}
         return judged.each(
-            lambda speaker, text: filters.other_speaker(text, known - {speaker}, thresholds.other_speaker)
+            lambda speaker, text: (
+                filters.other_speaker(text, known - {speaker}, thresholds.other_speaker)
+                or _short_label(judged, speaker, text, ("other", "nobody"))
+            )
         )
     if name == "prompt_echo":
         prompts = judged.prompts
         return judged.each(
-            lambda speaker, text: filters.prompt_echo(text, prompts.get(speaker, ""), [speaker], thresholds.prompt_echo)
+            lambda speaker, text: (
+                filters.prompt_echo(text, prompts.get(speaker, ""), [speaker], thresholds.prompt_echo)
+                or _short_label(judged, speaker, text, ("own",))
+            )
         )
     if name == "list":
         return judged.each(lambda _, text: filters.list_like(text, thresholds.list_lines, thresholds.list_items))
     return judged.each(lambda _, text: _ALONE[name](text, getattr(thresholds, name)))
+
+
+def _short_label(judged: _Judged, speaker: str, text: str, whose: Collection[str]) -> str | None:
+    """A letter, a number or nothing before a colon at the beginning of a message, as the label of ``whose``."""
+    names = list(judged.names) if isinstance(judged.names, Sequence) else []
+    label = leading_label(text, *short_names(names, speaker))
+    return f"the label “{label.written}”" if label is not None and label.whose in whose else None
 
 
 def _early_exits(judged: _Judged) -> dict[int, Finding]:

@@ -1,20 +1,24 @@
 """How the reply of a language model to a cue word is read: which word it gives, and which it may not give.
 
-How the papers read replies is not published. What models do say is taken: a bare word, a sentence, Markdown, the prompt
-once more.
+How the papers read replies is not published. What models do say is taken: a bare word, a sentence that tells a word
+("… is butter", "I'd say butter"), a word in quotation marks or Markdown, the prompt once more. A sentence that tells
+none is no answer: none of its words is taken.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from agents.answers import Skipped, WordAnswer
 from agents.contract import Verdict
-from agents.language.words.rules import CUE, RuleSettings, judge, letters
+from agents.language.words.rules import CUE, RuleSettings, is_stop_word, judge, letters
 from agents.stimuli import WordStimulus
 
 MOST = 10  # acceptable words of a reply that are in the record
 LONGEST = 20_000  # characters of a reply that are looked at
+TOLD = 1_000  # characters of those, after what a model thought to itself, that may tell the word
+PROMPT = "prompt_word"  # the rule of words that belong to the question, whatever the settings
 
 _APOLOGY = re.compile(
     r"\W*(?:unfortunately,? )?(?:(?:i['’]?m|i am) (?:very |so |really )?(?:sorry|unable|afraid|not able)|sorry\b|"
@@ -23,10 +27,86 @@ _APOLOGY = re.compile(
     r"as an ai\b|(?:there is )?no image\b|please (?:provide|upload|share|attach)\b)",
     re.IGNORECASE,
 )
-_MARKS = re.compile(r"[*_`#\"“”]+|(?<!\w)['‘’]|['‘’](?!\w)")
+_MARKS = re.compile(r"[*_`#\"“”„‟«»]+|(?<!\w)['‘’‚‹›]|['‘’‚‹›](?!\w)")
 _ARTICLES = frozenset(("a", "an", "the"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_SAYS = re.compile(r"\b(?:is|would be|might be|comes to mind is)\b|[:=→]|->", re.IGNORECASE)
+
+# The most words of a sentence that are taken for an answer where nothing tells the word.
+_PLAIN = 4
+# The words of the question and of its answers' form, which are no answer in a phrase, and those that are said around an
+# answer; ordinary words among them stand in short replies ("good luck").
+_FORM = frozenset(
+    """word words term terms associate associated associates associating association associations associative example
+    examples related relate relates relating synonym synonyms antonym cue cues guess guesses prompt prompts""".split()  # noqa: SIM905
+)
+_PHRASES = _FORM | frozenset(
+    """answer answers response reply question task sentence phrase choice one meaning refers referring describes
+    connected linked single provide provided complete please""".split()  # noqa: SIM905
+)
+_ORDINARY = frozenset(
+    """name first final following correct choose come comes coming mind mean best good great go goes going pick course
+    like question task sentence phrase choice single thought thoughts right""".split()  # noqa: SIM905
+)
+_QUESTION = (
+    _PHRASES
+    | _ORDINARY
+    | frozenset(
+        """noun verb adjective output input result think thinking hear hearing say said saying tell means refer describe
+    would could might may must shall let lets suggest imagine believe closely strongly directly commonly often usually
+    typically immediately probably perhaps maybe possibly certainly definitely absolutely surely sure obviously clearly
+    simply yes yeah okay ok alright well oh hmm hm um uh ah here there also cannot assistant ai""".split()  # noqa: SIM905
+    )
+)
+_NOUNS = frozenset(
+    "word term answer guess response reply output association choice synonym one thing first mind it that this".split()  # noqa: SIM905
+)
+# With these begins what is said of the speaker, the partner or the task, not an answer of a few words.
+_ABOUT = frozenset(
+    """i you we they he she it this that these those what which who whom whose why how when where there here is are was
+    were am do does did can could would will should shall may might must have has had let my your our their if as in
+    to unfortunately sorry not no""".split()  # noqa: SIM905
+)
+_OPENER = re.compile(
+    r"[\W_]*(?:(?:(?:sure(?: thing)?|of course|certainly|absolutely|definitely|okay|ok|alright|all right|h+m+|um+|"
+    r"uh+|oh|ah|yes|yeah|yep|well|no problem|got it|understood|let me (?:think|see)|let's see|"
+    r"here (?:you go|it is|goes)|(?:happy|glad) to help|i'd be (?:happy|glad) to(?: help)?|my pleasure)\b"
+    r"\s*(?:[!.,:;…—–-]+|$))|"
+    r"(?:(?:great|good|nice|interesting|fun|excellent|thanks|thank you|hi|hello|hey)\b(?: \w+){0,2}\s*!))\s*",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r",?\s*\bof course\b", re.IGNORECASE)
+_HIDDEN = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|$)", re.IGNORECASE | re.DOTALL)
+_TAGGED = re.compile(r"<(\w{1,20})>(.{0,200}?)</\1>", re.DOTALL)
+# The question once more.
+_ASKED = re.compile(
+    r"name (?:a|one) word (?:that )?you associate with [^.?\n]*[.?]?|"
+    r"please (?:complete|provide|answer|give)\b[^.:\n]*[.:]?",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"(?:(?:^|(?<=\s))\(?\d{1,2}[.)]|^\s*[-*+•‣–])\s+", re.MULTILINE)
+_CUE = re.compile(r"\bcue\s*:", re.IGNORECASE)
+_GUESS = re.compile(r"\bguess\s*:", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)\]*_]*\s+|\n+")
+# A word, or a few, set off by quotation marks, brackets or Markdown.
+_SET_OFF = re.compile(
+    r"[\"“”„«]([^\"“”„«»\n]{1,40})[\"“”»]|(?<!\w)['‘‚‹]([^'‘’\n]{1,40})['’›](?!\w)|\*{1,3}([^*\n]{1,40})\*{1,3}|"
+    r"(?<!\w)_{1,2}([^_\n]{1,40})_{1,2}(?!\w)|`([^`\n]{1,40})`|\[([^\]\n]{1,40})\]|\{([^{}\n]{1,40})\}|<([^<>/\n]{3,40})>"
+)
+_LABEL = re.compile(r"\s*(?:[:=→⇒]|[-=–—]+>|\s[-–—]+\s)\s*")
+_TELLS = re.compile(
+    r"\b(?:(?:would|could|might|may|must|will|can) be|(?:is|was|be)|(?<=\w)'(?:s|d be|ll be)|say(?: that)?|"
+    r"think(?:ing)? (?:of|about)|believe(?: that)?|go(?:es|ing)?(?: well)? with|choose|pick|suggest|answer with|"
+    r"i(?:'d| would)? guess|how about|what about|"
+    r"remind(?:s|ed)? me of|associat\w*(?: \S+){0,4}? with|(?:related|connected|linked) to)\b[,:]?",
+    re.IGNORECASE,
+)
+_COMES_TO_MIND = re.compile(
+    r"\b(?:immediately )?(?:comes?|springs?|pops?) (?:in)?to (?:my |the )?mind\b", re.IGNORECASE
+)
+_PAUSE = re.compile(r"[,;:.!?…()\[\]/|—–]|\s-+\s|\b(?:because|since|as|which|that|when|who|but|due)\b", re.IGNORECASE)
+_NONE = re.compile(
+    r"[\W_]*(?:no idea|not sure|no word|nothing (?:comes|springs)|none (?:comes|of)|n/a)\b", re.IGNORECASE
+)
 
 
 def is_apology(text: str) -> bool:
@@ -39,33 +119,33 @@ def unmarked(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def words_said(text: str, cue: str) -> list[str]:
-    """The words that a reply may mean, in small letters, each once, in their order; none for an apology.
-
-    In a sentence those after "is" or a colon, if there are any beside the cue and articles. A repeated prompt
-    ("Cue: …; Guess: …") is passed over.
-    """
-    if is_apology(text):
-        return []
-    said = unmarked(text[:LONGEST].rpartition("Guess:")[2])
-    own = {word.lower() for word in _WORD.findall(cue)} | _ARTICLES
-    parts = [[word.lower() for word in _WORD.findall(part)] for part in (_SAYS.split(said, maxsplit=1)[-1], said)]
-    meant = next((part for part in parts if not own.issuperset(part)), parts[1])
-    return list(dict.fromkeys(word for word in meant if word not in _ARTICLES))
+def words_said(text: str, cue: str, *, cut: bool = False) -> list[str]:
+    """The words that a reply may mean, in small letters, each once, in their order; none for an apology, or where the
+    reply tells no word. ``cut``: the reply ended at its limit."""
+    return next(_readings(text, cue, cut), [])
 
 
-def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings) -> WordAnswer:
+def word_answer(stimulus: WordStimulus, text: str, rules: RuleSettings, *, cut: bool = False) -> WordAnswer:
     """The first word of a reply that is not the cue and keeps the rules, with those passed over before it and the
-    acceptable ones after it; its ``word`` is "" if there is none."""
+    acceptable ones after it; its ``word`` is "" if there is none. ``cut``: the reply ended at its limit.
+
+    Words of the question ("word", "associate", "answer") are passed over, unless such a word is all that is said.
+    """
     candidates: list[str] = []
     skipped: list[Skipped] = []
-    for word in words_said(text, stimulus.cue):
-        judged = judge(word, stimulus.cue, rules)
-        rule = CUE if letters(word) == letters(stimulus.cue) else judged.rule
-        if rule is None:
-            candidates.append(judged.word)
-        elif not candidates:
-            skipped.append(Skipped(word=word, rule=rule))
+    for reading in _readings(text, stimulus.cue, cut):
+        for word in reading:
+            judged = judge(word, stimulus.cue, rules)
+            rule = CUE if letters(word) == letters(stimulus.cue) else judged.rule
+            passed = _QUESTION if len(reading) > 2 else _QUESTION - _ORDINARY
+            if rule is None and len(reading) > 1 and letters(word) in passed:
+                rule = PROMPT
+            if rule is None:
+                candidates.append(judged.word)
+            elif not candidates:
+                skipped.append(Skipped(word=word, rule=rule))
+        if candidates:
+            break
     candidates = list(dict.fromkeys(candidates))[:MOST]
     return WordAnswer(word=candidates[0] if candidates else "", candidates=candidates, skipped=skipped[:MOST])
 
@@ -76,3 +156,123 @@ def no_word(answer: WordAnswer, text: str) -> Verdict | None:
         return None
     passed_over = ", ".join(f"{one.word} ({one.rule})" for one in answer.skipped)
     return Verdict("no_word", True, f"{text[:200]} [{passed_over}]" if passed_over else text[:200])
+
+
+def _readings(text: str, cue: str, cut: bool) -> Iterator[list[str]]:
+    """What a reply may mean, likeliest first: the words of each of its sentences that tells a word or is hardly more
+    than one."""
+    text = text[:LONGEST].replace("’", "'").replace("ʼ", "'")
+    if is_apology(text) or _NONE.match(text):
+        return
+    text = _TAGGED.sub(r"\2", _HIDDEN.sub("", text).strip()[:TOLD])
+    bare = _words(unmarked(text))
+    if len(bare) == 1 and not (":" in text and bare[0] in _QUESTION):  # whatever the word
+        yield bare
+        return
+    own = {letters(word) for word in _WORD.findall(cue)} | {letters(cue)}
+    for part in _guesses(_ASKED.sub("\n", text), cue):
+        part = _ITEM.sub("\n", part)
+        for _ in range(3):
+            opener = _OPENER.match(part)
+            if opener is not None and _words(unmarked(part[opener.end() :])):
+                part = part[opener.end() :]
+        sentences = [one for one in _SENTENCE.split(_ASIDE.sub("", part)) if one and one.strip()]
+        for at, sentence in enumerate(sentences):
+            is_last = cut and at == len(sentences) - 1 and part.endswith(sentence)
+            for reading in _sentence(sentence, own, is_last):
+                if reading:
+                    yield list(dict.fromkeys(reading))
+
+
+def _guesses(text: str, cue: str) -> list[str]:
+    """The parts of a reply that may hold the guess for this cue, where it goes on in the prompt's form
+    ("Cue: …; Guess: …"): what follows this cue, otherwise what stands before any other cue."""
+    spelt = r"\s+".join(map(re.escape, cue.split()))
+    around = r"[\s\"'“”*\[\]]*"
+    again = list(re.finditer(rf"\bcue\s*:{around}{spelt}\b{around}[;,.]?\s*(?:guess\s*:)?", text, re.IGNORECASE))
+    if again:
+        text = text[again[-1].end() :]
+    text = _CUE.split(text, maxsplit=1)[0]
+    return _GUESS.split(text)
+
+
+def _sentence(sentence: str, own: set[str], is_cut: bool) -> Iterator[list[str]]:
+    """The words that a sentence tells, by each of the ways in which one is told."""
+    for match in _SET_OFF.finditer(sentence):
+        inner = _words(next(filter(None, match.groups())))
+        is_key = ":" in match[0] or sentence[match.end() :].lstrip().startswith(":")
+        if 1 <= len(inner) <= 2 and not is_key and not _is_question(inner, own):
+            yield inner
+    plain = unmarked(sentence)
+    left, _, right = _split(_LABEL, plain)
+    if right is not None:
+        named = _words(left)
+        if not named or own & set(map(letters, named)) or _QUESTION & set(named) or len(left.strip()) == 1:
+            yield from _told(right, own, is_cut)
+            return
+        if len(named) == 1:  # an entry of a dictionary: "Butter: a spread"
+            yield named
+            return
+        if len(named) > 2:
+            return
+    yield from _told(plain, own, is_cut)
+
+
+def _told(text: str, own: set[str], is_cut: bool) -> Iterator[list[str]]:
+    """The words that are told after "is", "I'd say" and the like, or before "comes to mind" and "is a word"; or the
+    text's own, if they are few."""
+    if (mind := _COMES_TO_MIND.search(text)) is not None:
+        before = _words(text[: mind.start()])
+        if 1 <= len(before) <= 2 and not _is_question(before, own):
+            yield before
+    for match in _TELLS.finditer(text):
+        before, meant = _words(text[: match.start()]), _PAUSE.split(text[match.end() :], maxsplit=1)[0]
+        is_open = is_cut and match.end() + len(meant) == len(text)  # who knows how it goes on
+        words, is_verb = _words(meant), match[0].lower().endswith(("is", "was", "be", "'s"))
+        rest = [word for word in before if letters(word) not in own]
+        is_named = 1 <= len(before) <= 2 and not _is_question(before, own) and not _is_about(before)
+        if is_verb and is_named and _PHRASES & set(words):  # "Butter is a word that …"
+            yield before
+            return
+        if not 1 <= len(words) <= 3 or _is_question(words, own) or any(map(_TELLS.fullmatch, words)):
+            continue
+        if is_verb and len(rest) == len(before) and not _NOUNS & set(before):
+            continue
+        has_article = _WORD.findall(meant)[0].lower() in _ARTICLES
+        # 'The word "bread" is a noun' tells of the cue.
+        is_description = is_verb and has_article and rest in (["word"], ["term"]) and len(before) > 1
+        if not (is_description or (is_open and (has_article or len(words) > 2))):
+            yield words
+    words = _words(text)
+    if not words or _is_about(words) or (len(words) > 2 and words[0] in _QUESTION - _ORDINARY):
+        return
+    if len(words) <= _PLAIN and not re.search(r"\b(?:is|was)\b", text, re.IGNORECASE):
+        yield words
+        return
+    parts = [_words(part) for part in re.split(r"[,;/|(—–]|\s-+\s", text)]
+    parts = [part for part in parts if part]
+    if len(parts) > 2 and all(len(part) <= 2 for part in parts):
+        yield [word for part in parts for word in part]
+    elif len(parts) > 1 and len(parts[0]) <= 2 and not any(map(is_stop_word, parts[0])):
+        yield parts[0]
+
+
+def _split(pattern: re.Pattern[str], text: str) -> tuple[str, str, str | None]:
+    match = pattern.search(text)
+    return (text, "", None) if match is None else (text[: match.start()], match[0], text[match.end() :])
+
+
+def _words(text: str) -> list[str]:
+    return [word for found in _WORD.findall(text) if (word := found.lower()) not in _ARTICLES]
+
+
+def _is_about(words: Sequence[str]) -> bool:
+    """Whether a sentence of these words tells of the speaker, the partner or the task."""
+    begins, mark, _ = words[0].partition("'")
+    return begins in _ABOUT or (mark != "" and is_stop_word(words[0]))
+
+
+def _is_question(words: Sequence[str], own: set[str]) -> bool:
+    """Whether the words are of the question or the cue, or say nothing."""
+    none = _FORM if len(words) == 1 else _PHRASES
+    return bool(none & set(words)) or all(letters(word) in own or is_stop_word(word) for word in words)

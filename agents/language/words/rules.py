@@ -40,6 +40,7 @@ CUE = "cue"  # the rule that holds whatever the settings: the cue itself is no a
 SHORTEST = 3  # letters of an answer, and of a run that two words share
 STOP_WORDS = Path(__file__).parent / "data" / "stop_words.txt"
 _OTHERS = re.compile("[^a-z]+")
+_CONTRACTION = re.compile(r"(\w+?)(?:['’ʼ](?:s|m|d|re|ll|ve)|n['’ʼ]t)", re.IGNORECASE)
 
 
 class RuleSettings(Settings):
@@ -77,7 +78,7 @@ def judge(text: str, cue: str, settings: RuleSettings) -> Judged:
     if not word:
         return Judged(word, "letters")
     # Before lemmas too, which would make a doe of "does".
-    if "stop_word" in held and is_stop_word(word):
+    if "stop_word" in held and is_stop_word(text):
         return Judged(word, "stop_word")
     if "lemma" in held:
         word = wordnet.lemma(word)
@@ -100,8 +101,11 @@ def letters(text: str) -> str:
 
 
 def is_stop_word(word: str) -> bool:
-    """Whether the word is among NLTK's English stop words; capitals and apostrophes make no difference."""
-    return letters(word) in _stop_words()
+    """Whether the word is among NLTK's English stop words, or a contraction of such a word ("that's", "I've"); capitals
+    and apostrophes make no difference."""
+    contracted = _CONTRACTION.fullmatch(word.strip())
+    stem = "" if contracted is None else letters(contracted[1])
+    return stem == "let" or not _stop_words().isdisjoint((letters(word), stem, f"{stem}n"))
 
 
 def is_known(word: str, most_frequent: int) -> bool:

@@ -185,8 +185,52 @@ def test_what_is_open_is_drawn_from_the_dialogues_own_seed() -> None:
     assert found == expected
 
 
+@pytest.mark.parametrize("text", ["", " \n", "\u200b"])
+def test_an_empty_message_is_not_said(text: str) -> None:
+    says = {1: text}
+    script = Script(says)
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
+        with pytest.raises(AnswerError, match="the answer is empty") as failed:
+            await dialogue.say("Hello there, my friend!")
+        assert failed.value.code == "no_text"
+        assert dialogue.transcript() == []
+        says[1] = "Hello!"
+        await dialogue.say("Hello there, my friend!")
+        return dialogue
+
+    assert [said.message.text for said in scripted(work, script).transcript()] == ["Hello there, my friend!", "Hello!"]
+    assert len({seed for _, seed, _, _ in script.seen}) == 2  # what was said in vain is not drawn again
+
+
+@pytest.mark.parametrize(
+    ("said", "sent", "flagged"),
+    [
+        ("B: Hello.", "Hello.", set()),
+        ("**Bob:** Hello.", "Hello.", set()),
+        ("A: Hello.", "Hello.", {"other_speaker"}),
+        ("D:Brad, good day", "Brad, good day", {"other_speaker"}),
+    ],
+)
+def test_a_label_that_was_cut_is_flagged(said: str, sent: str, flagged: set[str]) -> None:
+    script = Script({1: sent}, {1: {"text": said}})
+
+    async def work(scheduler: Scheduler) -> Dialogue:
+        dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))
+        await dialogue.say("Hello there, my friend!")
+        return dialogue
+
+    dialogue = scripted(work, script)
+    assert {one.filter for one in dialogue.transcript()[1].flags} == flagged
+    record = asyncio.run(recorded(dialogue))
+    assert record["answer"]["messages"][1]["text"] == sent
+    noted = {one["filter"] for attempt in record["attempts"] for one in attempt["verdicts"]}
+    assert noted - {"early_exit"} == flagged
+
+
 def test_both_are_judged_and_nothing_follows() -> None:
-    script = Script({1: "As an AI language model I have no friends.", 3: "", 5: "Goodbye, I have to go now!"})
+    script = Script({1: "As an AI language model I have no friends.", 3: "...", 5: "Goodbye, I have to go now!"})
 
     async def work(scheduler: Scheduler) -> Dialogue:
         dialogue = Dialogue(scheduler, "talker", stimulus(names=("Ann", "Bob")))

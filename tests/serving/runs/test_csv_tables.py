@@ -109,7 +109,7 @@ def test_sets_controls_and_keys_have_the_same_reader(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     readers: dict[str, Callable[[], Any]] = {
         "set": lambda: [*read_rows(path)],
-        "controls": lambda: read_controls("t.csv", tmp_path, {}),
+        "controls": lambda: read_controls("t.csv", tmp_path, {}, "seed"),
         "key": lambda: read_key(path),
     }
 

@@ -186,3 +186,10 @@ def test_the_vocabulary_is_letters_in_the_order_of_frequency() -> None:
     assert [vocabulary.rank(words[place]) for place in (0, 777, 19_999)] == [0, 777, 19_999]
     assert vocabulary.rank("snimal") is None
     assert vocabulary.zipf("snimal") == 0
+
+
+@pytest.mark.parametrize("word", ["that's", "That’s", "can't", "what's", "I'll", "I've", "let's", "who'd", "there's"])
+def test_contractions_of_stop_words_are_stop_words(word: str) -> None:
+    assert judge(word, "bread", RuleSettings()).rule == "stop_word"
+    assert judge("ill", "bread", RuleSettings()).rule is None
+    assert judge("baker's", "dough", RuleSettings()).rule != "stop_word"

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from agents.errors import ClusterError, InputError, StorageError, printable
 from agents.selection import checked_agents
@@ -24,11 +25,12 @@ from serving.runs.run import is_ours, open_run
 from serving.runs.run_json import check_files
 from serving.runs.store import Store
 from serving.scheduling import interrupts
-from serving.scheduling.cluster import check_installed
+from serving.scheduling.cluster import begun_ahead, check_installed
 from serving.scheduling.guardian import answers_here
 
 __all__ = ["GenerateOptions", "generate"]
 log = logging.getLogger("turinglike.scheduling")
+LARGE = 2 << 20  # bytes of a set: some 30,000 words, or 10,000 pictures
 
 
 def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequence[str] = ()) -> int:
@@ -49,7 +51,13 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
-    with interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock:
+    needs_ray = (
+        options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
+    )
+    with (
+        interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock,
+        begun_ahead(needs_ray and _is_large(options.source)) as ahead,
+    ):  # fmt: skip
         tell(f"checking {options.source}")
         run = open_run(
             options.out,
@@ -63,7 +71,7 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         )
         if options.limit is not None:  # so many pictures, each of which is asked every task of the run
             options.limit *= len(run.meta["set"].get("tasks", [None]))
-        generation = Generation(options, run, made, Store(check_lock))
+        generation = Generation(options, run, made, Store(check_lock), ahead=ahead)
         if generation.plan():
             if options.here:
                 generation.here = True
@@ -89,6 +97,11 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         if not options.quiet:
             say(f"next: turinglike {shlex.join(_next(code, generation, then))}")
         return code
+
+
+def _is_large(source: Path) -> bool:
+    """Whether the set takes long to read, and workers are worth while: Ray may start meanwhile."""
+    return source.is_file() and source.stat().st_size > LARGE
 
 
 @contextlib.contextmanager

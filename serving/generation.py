@@ -33,6 +33,7 @@ from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster
 from serving.scheduling.interrupts import started
+from serving.scheduling.local_ray import RayHead
 from serving.scheduling.ray_workers import probe_for
 from serving.scheduling.replicas import ReplicaPool
 from serving.scheduling.request import AgentRequest
@@ -52,6 +53,7 @@ class Generation:
     agents: Mapping[str, Agent[Any]]
     store: Store
     here: bool = False
+    ahead: list[RayHead] = field(default_factory=list)
     started: bool = field(init=False, default=False)
     assignments: list[Assignment] = field(init=False, default_factory=list)
     positions: Positions = field(init=False)
@@ -123,7 +125,10 @@ class Generation:
             if assignment.is_pair:
                 self.store.open(assignment.journal)
         writer = asyncio.create_task(self.store.run())
-        self.cluster = ThisProcess.of(self.agents, self.options.device) if self.here else Cluster(self.options.address)
+        if self.here:
+            self.cluster = ThisProcess.of(self.agents, self.options.device)
+        else:
+            self.cluster = Cluster(self.options.address, self.ahead)
         self.scheduler = Scheduler(self.run.meta["seed"])
         totals = {assignment.name: assignment.total for assignment in self.assignments}
         self.progress = Progress(self.counts, totals, quiet=self.options.quiet)

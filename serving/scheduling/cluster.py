@@ -4,6 +4,7 @@ it up."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
 import os
@@ -11,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,14 +42,34 @@ def check_installed() -> None:
         raise UnavailableError("the package ray is not installed: pip install 'turinglike[run]'")
 
 
+@contextlib.contextmanager
+def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
+    """Begin to start Ray here while the block does other work, where that ``is_wanted`` and Ray is not there already.
+
+    A :class:`Cluster` takes it out of the list; what is left in it at the end of the block is ended.
+    """
+    heads: list[local_ray.RayHead] = []
+    if is_wanted and is_installed("ray") and "ray" not in sys.modules:
+        local_ray.set_environment()
+        with contextlib.suppress(OSError):  # the start itself will say why
+            heads.append(local_ray.RayHead.begin())
+    try:
+        yield heads
+    finally:
+        for head in heads:
+            head.end(0)
+
+
 @dataclass(slots=True)
 class Cluster:
     """A connection to Ray. ``nodes`` say what there is to place agents on.
 
     A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
+    ``ahead`` is of :func:`begun_ahead`.
     """
 
     address: str | None = None
+    ahead: list[local_ray.RayHead] = field(default_factory=list)
     nodes: list[Node] = field(init=False, default_factory=list)
     _owned: bool = field(init=False, default=False)
     _head: local_ray.RayHead | None = field(init=False, default=None)
@@ -100,7 +121,7 @@ class Cluster:
 
     async def _one_start(self, say: Callable[[str], None]) -> str:
         try:
-            self._head = head = local_ray.RayHead.begin()
+            self._head = head = self.ahead.pop() if self.ahead else local_ray.RayHead.begin()
         except OSError as error:
             raise ClusterError(str(error)) from None
         address = asyncio.create_task(asyncio.to_thread(head.address))

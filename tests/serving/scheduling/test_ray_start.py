@@ -211,3 +211,34 @@ def test_a_start_that_failed_is_tried_once_more(start: Start) -> None:
     assert process.returncode == 0, said
     assert "Ray did not start: its raylet ended; trying once more" in said
     assert gone(family)
+
+
+def test_a_start_that_was_begun_ahead_is_used_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Head] = []
+
+    class Head:
+        def __init__(self) -> None:
+            self.ended = False
+            begun.append(self)
+
+        def address(self) -> str:
+            return f"head {begun.index(self)}"
+
+        def lost(self) -> None:
+            return None
+
+        def end(self, seconds: float) -> None:
+            self.ended = True
+
+    monkeypatch.setattr(local_ray.RayHead, "begin", Head)
+    monkeypatch.setattr(local_ray, "set_environment", lambda: None)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    with cluster.begun_ahead(True) as ahead:
+        assert asyncio.run(cluster.Cluster(ahead=ahead)._start_head(lambda text: None)) == "head 0"
+    assert not begun[0].ended  # the cluster has it
+    with pytest.raises(RuntimeError), cluster.begun_ahead(True):  # a set that cannot be used, or a signal
+        raise RuntimeError
+    assert begun[1].ended
+    with cluster.begun_ahead(False) as ahead:
+        assert ahead == []
+    assert len(begun) == 2

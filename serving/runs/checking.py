@@ -29,7 +29,8 @@ from agents.stimuli import AttentionStimulus
 from serving.runs.columns import PICTURE_TASKS, Choose
 from serving.runs.display_text import count
 from serving.runs.positions import Positions, id_key, task_key
-from serving.runs.stimulus_set import Row, read_rows
+from serving.runs.set_rows import Row
+from serving.runs.stimulus_set import read_rows
 
 log = logging.getLogger("turinglike.sets")
 UNTOLD = "of no task yet"

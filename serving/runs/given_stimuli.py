@@ -25,7 +25,8 @@ from serving.runs.checking import check_rows
 from serving.runs.columns import PICTURE_TASKS, Choose, repeated_names
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, kind_of
-from serving.runs.stimulus_set import ID_DIGITS, Row, RowReader, read_rows, with_free_fields
+from serving.runs.set_rows import ID_DIGITS, Row, RowReader, with_free_fields
+from serving.runs.stimulus_set import read_rows
 from serving.runs.table_sets import present
 
 

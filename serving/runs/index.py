@@ -27,7 +27,7 @@ from serving.runs.checking import check_set
 from serving.runs.eligibility import Kind, kind_of
 from serving.runs.positions import Keys, Positions, first_of_each, task_key
 from serving.runs.schemas import INDEX
-from serving.runs.stimulus_set import Row
+from serving.runs.set_rows import Row
 
 NAMED = 10  # how many changed stimuli a message names
 TOLD = 10_000  # invalid rows whose reasons are kept

@@ -31,8 +31,8 @@ from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_whole, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
 from serving.runs.scanpath_files import searched_for
-from serving.runs.stimulus_set import ID_DIGITS, with_free_fields, with_meta
-from serving.runs.stimulus_set import Row as SetRow
+from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
+from serving.runs.set_rows import Row as SetRow
 from serving.runs.table_sets import column_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"

@@ -20,7 +20,7 @@ from serving.cli import main
 from serving.runs import checking
 from serving.runs.checking import CheckResult, check_set, print_report
 from serving.runs.positions import id_key, task_key
-from serving.runs.stimulus_set import Row
+from serving.runs.set_rows import Row
 
 
 def write(folder: Path, rows: list[Any], name: str = "set.jsonl") -> Path:

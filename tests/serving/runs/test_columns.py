@@ -15,7 +15,8 @@ from agents.errors import IdentityError, InputError
 from serving import answer
 from serving.cli import main
 from serving.runs.checking import check_set
-from serving.runs.stimulus_set import Row, read_rows
+from serving.runs.set_rows import Row
+from serving.runs.stimulus_set import read_rows
 
 WORDS = [{"cue": "sun", "age": 3}, {"cue": "moon", "age": 4}, {"cue": "sea", "age": 5}]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from measured_agents import look
 
+from agents import catalogue
+from agents.contract import Agent
 from serving.bench import command, end_to_end
-from serving.bench.end_to_end import rate, replica_counts
+from serving.bench.end_to_end import BestEntry, rate, replica_counts
 from serving.bench.results import Measured, Size
 from serving.cli import main
 from serving.scheduling import machine
@@ -54,6 +58,25 @@ def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monke
     monkeypatch.setattr(machine, "cores", lambda: cores)
     assert replica_counts(measured(continuous=False)) == counts
     assert replica_counts(measured(continuous=True)) == [1]  # its calls at once are for all its workers
+
+
+def test_agents_are_made_as_they_were_measured() -> None:
+    def made(name: str, **more: int) -> Agent[Any]:
+        entry, best = catalogue.get(name), measured(continuous=False)
+        assert best.best is not None
+        best.best = replace(best.best, **more)
+        kept = {field.name: getattr(entry, field.name) for field in fields(entry)}
+        return BestEntry(**kept, measured=best).make()
+
+    assert made("null").batch_size == 4
+    assert made("null", peak_device_bytes=1000).device_memory == 0  # it has no use for a device
+    assert made("null-one").max_in_flight == 4
+    large = made("gbvs", batch_size=8)
+    assert (large.batch_size, large.attempts) == (8, 1)
+    alone = catalogue.get("gpt2-completion").make().device_memory
+    assert alone > 0
+    assert made("gpt2-completion", peak_device_bytes=1000).device_memory == alone
+    assert made("gpt2-completion", peak_device_bytes=10 * alone).device_memory == pytest.approx(11 * alone)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from agents.errors import InputError, printable
 __all__ = ["BUILT_IN", "GROUP", "NAME", "RESERVED", "Entry", "entries", "get", "names", "pair"]
 
 GROUP = "turinglike.agents"
-RESERVED = frozenset({"humans", "published", "options"})  # what imports are kept under, a table of --config
+RESERVED = frozenset({"humans", "published"})  # what imports are kept under
 log = logging.getLogger("turinglike.agents")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _OURS = {entry.name: entry for entry in BUILT_IN}

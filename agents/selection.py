@@ -10,8 +10,6 @@ table with the key ``agent`` makes a named variant of that agent, which ``--agen
     [mmcq-ten]
     agent = "mmcq"
     colors = 10
-
-The table ``options`` is for programs that ask agents, and their own.
 """
 
 from __future__ import annotations
@@ -28,8 +26,6 @@ from agents import catalogue
 from agents.catalogue import NAME, RESERVED, Entry
 from agents.contract import Agent
 from agents.errors import InputError, Problem
-
-OPTIONS = "options"
 
 
 def read_names(where: str, given: str, verb: str) -> list[str]:
@@ -85,7 +81,7 @@ def checked_agents(entries: Mapping[str, Entry], settings: Mapping[str, Mapping[
     return made
 
 
-def read_tables(path: Path) -> dict[str, Any]:
+def _read_tables(path: Path) -> dict[str, Any]:
     """The tables of a ``--config`` file, as they stand. Raises InputError."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -96,8 +92,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def _read_config(path: Path | None) -> tuple[dict[str, Entry], dict[str, dict[str, Any]], list[Problem]]:
-    tables = {} if path is None else read_tables(path)
-    tables.pop(OPTIONS, None)
+    tables = {} if path is None else _read_tables(path)
     variants: dict[str, Entry] = {}
     settings: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []

@@ -74,8 +74,6 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
         rows = ((row.line, row.id, row.canonical) for row in read_rows(source))
         trials = ((line, name, trial) for line, name, trial in rows if name is not None and trial is not None)
         check_trials(source, trials, read_key(key), key)
-    auto = options.batch_size == "auto"
-    size = None if auto else options.batch_size
     asked = {"source": source, "task": None, "agents": names, "entries": entries, "settings": settings}
     then = ("score", str(options.out), "--out", f"{options.out}-scores")
-    return generate(chosen(GenerateOptions, options, **asked, batch_size=size, auto_batch=auto), say, then)
+    return generate(chosen(GenerateOptions, options, **asked), say, then)

@@ -9,7 +9,7 @@ for agents whose real architecture can be drawn at random and is not too large: 
 and answers a second at batch sizes 1 and 8, each after a batch that warms up.
 
 With ``--pretend`` there is no GPU: tensors "on cuda:0" are wrapped ones of the CPU, which refuse what CUDA refuses and
-count waits; times and memory are left out. (``turinglike bench`` measures speed at length, and beside other programs.)
+count waits; times and memory are left out. (``turinglike bench`` measures speed at length.)
 
 A table goes to stdout, one JSON line last. Exit code 1: something promised does not hold (fp32 differs from the CPU, a
 wait of ours in every step, more memory than declared); 2: wrong usage, or no GPU.

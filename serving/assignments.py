@@ -29,7 +29,6 @@ class GenerateOptions:
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     replicas: int | None = None
     batch_size: int | None = None
-    auto_batch: bool = False  # instead of the agents' own sizes those that `turinglike bench` has found
     retry_failed: bool = False
     skip_invalid: bool = False
     address: str | None = None

@@ -17,7 +17,7 @@ from agents.selection import read_names, resolve
 from agents.tasks import MODES
 from serving import histories
 from serving.agent_list import print_agent, print_agents
-from serving.command_end import carry_out, complain, open_standard_streams
+from serving.command_end import carry_out, open_standard_streams
 from serving.command_line import (
     Commands,
     Parser,
@@ -41,7 +41,6 @@ from serving.command_line import (
     worker_options,
 )
 from serving.export import registry
-from serving.options_file import with_file
 from serving.scheduling.guardian import watched
 
 
@@ -148,8 +147,7 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     bench.add_argument("--task", type=task, metavar="TASK", help="of agents with several (default: an agent's first)")
     bench.add_argument("--mode", choices=MODES, help="of attention prediction (default: an agent's first)")
     bench.add_argument("-o", "--out", type=path, metavar="DIR", help="write bench.json and bench.png there")
-    bench.add_argument("--compare", type=path, metavar="OLD.json", help="show ratios to an earlier result")
-    bench.add_argument("--bare", action="store_true", help="only the agents themselves: no Ray, no other programs")
+    bench.add_argument("--bare", action="store_true", help="only the agents themselves, without Ray")
 
     agents = command(
         "agents", _agents, "list the agents, or tell about one", as_json, example="--task word --here --sort size"
@@ -249,10 +247,7 @@ def _generate(options: argparse.Namespace) -> int:
     if len(set(names)) != len(names):
         raise InputError("--agents: give each agent once")
     entries, settings = resolve(names, options.settings, options.config)
-    auto = options.batch_size == "auto"
-    size = None if auto else options.batch_size
-    more = {"agents": names, "entries": entries, "settings": settings, "batch_size": size, "auto_batch": auto}
-    return generate(chosen(GenerateOptions, options, **more), _print)
+    return generate(chosen(GenerateOptions, options, agents=names, entries=entries, settings=settings), _print)
 
 
 def _ask(options: argparse.Namespace) -> int:
@@ -361,11 +356,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = build_parser(formats=arguments[:1] == ["export"])
-    try:
-        options, rest = parser.parse_known_args(with_file(parser, arguments))
-    except InputError as error:
-        complain(error)
-        sys.exit(error.exit_code)
+    options, rest = parser.parse_known_args(arguments)
     if options.command == "ask" and not any(text.startswith("-") for text in rest):
         options.material += rest  # files that stand behind an option
     elif rest:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
 from agents.errors import InputError, printable
 from agents.tasks import ALL_TASKS, SHORT, TASKS
@@ -21,7 +21,6 @@ from serving.export import registry
 
 GROUP = "turinglike.commands"
 log = logging.getLogger("turinglike.commands")
-BATCH_SIZE = "instead of each agent's own; auto: the best that `turinglike bench` found here"
 
 
 class Parser(argparse.ArgumentParser):
@@ -89,10 +88,6 @@ def replicas(text: str) -> int | None:
     return None if text == "auto" else positive(text)
 
 
-def batch_size(text: str) -> int | Literal["auto"]:
-    return "auto" if text == "auto" else positive(text)
-
-
 def sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted({positive(part) for part in text.split(",")}))
 
@@ -119,8 +114,7 @@ def settings_options() -> Parser:
     """What every command that makes agents takes."""
     shared = Parser(add_help=False)
     shared.add_argument("--set", action="append", default=[], dest="settings", metavar="AGENT.FIELD=VALUE")
-    about = "TOML: settings and named variants of agents; in [options.COMMAND] what this command line leaves open"
-    shared.add_argument("--config", type=path, metavar="FILE", help=about)
+    shared.add_argument("--config", type=path, metavar="FILE", help="TOML: settings and named variants of agents")
     return shared
 
 
@@ -131,7 +125,7 @@ def worker_options() -> Parser:
     loudness.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors and the result")
     why = "say why, too: where agents are placed, their batches, loads, lost workers"
     loudness.add_argument("-v", "--verbose", action="store_true", help=why)
-    shared.add_argument("--batch-size", type=batch_size, metavar="N|auto", help=BATCH_SIZE)
+    shared.add_argument("--batch-size", type=positive, metavar="N", help="instead of each agent's own")
     shared.add_argument("--address", metavar="A", help="a Ray cluster instead of a local Ray")
     shared.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     shared.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds for one batch")

@@ -17,7 +17,6 @@ from serving.assignments import GenerateOptions
 from serving.chosen_agents import check_usage, describe, tasks_asked
 from serving.generation import Generation
 from serving.progress import duration
-from serving.runs import batch_sizes
 from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.given_stimuli import chosen_by
@@ -47,8 +46,6 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         raise InputError("--here answers in this process: leave --address and --replicas out")
     if not may_be_here:
         check_installed()
-    if options.auto_batch:
-        batch_sizes.use(made, options.entries, device=options.device, address=options.address, say=tell)
     described = describe(options.agents, options.entries, made, options.settings)
     choose = chosen_by({name: tasks_asked(about) for name, about in described.items()})
     needs_ray = (

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from agents.errors import InputError, UnavailableError
 from agents.selection import checked_agents, read_names, resolve
-from serving.runs import batch_sizes
 from serving.runs.run import digest
 from serving.scheduling import interrupts
 
@@ -42,11 +41,6 @@ def serve(options: argparse.Namespace) -> int:
     agents = checked_agents(entries, settings)
     log = ServerLog(not sys.stderr.isatty(), options.quiet, options.verbose)
     log.start()
-    if options.batch_size == "auto":
-        batch_sizes.use(
-            agents, entries, device=options.device, address=options.address, say=_nothing if options.quiet else log.say
-        )
-        options.batch_size = None  # the agents have theirs by now
     chosen = ServeOptions(entries, settings, **{name: getattr(options, name) for name in SAME_NAMES})
     hosts = LOOPBACK | {name.lower() for name in options.allow_host}
     if options.host not in ("0.0.0.0", "::"):
@@ -87,7 +81,3 @@ def read_key(file: Path | None) -> str | None:
     if not SHORTEST <= len(key) <= LONGEST or not key.isascii() or not key.isprintable() or " " in key:
         raise InputError(f"{where}: a key has {SHORTEST} to {LONGEST:,} letters, digits or signs, and no spaces")
     return key
-
-
-def _nothing(text: str) -> None:
-    """Say nothing."""

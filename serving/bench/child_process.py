@@ -15,7 +15,6 @@ from typing import Any
 from agents.errors import AgentStoppedError, TuringlikeError
 from serving.scheduling.worker import describe
 
-Send = Callable[[Any], None]
 PATIENCE = 10.0  # seconds in which a process that has said its last may end
 
 

@@ -1,4 +1,4 @@
-"""``turinglike bench``: measure agents one after the other, say what limits them, keep their best batch sizes.
+"""``turinglike bench``: measure agents one after the other, and say what limits them.
 
 On a terminal stdout has the table; where stdout is a pipe or a file, stderr has the table, and stdout the JSON object
 alone, unless a file has it.
@@ -12,14 +12,13 @@ import math
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from agents import __version__
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import AgentStoppedError, InputError, StorageError, TuringlikeError, UnavailableError
@@ -27,10 +26,8 @@ from agents.selection import checked_agents
 from agents.tasks import Mode, Task
 from serving.bench import child_process, plot, results, stimuli, sweep, table
 from serving.bench.bare import Setup
-from serving.bench.results import BenchResult, Failed, Measured
-from serving.runs import batch_sizes
+from serving.bench.results import BenchResult, Failed
 from serving.runs.atomic_files import replacing
-from serving.runs.batch_sizes import BestSize
 from serving.scheduling import interrupts, machine
 from serving.scheduling.machine import Device
 from serving.scheduling.placement import Device as DeviceChoice
@@ -38,14 +35,13 @@ from serving.scheduling.worker import describe
 from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
-TRUSTED = 2.0  # seconds of a window below which neighbouring sizes may change places
 LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them
 JSON, PLOT = "bench.json", "bench.png"
 
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """What the command line says. ``sizes`` None: doubling. ``bare``: nothing that needs Ray, and no other programs."""
+    """What the command line says. ``sizes`` None: doubling. ``bare``: nothing that needs Ray."""
 
     entries: Mapping[str, Entry]
     settings: Mapping[str, Mapping[str, Any]]
@@ -55,14 +51,12 @@ class BenchOptions:
     task: Task | None = None
     mode: Mode | None = None
     out: Path | None = None
-    compare: Path | None = None
     bare: bool = False
 
 
 def bench(options: BenchOptions) -> int:
     """Run the command; returns its exit code: 3 if something could not be measured. Raises TuringlikeError for wrong
     input, before anything is measured."""
-    old = None if options.compare is None else results.read(options.compare)
     agents = checked_agents(options.entries, options.settings)
     kinds = {name: _kind(name, agent, options) for name, agent in agents.items()}
     if options.out is not None:
@@ -81,9 +75,9 @@ def bench(options: BenchOptions) -> int:
             for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; first what there is is told
                 signal.signal(number, signal.SIG_IGN)
             _say("ended; what was measured so far is told")
-            _show(found, old, options.out)
+            _show(found, options.out)
             return 128 + ended.number
-        _show(found, old, options.out)
+        _show(found, options.out)
     return 3 if found.failed else 0
 
 
@@ -91,8 +85,8 @@ def _seconds(options: BenchOptions) -> float:
     """About how long one agent takes."""
     sizes = len(options.sizes) if options.sizes else math.log2(sweep.LARGEST) + 1
     sweeping = sizes * (options.seconds + 1)
-    # three runs of three rounds with a start of Ray and the bare agent before and after, and a peer
-    return sweeping if options.bare else sweeping + 3 * (5 * options.seconds + 16) + 3 * options.seconds + 15
+    # three runs of three rounds with a start of Ray, and the bare agent before and after
+    return sweeping if options.bare else sweeping + 3 * (5 * options.seconds + 16)
 
 
 def _kind(name: str, agent: Agent[Any], options: BenchOptions) -> tuple[Task, Mode | None]:
@@ -122,41 +116,9 @@ def execute(
             limits = found.limits if setup.device.startswith(found.device.kind) else {}
             for one in sweep.measure(setup, options.sizes, limits, _say):
                 found.agents[:] = [other for other in found.agents if other.agent != name] + [one]
-    with _noted(found, "--batch-size auto", "bare"):
-        sizes, short = best_sizes(found.agents, options.entries, options.settings, found.device.name)
-        batch_sizes.write(sizes)
-        for name in short:
-            _say(f"{name}: measured for less than {TRUSTED} s a size: not kept for --batch-size auto")
     if not options.bare:
-        measure_generate_and_peers(setups, found, folder)
+        measure_generate(setups, found, folder)
     found.complete = True
-
-
-def best_sizes(
-    measured: Iterable[Measured], entries: Mapping[str, Entry], settings: Mapping[str, Any], device: str
-) -> tuple[list[BestSize], list[str]]:
-    """What ``--batch-size auto`` may use, and the names of agents that were not measured for long enough. ``device``
-    is the name of the GPU, if some ran there."""
-    sizes, short = [], []
-    for one in measured:
-        if min(size.seconds for size in one.sizes) < TRUSTED:
-            short.append(one.agent)
-            continue
-        entry, best = entries[one.agent], one.at_best()
-        sizes.append(
-            BestSize(
-                agent=one.agent,
-                key=batch_sizes.key(entry, entry.make(settings.get(one.agent))),
-                kind=one.task if one.mode is None else f"{one.task}-{one.mode}",
-                device=machine.cpu().name if one.device == "cpu" else device,
-                version=__version__,
-                batch_size=best.batch_size,
-                stimuli_s=best.stimuli_s,
-                device_bytes=best.peak_device_bytes,
-                created=now(),
-            )
-        )
-    return sizes, short
 
 
 def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str]:
@@ -192,38 +154,29 @@ def _setup(
     return Setup(options.entries[name], options.settings.get(name, {}), on, task, mode, source, options.seconds)
 
 
-def measure_generate_and_peers(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
-    """What needs Ray or other programs: ``generate``, and the peers."""
-    from serving.bench import end_to_end, peers
+def measure_generate(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
+    """What needs Ray."""
+    from serving.bench import end_to_end
 
     for one in found.agents:
         with _noted(found, one.agent, "end_to_end"):
             for whole in end_to_end.measure(one, setups[one.agent], folder):
                 one.end_to_end.append(whole)
                 _say(f"{one.agent}: {table.whole(whole)}")
-    with _noted(found, ", ".join(one.agent for one in found.agents), "packed"):
-        found.packed = end_to_end.packed(found.agents, setups, folder)
-    for one in found.agents:
-        setup = setups[one.agent]
-        for name, program in peers.programs(setup.agent()).items():
-            with _noted(found, one.agent, "peers", f"{name}: "):
-                for peer in peers.measure(one, setup, name, program):
-                    one.peers.append(peer)
-                    _say(f"{one.agent}: {table.beside(peer)}")
 
 
 @contextlib.contextmanager
-def _noted(found: BenchResult, name: str, part: results.Part, what: str = "") -> Iterator[None]:
+def _noted(found: BenchResult, name: str, part: results.Part) -> Iterator[None]:
     """What fails within the block is one sentence, and the rest goes on."""
     try:
         yield
     except Exception as error:
-        message = what + (str(error) if isinstance(error, TuringlikeError) else describe(error))
+        message = str(error) if isinstance(error, TuringlikeError) else describe(error)
         found.failed.append(Failed(name, part, message))
         _say(f"{name}: {message}")
 
 
-def _show(found: BenchResult, old: BenchResult | None, out: Path | None) -> None:
+def _show(found: BenchResult, out: Path | None) -> None:
     """Write the JSON object and the plot, and print the table. A disk that is full keeps nothing from being printed,
     and a reader of stdout that has gone nothing from being written. Raises StorageError."""
     is_written = False
@@ -239,7 +192,7 @@ def _show(found: BenchResult, old: BenchResult | None, out: Path | None) -> None
                 _say(str(error))
     finally:
         is_terminal = sys.stdout.isatty()
-        table.show(Console(stderr=not is_terminal), found, old)
+        table.show(Console(stderr=not is_terminal), found)
         if not is_terminal and not is_written:
             print(found.to_json().decode(), end="", flush=True)
 

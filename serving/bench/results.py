@@ -7,18 +7,15 @@ lie between 0 and 1; null stands for what there is not, or what could not be mea
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from agents import __version__
-from agents.errors import InputError
 from agents.tasks import Mode, Task
 from serving.scheduling.machine import Device, Host
 
-Part = Literal["limits", "bare", "end_to_end", "peers", "packed"]
+Part = Literal["limits", "bare", "end_to_end"]
 StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 
 
@@ -78,17 +75,6 @@ class EndToEnd:
     bare: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Peer:
-    """Another program that does the same, and our rate at that batch size."""
-
-    name: str
-    batch_size: int
-    stimuli_s: float
-    our_stimuli_s: float
-    ratio: float
-
-
 @dataclass
 class Measured:
     """One agent, asked stimuli of one task (and mode). ``best`` is there as soon as one size was measured."""
@@ -108,10 +94,6 @@ class Measured:
     best: Size | None = None
     differing: Differing | None = None
     end_to_end: list[EndToEnd] = field(default_factory=list)
-    peers: list[Peer] = field(default_factory=list)
-
-    def at(self, batch_size: int) -> Size | None:
-        return next((one for one in self.sizes if one.batch_size == batch_size), None)
 
     def at_best(self) -> Size:
         """What was measured at the best batch size, of an agent that was measured."""
@@ -120,17 +102,8 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Packed:
-    """Several agents at work on one device together: stimuli per second of each, and what each does there alone."""
-
-    agents: tuple[str, ...]
-    stimuli_s: dict[str, float]
-    alone: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Failed:
-    """The ``part`` that could not be measured of an agent, several or the device, and why."""
+    """The ``part`` that could not be measured of an agent or the device, and why."""
 
     agent: str
     part: Part
@@ -147,7 +120,6 @@ class BenchResult:
     device: Device
     limits: dict[str, float] = field(default_factory=dict)
     agents: list[Measured] = field(default_factory=list)
-    packed: Packed | None = None
     failed: list[Failed] = field(default_factory=list)
     complete: bool = False
     version: str = __version__
@@ -156,15 +128,3 @@ class BenchResult:
     def to_json(self) -> bytes:
         """One line of JSON, with its newline."""
         return orjson.dumps(self, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def read(path: Path) -> BenchResult:
-    """The result in a file. Raises InputError."""
-    try:
-        return TypeAdapter(BenchResult).validate_json(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: not a result of `turinglike bench`: {where}: {first['msg']}") from None

@@ -1,4 +1,4 @@
-"""What was measured as a table for people, and beside what was measured before."""
+"""What was measured as a table for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from agents.contract import GIB, MIB
-from serving.bench.results import BenchResult, EndToEnd, Measured, Peer, Size
+from serving.bench.results import BenchResult, EndToEnd, Measured, Size
 
 Figure = Callable[[Size], str]
 COLUMNS: tuple[tuple[str, Figure], ...] = (
@@ -25,9 +25,9 @@ COLUMNS: tuple[tuple[str, Figure], ...] = (
 )
 
 
-def show(console: Console, result: BenchResult, old: BenchResult | None = None) -> None:
-    """Print the table, and then ratios to an ``old`` result."""
-    for part in (*_parts(result), *([] if old is None else _comparison(result, old))):
+def show(console: Console, result: BenchResult) -> None:
+    """Print the table."""
+    for part in _parts(result):
         console.print(part, highlight=False, markup=False, soft_wrap=isinstance(part, str))
 
 
@@ -38,11 +38,6 @@ def _parts(result: BenchResult) -> Iterator[RenderableType]:
     yield f"{device.name}, {device.memory / GIB:.0f} GiB: {limits or 'its limits are not known'}"
     for one in result.agents:
         yield from _agent(one)
-    if result.packed is not None:
-        yield "together on one device, and alone:"
-        for name in result.packed.agents:
-            both, alone = result.packed.stimuli_s[name], result.packed.alone[name]
-            yield f"  {name}: {rate(both)} and {rate(alone)} stimuli/s ({_ratio(both, alone)})"
     for failed in result.failed:
         yield f"{failed.agent} failed ({failed.part.replace('_', ' ')}): {failed.message}"
     if not result.complete:
@@ -80,48 +75,12 @@ def _notes(one: Measured) -> Iterator[str]:
     if (found := one.differing) is not None:
         yield f"{found.count} of {found.of} answers differ between 1 and {found.batch_size} ({_share(found.share)})"
     yield from map(whole, one.end_to_end)
-    yield from map(beside, one.peers)
 
 
 def whole(one: EndToEnd) -> str:
     """What so many workers reached, in words."""
     workers = f"{one.replicas} worker{'s' * (one.replicas > 1)}"
     return f"end to end, {workers}: {rate(one.stimuli_s)} stimuli/s, {one.ratio:.2f} of the bare agent"
-
-
-def beside(peer: Peer) -> str:
-    """What another program reached, in words."""
-    ours = f"we {rate(peer.our_stimuli_s)}, {peer.ratio:.3g} times that"
-    return f"{peer.name}, batch {peer.batch_size}: {rate(peer.stimuli_s)} stimuli/s; {ours}"
-
-
-def _comparison(new: BenchResult, old: BenchResult) -> Iterator[RenderableType]:
-    """The new figures over the old ones: above 1 is faster; for latencies, memory and loading below 1 is better."""
-    yield f"\nbeside {old.created}, {old.device.name}, Turinglike {old.version}: new / old"
-    if (old.device.name, old.host.name) != (new.device.name, new.host.name):
-        yield f"  that was another machine or device: {old.host.name}, {old.device.name}"
-    for name, limit in new.limits.items():
-        yield f"limit of {name}: {_ratio(limit, old.limits.get(name))}"
-    before = {(one.agent, one.task, one.mode): one for one in old.agents}
-    for one in new.agents:
-        if (other := before.get((one.agent, one.task, one.mode))) is None:
-            yield f"{one.agent}: was not measured then"
-            continue
-        now, then = one.at_best(), other.at_best()
-        note = "" if one.digest == other.digest else " (other settings or another checkpoint then)"
-        best = f"best {_ratio(now.stimuli_s, then.stimuli_s)} (batch {then.batch_size} then, {now.batch_size} now)"
-        yield f"{one.agent}{note}: load {_ratio(one.load_s, other.load_s)}, {best}"
-        fields = ("stimuli_s", "p50_s", "p95_s", "peak_host_bytes", "peak_device_bytes")
-        rows = [
-            (str(size.batch_size), *(_ratio(getattr(size, name), getattr(earlier, name)) for name in fields))
-            for size in one.sizes
-            if (earlier := other.at(size.batch_size)) is not None
-        ]
-        yield _table(("calls" if one.continuous else "batch", "stimuli/s", "p50", "p95", "host", "device"), rows)
-
-
-def _ratio(new: float | None, old: float | None) -> str:
-    return "-" if new is None or not old else f"{new / old:.3g}"
 
 
 def _if(value: float | None, written: Callable[[float], str]) -> str:

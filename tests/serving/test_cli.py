@@ -19,7 +19,6 @@ import pytest
 from agents import catalogue
 from agents.errors import InputError
 from agents.selection import resolve
-from serving import cli
 from serving.cli import build_parser, main
 from serving.scheduling.guardian import AGENT_DIED, GOES_ON
 
@@ -153,45 +152,6 @@ def test_settings_that_are_wrong(assignments: list[str], toml: str, says: str, t
     with pytest.raises(InputError) as caught:
         resolve(["mmcq"], assignments, config)
     assert says in "\n".join([str(caught.value), *map(str, caught.value.problems)])
-
-
-def test_a_file_has_a_commands_options_and_the_command_line_wins(tmp_path: Path) -> None:
-    config = tmp_path / "my.toml"
-    config.write_text(
-        '[options.generate]\nagents = ["mmcq", "gbvs"]\nseed = 7\nskip-invalid = true\ndevice = "cpu"\n'
-        'set = ["mmcq.colors=3"]\nquiet = false\n[options.serve]\nport = 80\n[mmcq]\nquality = 2\n'
-    )
-    out = ["--out", "run", "--seed", "8", "--config", str(config), "--set", "mmcq.colors=4"]
-    found = cli._parsed(["generate", "pictures", *out])
-    assert (found.agents, found.seed, found.skip_invalid, found.device) == ("mmcq,gbvs", 8, True, "cpu")
-    assert found.settings == ["mmcq.colors=3", "mmcq.colors=4"]
-    assert not found.quiet
-    entries, settings = resolve(["mmcq"], [], config)
-    assert ([*entries], settings) == (["mmcq"], {"mmcq": {"quality": 2}})
-
-
-def test_options_of_a_file_that_are_wrong_are_all_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = tmp_path / "my.toml"
-    config.write_text(
-        '[options.generate]\nseeds = 7\nseed = "x"\nquiet = "yes"\ndevice = "tpu"\nbatch-size = {}\n'
-        "[options.generat]\n[options]\nserve = 3\n"
-    )
-    with pytest.raises(SystemExit, match="2"):
-        main(["fetch", "mmcq", "--config", str(config)])
-    said = capsys.readouterr().err.splitlines()
-    for at, (field, why) in enumerate(
-        [
-            ("generate.seeds", "no such option: task, set, quiet, verbose,"),
-            ("generate.seed", "must be a whole number from 0"),
-            ("generate.quiet", "must be true or false"),
-            ("generate.device", "must be one of auto, cpu, cuda, not 'tpu'"),
-            ("generate.batch-size", "must be text, a number, or a list of these"),
-            ("generat", "no command that takes --config: generate, ask"),
-            ("serve", "must be a table"),
-        ]
-    ):
-        assert said[at].startswith(f"{config}: options.{field}: {why}"), said[at]
-    assert said[7:] == [f"turinglike: --config {config}: its options cannot be used"]
 
 
 def test_a_bad_setting_is_said_before_anything_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,25 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from measured_agents import ENTRIES, look
 from pydantic import TypeAdapter
 
 from agents import catalogue
-from serving.bench import command, results
+from serving.bench import command, sweep
+from serving.bench.bare import Setup
 from serving.bench.command import BenchOptions, bench
-from serving.bench.results import BenchResult
+from serving.bench.results import BenchResult, Measured
 from serving.cli import main
-from serving.runs import batch_sizes
 
 WORDS = ("--task", "word_association")  # no pictures need be made
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -46,14 +43,14 @@ def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "STIMULI", 4)
-    out, old = tmp_path / "out", tmp_path / "old.json"
+    out = tmp_path / "out"
     asked = ("null", "--batch-sizes", "2,1,2", "--task", "attention_prediction", "--mode", "search")
     assert measure(*asked, "--out", str(out)) == 0
     captured = capsys.readouterr()
     assert captured.out == ""  # the file has it
     assert measure(*asked) == 0
     found = parsed(capsys.readouterr().out)
-    assert results.read(out / "bench.json").agents[0].digest == found.agents[0].digest
+    assert parsed((out / "bench.json").read_text()).agents[0].digest == found.agents[0].digest
     assert found.complete
     [one] = found.agents
     assert (one.agent, one.task, one.mode) == ("null", "attention_prediction", "search")
@@ -61,14 +58,12 @@ def test_a_pipe_has_the_object_alone_and_the_table_stands_beside_it(
     for size in one.sizes:  # null's scanpaths have three fixations each
         assert size.fixations_s == pytest.approx(3 * size.stimuli_s)
         assert size.tokens_s is None
-    assert "not kept for --batch-size auto" in captured.err
     assert "stimuli/s" in captured.err
     assert "this takes about 1 min" in captured.err
-    old.write_bytes(found.to_json())
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)  # a terminal has the table alone
-    assert measure(*asked, "--compare", str(old)) == 0
+    assert measure(*asked) == 0
     shown = capsys.readouterr().out
-    assert f"beside {found.created}" in shown
+    assert "stimuli/s" in shown
     assert "{" not in shown
 
 
@@ -92,7 +87,13 @@ def test_what_was_measured_is_printed_though_it_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    monkeypatch.setattr(batch_sizes, "write", lambda *given: [out.rmdir()])  # as if a disk had gone meanwhile
+    whole_sweep = sweep.measure
+
+    def measure_and_lose_disk(setup: Setup, *more: Any) -> Iterator[Measured]:
+        yield from whole_sweep(setup, *more)
+        out.rmdir()
+
+    monkeypatch.setattr(sweep, "measure", measure_and_lose_disk)
     assert measure("null", "--batch-sizes", "2", *WORDS, "--out", str(out)) == 4
     captured = capsys.readouterr()
     assert [one.agent for one in parsed(captured.out).agents] == ["null"]
@@ -108,8 +109,6 @@ def test_what_was_measured_is_printed_though_it_cannot_be_written(
         (["null", "--set", "null.delay=1"], "null.delay: no such setting"),
         (["mmcq", "--task", "conversation"], "mmcq answers color_estimation"),
         (["ivsn", "--mode", "free"], "ivsn answers search"),
-        (["null", "--compare", "nothing.json"], "nothing.json: cannot be read"),
-        (["null", "--compare", __file__], "not a result of `turinglike bench`"),
         (["null", "--out", __file__], "cannot write to"),
     ],
 )
@@ -146,7 +145,7 @@ def test_without_ray_and_after_ctrl_c_what_was_measured_is_told(tmp_path: Path) 
         told, rest = process.communicate()
     assert process.returncode == 130, said + rest
     assert told == ""
-    found = results.read(out / "bench.json")
+    found = parsed((out / "bench.json").read_text())
     assert not found.complete
     [one] = found.agents
     assert [size.batch_size for size in one.sizes] == [2]

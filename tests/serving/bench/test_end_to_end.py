@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from measured_agents import look
 
+from agents import catalogue
+from agents.contract import Agent
 from serving.bench import command, end_to_end
-from serving.bench.end_to_end import rates, replica_counts
+from serving.bench.end_to_end import BestEntry, rate, replica_counts
 from serving.bench.results import Measured, Size
 from serving.cli import main
 from serving.scheduling import machine
@@ -28,32 +30,22 @@ def write(path: Path, times: list[float], failed: int = 0) -> Path:
     return path
 
 
-def batches(size: int, every: float, count: int, begin: float = 0.0) -> list[float]:
-    return [begin + every * number for number in range(count) for _ in range(size)]
+def batches(size: int, every: float, count: int) -> list[float]:
+    return [every * number for number in range(count) for _ in range(size)]
 
 
 def test_the_rate_is_that_of_whole_rounds_after_the_warm_up(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    assert rates({"null": path}, {"null": 8}, 4.0) is None
+    assert rate(path, 8, 4.0) is None
     write(path, batches(8, 1.0, 20))
-    assert rates({"null": path}, {"null": 8}, 4.0) == {"null": pytest.approx(8.0)}
-    assert rates({"null": path}, {"null": 8}, 4.0, enough=True) == {"null": pytest.approx(8.0)}
-    assert rates({"null": path}, {"null": 8}, 40.0) == {"null": pytest.approx(8.0)}  # there are no more
-    assert rates({"null": path}, {"null": 8}, 40.0, enough=True) is None
+    assert rate(path, 8, 4.0) == pytest.approx(8.0)
+    assert rate(path, 8, 4.0, enough=True) == pytest.approx(8.0)
+    assert rate(path, 8, 40.0) == pytest.approx(8.0)  # there are no more
+    assert rate(path, 8, 40.0, enough=True) is None
     write(path, batches(8, 1.0, 20), failed=40)
-    assert rates({"null": path}, {"null": 8}, 4.0) == {"null": pytest.approx(6.0)}  # a failure is no answer
+    assert rate(path, 8, 4.0) == pytest.approx(6.0)  # a failure is no answer
     write(path, batches(8, 1.0, 5))
-    assert rates({"null": path}, {"null": 8}, 4.0) is None
-
-
-def test_agents_are_counted_while_all_are_at_work(tmp_path: Path) -> None:
-    slow_while_alone = batches(4, 1.0, 10) + batches(4, 0.5, 60, begin=10.0) + batches(4, 0.1, 50, begin=40.0)
-    records = {
-        "one": write(tmp_path / "one.jsonl", slow_while_alone),
-        "two": write(tmp_path / "two.jsonl", batches(2, 1.0, 30, begin=10.0)),
-    }
-    found = rates(records, {"one": 4, "two": 2}, 100.0)
-    assert found == {"one": pytest.approx(8.0), "two": pytest.approx(2.0)}
+    assert rate(path, 8, 4.0) is None
 
 
 def measured(continuous: bool) -> Measured:
@@ -68,35 +60,37 @@ def test_as_many_workers_as_there_are_cores(cores: int, counts: list[int], monke
     assert replica_counts(measured(continuous=True)) == [1]  # its calls at once are for all its workers
 
 
+def test_agents_are_made_as_they_were_measured() -> None:
+    def made(name: str, **more: int) -> Agent[Any]:
+        entry, best = catalogue.get(name), measured(continuous=False)
+        assert best.best is not None
+        best.best = replace(best.best, **more)
+        kept = {field.name: getattr(entry, field.name) for field in fields(entry)}
+        return BestEntry(**kept, measured=best).make()
+
+    assert made("null").batch_size == 4
+    assert made("null", peak_device_bytes=1000).device_memory == 0  # it has no use for a device
+    assert made("null-one").max_in_flight == 4
+    large = made("gbvs", batch_size=8)
+    assert (large.batch_size, large.attempts) == (8, 1)
+    alone = catalogue.get("gpt2-completion").make().device_memory
+    assert alone > 0
+    assert made("gpt2-completion", peak_device_bytes=1000).device_memory == alone
+    assert made("gpt2-completion", peak_device_bytes=10 * alone).device_memory == pytest.approx(11 * alone)
+
+
 @pytest.mark.slow
-def test_a_whole_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_whole_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_to_end, "REPLICAS", (1,))
     monkeypatch.setattr(command, "send_device_and_limits", look)
-    together = end_to_end.rates_together
-
-    def rates(measured: Sequence[Measured], *others: Any) -> dict[str, float]:
-        """Those of both agents, and of either in the same way: each alone would start Ray once more."""
-        return together(measured, *others) if len(measured) > 1 else {measured[0].agent: 40.0}
-
-    monkeypatch.setattr(end_to_end, "rates_together", rates)
-    asked = ["null", "null-one", "--task", "conversation", "--batch-sizes", "4"]
-    asked += ["--set", "null.delay_s=0.05", "--set", "null-one.delay_s=0.05"]
+    asked = ["null", "--task", "conversation", "--batch-sizes", "4", "--set", "null.delay_s=0.05"]
     assert main(["bench", *asked, "--seconds", "0.5", "--device", "cpu"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == []
     assert found["complete"]
-    null, calls = found["agents"]
-    for one in (null, calls):
-        [whole] = one["end_to_end"]
-        assert (whole["replicas"], whole["batch_size"]) == (1, 4)
-        assert whole["bare_stimuli_s"] == pytest.approx(sum(whole["bare"]) / 2)
-        assert whole["ratio"] == pytest.approx(40 / whole["bare_stimuli_s"])
-        assert found["packed"]["alone"][one["agent"]] == 40
-        assert found["packed"]["stimuli_s"][one["agent"]] > 0
-    [peer] = null["peers"]
-    assert (peer["name"], peer["our_stimuli_s"]) == ("ray-data", 40)
-    assert calls["peers"] == []
-    most = 1.05 * 4 / 0.05  # a call of four takes as long
-    assert 0 < peer["stimuli_s"] <= most
-    assert found["packed"]["stimuli_s"]["null"] <= most
+    [null] = found["agents"]
+    [whole] = null["end_to_end"]
+    assert (whole["replicas"], whole["batch_size"]) == (1, 4)
+    assert whole["bare_stimuli_s"] == pytest.approx(sum(whole["bare"]) / 2)
+    assert whole["ratio"] == pytest.approx(whole["stimuli_s"] / whole["bare_stimuli_s"])
+    assert 0 < whole["stimuli_s"] <= 1.05 * 4 / 0.05  # a batch of four takes as long

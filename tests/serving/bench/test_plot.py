@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -12,7 +11,7 @@ from rich.console import Console
 
 from agents.errors import UnavailableError
 from serving.bench import plot, table
-from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Packed, Peer, Size, Stopped
+from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Size, Stopped
 from serving.scheduling.machine import Device, Host
 
 
@@ -27,9 +26,9 @@ def agent(name: str, *sizes: Size) -> Measured:
     return Measured(name, "image_captioning", None, "0" * 64, {}, "cpu", False, sizes=[*sizes], best=sizes[-1])
 
 
-def result(*agents: Measured, host: str = "node") -> BenchResult:
+def result(*agents: Measured) -> BenchResult:
     device = Device("a processor x 2", "cpu", 1 << 34)
-    about = Host(host, "a processor", 2, 1 << 34)
+    about = Host("node", "a processor", 2, 1 << 34)
     return BenchResult("2025-01-01T00:00:00.000Z", about, device, {"float32": 2e11}, [*agents])
 
 
@@ -59,21 +58,15 @@ def test_without_matplotlib_there_is_one_sentence(monkeypatch: pytest.MonkeyPatc
         plot.plot(result(), io.BytesIO())
 
 
-def printed(shown: BenchResult, old: BenchResult | None = None) -> str:
-    written = io.StringIO()
-    table.show(Console(file=written, width=60), shown, old)
-    return written.getvalue()
-
-
 def test_the_table_has_what_there_is() -> None:
     one = agent("one", size(1, 10.0), size(4, 20.0))
     one.stopped = Stopped(8, "out_of_memory", "batch size 8: out of memory")
     one.end_to_end = [EndToEnd(1, 4, 50.0, 100.0, 0.5, (90.0, 110.0)), EndToEnd(2, 4, 99.0, 100.0, 0.99, (99.0, 101.0))]
-    one.peers = [Peer("ray-data", 4, 25.0, 50.0, 2.0)]
     shown = result(one)
-    shown.packed = Packed(("one", "two"), {"one": 5.0, "two": 6.0}, {"one": 10.0, "two": 6.0})
     shown.failed = [Failed("three", "bare", "the weights have gone")]
-    lines = printed(shown).splitlines()
+    written = io.StringIO()
+    table.show(Console(file=written, width=60), shown)
+    lines = written.getvalue().splitlines()
     head = next(line for line in lines if "batch" in line)
     assert head.split() == ["batch", "stimuli/s", "p50", "p95", "busy", "host"]
     assert any(line.split()[:2] == ["4*", "20"] for line in lines)
@@ -81,19 +74,7 @@ def test_the_table_has_what_there_is() -> None:
         "  batch size 8: out of memory",
         "  end to end, 1 worker: 50 stimuli/s, 0.50 of the bare agent",
         "  end to end, 2 workers: 99 stimuli/s, 0.99 of the bare agent",
-        "  ray-data, batch 4: 25 stimuli/s; we 50, 2 times that",
-        "  one: 5 and 10 stimuli/s (0.5)",
         "three failed (bare): the weights have gone",
         "ended before everything was measured",
     ):
         assert sentence in lines, sentence
-
-
-def test_ratios_are_new_over_old() -> None:
-    new = result(agent("one", size(1, 10.0), size(2, 40.0)), agent("two", size(1, 1.0)))
-    old = result(agent("one", replace(size(2, 20.0), p95_s=1.0)), host="then")
-    text = printed(new, old)
-    assert ["2", "2", "0.5", "0.1", "1"] in [line.split() for line in text.splitlines()]
-    assert "that was another machine or device: then" in text
-    assert "two: was not measured then" in text
-    assert "limit of float32: 1" in text

@@ -83,6 +83,8 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if not table["verdict"].isin(SAID).any():
         told = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
         raise InputError(f"no verdict can be scored: {told}")
+    if len(options.verdicts) > 1:
+        say(_common(table))
     excluded = table["excluded"].value_counts()
     counted = table[table["excluded"].isna()]
     if not counted["verdict"].isin(SAID).any():
@@ -173,6 +175,12 @@ def measure(
         }
     found["repeats"] = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
     return found
+
+
+def _common(table: pd.DataFrame) -> str:
+    judged = {judge: set(part["trial"]) for judge, part in by_judge(table)}
+    common = len(set.intersection(*judged.values()))
+    return f"{common:,} of {table['trial'].nunique():,} trials have verdicts of all of {', '.join(judged)}"
 
 
 def catch_rates(table: pd.DataFrame) -> list[dict[str, Any]]:

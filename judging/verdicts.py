@@ -296,6 +296,8 @@ def _read_checked(folder: RunFolder, path: Path) -> dict[str, dict[str, Any]]:
     if about["key_sha256"] != hashlib.sha256(path.read_bytes()).hexdigest():
         raise InputError(f"{path} is not as `turinglike trials` wrote it")
     stimuli = folder.path / "stimuli.jsonl"
+    if not stimuli.is_file() and folder.meta.get("imports_only"):
+        raise InputError(f"{folder.path} has imported answers alone: import them into the folder that `judge` wrote")
     if not stimuli.is_file():
         raise InputError(f"{folder.path} is damaged: it has no stimuli.jsonl")
     with stimuli.open("rb") as file:

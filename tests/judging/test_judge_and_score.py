@@ -230,6 +230,19 @@ def test_peoples_verdicts_come_in_as_a_table(
     machines = [answer for trial, _, answer in said if key[trial]["truth"] == "machine"]
     assert int(row["machine_machine"]) == machines.count("machine")
     assert int(row["machine_human"]) == machines.count("Human")
+    shutil.copytree(verdicts / "V", tmp_path / "few")
+    for record in (tmp_path / "few" / "records").iterdir():
+        record.unlink()
+    about = json.loads((tmp_path / "few" / "run.json").read_bytes())
+    (tmp_path / "few" / "run.json").write_text(json.dumps({**about, "agents": {}}))
+    table.write_text("\n".join(lines[:41]) + "\n")
+    assert main([*command[:-1], str(tmp_path / "few")]) == 0
+    both = [str(verdicts / "V"), str(tmp_path / "few"), "--key", str(key_path(tmp_path / "all" / "T"))]
+    assert main(["score", *both, "--out", str(tmp_path / "S2")]) == 0
+    assert "40 of 160 trials have verdicts of all of people, svm, svm-paper-code" in capsys.readouterr().out
+    assert main([*command[:-1], str(tmp_path / "alone")]) == 0
+    assert main(["score", str(tmp_path / "alone"), *both[2:], "--out", str(tmp_path / "S3")]) == 2
+    assert "has imported answers alone: import them into the folder that `judge` wrote" in capsys.readouterr().err
 
 
 def test_a_run_of_answers_has_no_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,8 @@
 
 The clip follows the papers' description: endless; in search the target image for 1 s first; then each fixation as a
 yellow ring on the image for 0.3 s; a gap of 1 s between rounds; the first 15 fixations. How large the ring is and what
-the gap shows they do not say: both are settings. Neither file carries any text besides what its format requires.
+the gap shows they do not say: here the gap shows the image. Neither file carries any text besides what its format
+requires.
 
 Images are uint8 [height, width] or [height, width, 3]; fixations are (x, y) in pixels of the image, origin top left,
 (0, 0) being the centre of the first pixel. Fixations off the frame are not moved into it: what lies outside is not
@@ -14,7 +15,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Points = Sequence[Sequence[float]]
 
 SHOWN = 15
+RING_RADIUS = 35  # pixels of a frame 1280 wide
 YELLOW = (255, 255, 0)
 TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
 _OUTLINE = (20, 20, 20)
@@ -61,26 +63,22 @@ def judges_clip(
     fixations: Points,
     *,
     target: Pixels | None = None,
-    ring_radius: float = 35.0,
-    gap: Literal["image", "black", "grey"] = "image",
-    shown: int | None = SHOWN,
     max_side: int | None = None,
 ) -> bytes:
     """The judges' clip as a GIF. Raises ValueError where there is no fixation to show.
 
-    ``target`` is the target image (search). ``ring_radius`` is in pixels of a frame 1280 wide, scaled to this one.
-    ``gap`` is what the pause shows: the image without a ring, or a uniform frame. ``max_side`` limits the longer side.
+    ``target`` is the target image (search). ``max_side`` limits the longer side.
     Colours are those of a palette fitted to the image, with one entry kept for the ring's pure yellow. Where two
     fixations in a row look the same, the file has one frame for both, with both their times.
     """
     from PIL import Image as PILImage
     from PIL import ImageDraw
 
-    picture, points = _scaled(image, fixations[:shown], max_side)
+    picture, points = _scaled(image, fixations[:SHOWN], max_side)
     if not points:
         raise ValueError("a clip needs at least one fixation")
     plain, yellow = _with_yellow(picture)
-    radius = max(2.0, ring_radius * picture.width / 1280)
+    radius = max(2.0, RING_RADIUS * picture.width / 1280)
     frames: list[PILImage.Image] = []
     times: list[int] = []
     if target is not None:
@@ -93,9 +91,7 @@ def judges_clip(
             ImageDraw.Draw(frame).ellipse(box, outline=yellow, width=max(2, round(radius / 5)))
         frames.append(frame)
         times.append(FIXATION_MS)
-    grey = 128 if gap == "grey" else 0
-    blank = PILImage.new("RGB", picture.size, (grey, grey, grey))
-    frames.append(plain if gap == "image" else _with_yellow(blank)[0])
+    frames.append(plain)
     times.append(GAP_MS)
     return _gif(frames, times)
 

@@ -1,7 +1,7 @@
 """Export: a run's records for other programs.
 
-Each format is a :class:`FileFormat`, :class:`FolderFormat` or :class:`BlindedFormat`, registered by name: ours in
-:data:`FORMATS`, those of other packages through the entry-point group ``turinglike.exports``.
+Each format is a :class:`FileFormat` or :class:`FolderFormat`, registered by name: ours in :data:`FORMATS`, those of
+other packages through the entry-point group ``turinglike.exports``.
 
 What every format has in common: the last record of a key counts; rejected answers and control answers (catch trials)
 are left out unless asked for, and counted; everything is written whole or not at all, and nothing is replaced without
@@ -14,7 +14,6 @@ Text is exported as it stands. A spreadsheet may take an answer such as ``=1+1``
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from agents.errors import InputError
 from serving.export.selection import Selection
 from serving.runs.atomic_files import replacing
 from serving.runs.display_text import count
-from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_other_folder, refuse_own_files
+from serving.runs.output_paths import make_parent, new_folder, refuse_existing, refuse_own_files
 from serving.runs.reader import RunFolder
 
 GROUP = "turinglike.exports"
@@ -43,8 +42,6 @@ FORMATS = {
     "ground-truth": "serving.export.ground_truth:GROUND_TRUTH",
     "coco-search18": "serving.export.coco_search18:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",
-    "judges": "serving.export.clips:CLIPS",
-    "conversations": "serving.export.excerpts:EXCERPTS",
 }
 MARKER = "_export.json"
 STIMULI = "_stimuli.jsonl"
@@ -81,22 +78,7 @@ class FolderFormat:
     one_sample: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class BlindedFormat:
-    """A folder that holds what judges see and nothing else, so that it can be handed on as it is. What is known of it,
-    the key among it, stands beside it: ``write(selection, folder, key, options)``.
-
-    ``file_name`` matches the names of its files, each of them called a ``file``; ``exported`` is what they show.
-    """
-
-    write: Callable[[Selection, Path, BinaryIO, Any], dict[str, Any]]
-    file_name: re.Pattern[str]
-    file: str
-    exported: str
-    options: type[FormatOptions] = FormatOptions
-
-
-Format = FileFormat | FolderFormat | BlindedFormat
+Format = FileFormat | FolderFormat
 
 
 def names() -> list[str]:
@@ -150,8 +132,6 @@ def export(
     chosen = Selection(folder, sample, include_rejected, include_control)
     if isinstance(kind, FolderFormat):
         notes = _folder(chosen, kind, given, format, out, force)
-    elif isinstance(kind, BlindedFormat):
-        notes = _blinded(chosen, kind, given, format, out, force)
     else:
         notes = _file(chosen, kind, given, format, out, force)
     _summarise(chosen, out, notes)
@@ -184,28 +164,6 @@ def _folder(
         if chosen.folder.has_stimuli():
             with (folder / STIMULI).open("wb") as file:
                 _copy_stimuli(chosen.folder, file)
-    return notes
-
-
-def _blinded(
-    chosen: Selection, kind: BlindedFormat, options: FormatOptions, name: str, out: Path, force: bool
-) -> dict[str, Any]:
-    refuse_other_folder(out, kind.file_name, kind.file)
-    key, about = (_beside(out, end) for end in ("key.csv", "export.json"))
-    refuse_own_files([key, about], chosen.folder.path)
-    refuse_existing([key, about], force=force)
-    make_parent(out)
-    with ExitStack() as files:
-        key_file, about_file = (files.enter_context(replacing(path)) for path in (key, about))
-        folder = files.enter_context(new_folder(out, marker=f"../{about.name}", force=force))
-        notes = kind.write(chosen, folder, key_file, options)
-        if not chosen.taken.total():
-            raise InputError(f"{chosen.folder.path}: there are no {kind.exported} to export{chosen.left_out_told()}")
-        kept = f"which {kind.file} is whose: {key}; keep it and {about} from the judges"
-        notes["remarks"] = [*notes.get("remarks", ()), kept]
-        about_file.write(chosen.sidecar(name, notes))
-        key_file.flush()
-        about_file.flush()
     return notes
 
 

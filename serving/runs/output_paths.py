@@ -6,7 +6,6 @@ Single files are written by :func:`serving.runs.atomic_files.replacing`; this is
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -48,15 +47,6 @@ def refuse_irregular(path: Path) -> None:
     if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
         what = "a link" if os.path.islink(path) else "a folder" if os.path.isdir(path) else "not a plain file"
         raise InputError(f"{path} is {what} and is not replaced; give another name")
-
-
-def refuse_other_folder(path: Path, ours: re.Pattern[str], kind: str) -> None:
-    """Raise InputError if ``path`` is a folder that holds anything but files named like ``ours``, each of them called
-    a ``kind``: it could be somebody's."""
-    if path.is_dir():
-        others = sorted(item.name for item in path.iterdir() if not ours.fullmatch(item.name))
-        if others:
-            raise InputError(f"{path} exists and holds {others[0]}, which is no {kind}; give another name")
 
 
 def make_parent(path: Path) -> None:

@@ -2,10 +2,9 @@
 "use strict";
 
 {
-  const { el, Parquet } = Turinglike;
+  const { el } = Turinglike;
   const COLUMNS = ["run", "task", "stimulus", "agent", "kind", "sample", "status", "answer", "seed", "created"];
-  const NUMBERS = ["sample", "seed"];
-  const FORMS = { jsonl: "application/jsonl", csv: "text/csv", parquet: "application/vnd.apache.parquet" };
+  const FORMS = { jsonl: "application/jsonl", csv: "text/csv" };
 
   /** Every chosen record in the order of the set, so that each chunk is read once; `form` being one of FORMS; `tell` hears
    * how far it is. */
@@ -14,7 +13,7 @@
     const { numbers: chosen, matches } = Turinglike.selection();
     const numbers = chosen.toSorted((one, other) => one - other);
     const head = [...COLUMNS, "answer_json", ...index.meta.map(([name]) => `meta.${name}`)];
-    const file = form === "parquet" ? new Parquet(head.map((name) => [name, kind(name)])) : new Lines();
+    const file = new Lines();
     if (form === "csv") file.add(`\ufeff${line(head)}`);
     for (const [done, number] of numbers.entries()) {
       const { lines } = await Turinglike.stimulus(number);
@@ -22,8 +21,7 @@
       for (const [nth, record] of lines.entries()) {
         const at = index.stimuli.first[number] + nth;
         if (!matches(at, number)) continue;
-        if (form === "jsonl") file.add(`${record}\n`);
-        else file.add(form === "csv" ? line(row(record, at, meta)) : row(record, at, meta));
+        file.add(form === "jsonl" ? `${record}\n` : line(row(record, at, meta)));
       }
       if (done % 500 === 499) tell(`${Math.round((100 * done) / numbers.length)} % …`);
     }
@@ -32,8 +30,6 @@
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
     tell("");
   }
-
-  const kind = (name) => (NUMBERS.includes(name) ? "number" : "text");
 
   /** Lines of text in, a file's parts out. */
   class Lines {

@@ -105,7 +105,6 @@
         small("Download the selection"),
         save("jsonl", "JSONL"),
         save("csv", "CSV"),
-        save("parquet", "Parquet"),
         told,
       ),
     );

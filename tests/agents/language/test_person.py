@@ -184,7 +184,7 @@ def test_nothing_of_a_history_leaves_or_stands_in_a_run(
     assert [one["status"] for one in records] == ["ok", "ok"]
     assert sum(len(one["answer"]["pseudo"]) for one in records) >= 6
     assert main(["report", str(run)]) == 0
-    for name in ("jsonl", "csv", "conversations"):
+    for name in ("jsonl", "csv"):
         assert main(["export", str(run), "--format", name, "-o", str(tmp_path / "out" / name)]) == 0
     assert main(["agents", "llama-3.1-8b", "--json"]) == 0
     written = [

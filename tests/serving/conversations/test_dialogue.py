@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from in_process import InProcess
-from run_folders import agent_entry, write_run
 
 from agents import catalogue, seeds
 from agents.answers import Message, TurnAnswer
@@ -22,7 +19,6 @@ from agents.errors import AgentStoppedError, AnswerError, InputError
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations import scenario
 from serving.conversations.dialogue import Dialogue, DialogueError, FlaggedMessage
-from serving.export.registry import export
 from serving.runs.record_lines import RecordHeader
 from serving.runs.records import problems
 from serving.scheduling.dispatch import Dispatcher
@@ -442,25 +438,6 @@ def test_a_conversation_ends() -> None:
     script = Script()
     assert len(scripted(work, script).transcript()) == 3
     assert len(script.seen) == 1
-
-
-def test_what_was_said_is_exported_as_any_conversation(tmp_path: Path) -> None:
-    async def work(scheduler: Scheduler) -> dict[str, Any]:
-        dialogue = Dialogue(scheduler, "talker", stimulus(who_starts="B", topic="tea"))
-        await dialogue.open()
-        await dialogue.say("one")
-        return await recorded(dialogue)
-
-    row = scripted(work, Script())
-    entry = agent_entry("conversation")
-    write_run(tmp_path / "run", [], {"human~talker": [row]}, {"human~talker": entry})
-    export(tmp_path / "run", "conversations", tmp_path / "judged")
-    with (tmp_path / "judged.key.csv").open(encoding="utf-8", newline="") as file:
-        [told] = csv.DictReader(file)
-    assert (told["a"], told["b"], told["topic"], told["exchanges"]) == ("talker", "human", "tea", "3")
-    lines = (tmp_path / "judged" / "conv1_len3.txt").read_text().splitlines()
-    assert [line[:3] for line in lines] == ["A: ", "B: ", "A: "]
-    assert lines[1] == "B: one"
 
 
 def test_who_cannot_converse() -> None:

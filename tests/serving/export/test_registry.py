@@ -473,5 +473,5 @@ def test_the_command_offers_every_format_and_its_options() -> None:
 
 
 def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--ring-radius is for the format judges, not for csv"):
-        export(_mixed(tmp_path), "csv", tmp_path / "out", ring_radius=3)
+    with pytest.raises(InputError, match="--allow-missing is for the format turingtest, not for csv"):
+        export(_mixed(tmp_path), "csv", tmp_path / "out", allow_missing=True)

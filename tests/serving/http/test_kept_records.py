@@ -17,7 +17,6 @@ from served_here import code, here
 
 from agents.errors import IdentityError, InputError, LockedError, StorageError
 from serving.cli import main
-from serving.export.registry import export
 from serving.http.kept_records import kept_records
 from serving.runs import store
 from serving.runs.atomic_files import lock
@@ -92,9 +91,6 @@ def test_a_conversation_is_kept_after_each_message(tmp_path: Path) -> None:
         assert [agent for agent, _ in said(record)] == ["null"]
 
     here(work, out=out)
-    excerpts = tmp_path / "excerpts"
-    export(out, "conversations", excerpts)
-    assert [path.stem for path in excerpts.glob("*.html")] == ["conv1_len3"]
 
 
 def test_a_chat_is_kept_with_what_was_said_before(tmp_path: Path) -> None:

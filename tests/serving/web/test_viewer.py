@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import json
 import os
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from xml.etree import ElementTree
 
-import pyarrow.parquet as pq
 import pytest
 from made_runs import ANSWERS, COLOR, PATH, Folder
 
@@ -186,44 +184,9 @@ def test_choosing_paging_downloading(
     assert rows["blip", "caption/7"]["answer"] == "=1+7, a Dog number 7"  # true to what was said
     assert json.loads(rows["mmcq", "color/3"]["answer_json"]) == {**COLOR, "color": "blue"}
     assert rows["human:1", "color/3"]["meta.scene"] == "b"
-    with page.expect_download() as columns:
-        page.click("button:has-text('Parquet')")
-    wanted = [
-        {name: int(row[name]) if name in ("sample", "seed") and row[name] else row[name] or None for name in row}
-        for row in rows.values()
-    ]
-    assert pq.read_table(columns.value.path()).to_pylist() == wanted
     assert page.evaluate("Turinglike.held()") <= HELD
     assert len(list((tmp_path / "out" / "data").iterdir())) > HELD + 2
     assert all(address.startswith("file://") for address in seen.asked if address != "about:blank")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 11_003])
-def test_a_parquet_file_of_the_page_is_read_by_pyarrow(folder: Folder, seen: Seen, tmp_path: Path, number: int) -> None:
-    """Of no row, and of several groups of rows; nulls, whole numbers to the largest that JSON is sure of, any text."""
-    folder.ask("word_association", "s")
-    page = seen.go(write_report([folder.write()]).as_uri(), "view=provenance")
-    made = page.evaluate(
-        """(number) => {
-          const file = new Turinglike.Parquet([["text é", "text"], ["whole", "number"], ["none", "text"]]);
-          const text = (at) => (at % 3 ? `${"日\u0000".repeat(at % 40)}${at}` : null);
-          for (let at = 0; at < number; at += 1) file.add([text(at), at % 7 ? 2 ** 53 - 1 - at : 0.5, undefined]);
-          return new Promise((resolve) => {
-            const reader = new FileReader();
-            reader.addEventListener("load", () => resolve(reader.result));
-            reader.readAsDataURL(new Blob(file.finish()));
-          });
-        }""",
-        number,
-    )
-    (tmp_path / "t.parquet").write_bytes(base64.b64decode(made.partition(",")[2]))
-    table = pq.read_table(tmp_path / "t.parquet")
-    assert table.schema.names == ["text é", "whole", "none"]
-    assert [str(kind) for kind in table.schema.types] == ["string", "int64", "string"]
-    assert table["text é"].to_pylist() == ["日\0" * (at % 40) + str(at) if at % 3 else None for at in range(number)]
-    assert table["whole"].to_pylist() == [2**53 - 1 - at if at % 7 else None for at in range(number)]
-    assert table["none"].null_count == number
 
 
 @pytest.mark.slow

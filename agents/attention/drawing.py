@@ -1,9 +1,8 @@
-"""Scanpaths made visible: a still picture with numbered fixations (PNG), and the clip that judges saw (GIF).
+"""Scanpaths made visible: the clip that judges see, as a GIF.
 
 The clip follows the papers' description: endless; in search the target image for 1 s first; then each fixation as a
 yellow ring on the image for 0.3 s; a gap of 1 s between rounds; the first 15 fixations. How large the ring is and what
-the gap shows they do not say: here the gap shows the image. Neither file carries any text besides what its format
-requires.
+the gap shows they do not say: here the gap shows the image. The file carries no text besides what its format requires.
 
 Images are uint8 [height, width] or [height, width, 3]; fixations are (x, y) in pixels of the image, origin top left,
 (0, 0) being the centre of the first pixel. Fixations off the frame are not moved into it: what lies outside is not
@@ -13,7 +12,6 @@ seen.
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,33 +27,6 @@ SHOWN = 15
 RING_RADIUS = 35  # pixels of a frame 1280 wide
 YELLOW = (255, 255, 0)
 TARGET_MS, FIXATION_MS, GAP_MS = 1000, 300, 1000
-_OUTLINE = (20, 20, 20)
-
-
-def draw_scanpath(image: Pixels, fixations: Points, *, shown: int | None = SHOWN, max_side: int | None = 800) -> bytes:
-    """The image with its fixations as numbered discs, joined in their order, as a PNG.
-
-    The first fixation is drawn in white, the others in yellow. ``shown`` limits their number (None: all) and
-    ``max_side`` the longer side of the picture (None: as large as the image).
-    """
-    from PIL import ImageDraw, ImageFont
-
-    picture, points = _scaled(image, fixations[:shown], max_side)
-    picture = picture.convert("RGB")
-    draw = ImageDraw.Draw(picture)
-    radius = max(3.0, min(picture.size) / 32)
-    thin = max(1, round(radius / 6))
-    for start, end in itertools.pairwise(points):
-        if line := _inside(start, end, picture.size):
-            draw.line(line, fill=_OUTLINE, width=3 * thin)
-            draw.line(line, fill=YELLOW, width=thin)
-    font = ImageFont.load_default(size=1.15 * radius)
-    for number, (x, y) in reversed(list(enumerate(points, 1))):  # earlier ones on top
-        if _visible(picture, x, y, radius):
-            fill = (255, 255, 255) if number == 1 else YELLOW
-            draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill, outline=_OUTLINE, width=thin)
-            draw.text((x, y), str(number), fill=_OUTLINE, font=font, anchor="mm")
-    return _png(picture)
 
 
 def judges_clip(
@@ -113,25 +84,6 @@ def _visible(picture: PILImage.Image, x: float, y: float, radius: float) -> bool
     return -radius <= x <= picture.width + radius and -radius <= y <= picture.height + radius
 
 
-def _inside(
-    start: tuple[float, float], end: tuple[float, float], size: tuple[int, int]
-) -> tuple[float, float, float, float] | None:
-    """The part of a line that crosses the frame (Liang and Barsky 1984): drawing takes time by the line's length."""
-    first, last = 0.0, 1.0
-    for begin, finish, side in zip(start, end, size, strict=True):
-        change = finish - begin
-        if change == 0:
-            if not 0 <= begin < side:
-                return None
-            continue
-        enter, leave = sorted(((0 - begin) / change, (side - begin) / change))
-        first, last = max(first, enter), min(last, leave)
-    if first > last:
-        return None
-    (x0, y0), (x1, y1) = start, end
-    return x0 + first * (x1 - x0), y0 + first * (y1 - y0), x0 + last * (x1 - x0), y0 + last * (y1 - y0)
-
-
 def _centred(picture: PILImage.Image, size: tuple[int, int]) -> PILImage.Image:
     """A picture in the middle of a grey frame, made smaller if it does not fit, never larger."""
     from PIL import Image as PILImage
@@ -151,12 +103,6 @@ def _with_yellow(picture: PILImage.Image) -> tuple[PILImage.Image, int]:
     colours = (reduced.getpalette() or [])[: 3 * 255]
     reduced.putpalette([*colours, *[0] * (3 * 255 - len(colours)), *YELLOW])
     return reduced, 255
-
-
-def _png(picture: PILImage.Image) -> bytes:
-    stream = io.BytesIO()
-    picture.save(stream, "PNG", optimize=True)
-    return stream.getvalue()
 
 
 def _gif(frames: list[PILImage.Image], times: list[int]) -> bytes:

@@ -21,6 +21,7 @@ PIECE = 1 << 20  # bytes that are read at once
 def needed(source: BinaryIO, *, pixels: bool) -> BinaryIO:
     """The PNG in ``source`` without the chunks that its first picture does not need, up to its pixels or with them;
     ``source`` itself if it is no PNG. Raises ValueError where a checksum is wrong."""
+    size = source.seek(0, 2)
     source.seek(0)
     if source.read(len(MAGIC)) != MAGIC:
         return source
@@ -31,6 +32,9 @@ def needed(source: BinaryIO, *, pixels: bool) -> BinaryIO:
         if kind == b"IDAT" and pixels:
             start = data[0] or source.tell() - 8
             data = start, source.seek(length + 4, 1)
+            if data[1] > size:  # cut off: the decoder says so, where no end follows
+                source.seek(start)
+                return LimitedBytes(b"".join([*parts, source.read()]))
         elif data[0]:
             source.seek(data[0])
             return LimitedBytes(b"".join([*parts, source.read(data[1] - data[0]), END]))

@@ -562,6 +562,21 @@ def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, dat
             assert image.decode().shape == (header.height, header.width, 3)
 
 
+@pytest.mark.parametrize("side", [8, 40, 300])
+def test_a_png_that_is_cut_off_shows_no_other_pixels(side: int) -> None:
+    pixels = np.random.default_rng(side).integers(0, 256, (side, side, 3), np.uint8)
+    pixels[side // 2 :] = 255  # compressed to a few bytes
+    file = io.BytesIO()
+    PILImage.fromarray(pixels).save(file, "PNG")
+    whole = file.getvalue()
+    cuts = {*range(len(whole) - 60, len(whole)), len(whole) // 2}
+    for cut in cuts:
+        with suppress(ImageError):
+            assert np.array_equal(Image("x", data=whole[:cut]).decode(), pixels)
+    with pytest.raises(ImageError, match="truncated"):
+        Image("x", data=whole[: len(whole) // 2]).decode()
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     start=st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"II*\0", b"MM\0+"]),

@@ -196,7 +196,7 @@ def test_agents_whose_package_is_missing(monkeypatch: pytest.MonkeyPatch, capsys
         name: Entry(name, agent, ("image_captioning",), "", "", licence="MIT")
         for name, agent in (("packaged", "packaged_agents:Packaged"), ("absent", "no_such_package.agents:Absent"))
     }
-    monkeypatch.setattr(catalogue, "entries", lambda: known)
+    monkeypatch.setattr(catalogue, "get", known.__getitem__)
     assert main(["fetch", "absent", "packaged"]) == 1
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [

@@ -350,7 +350,7 @@ def test_skip_invalid_writes_failed_records(tmp_path: Path) -> None:
         {"id": "good", "task": "color_estimation", "image": "a.png"},
         {"id": "missing", "task": "color_estimation", "image": "nowhere.png"},
         {"id": "text", "task": "color_estimation", "image": "text.jpg"},
-        {"id": "odd", "task": "color_estimation", "image": "a.png", "colour": "red"},
+        {"id": "odd", "task": "color_estimation", "image": "a.png", "colour": ["red"]},
         {"id": "good", "task": "color_estimation", "image": "a.png"},
     ]
     source = tmp_path / "set.jsonl"

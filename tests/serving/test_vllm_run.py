@@ -55,7 +55,9 @@ def command(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     )
     yield process
     process.kill()
-    process.communicate()
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def engines(run: subprocess.Popen[str]) -> list[tuple[str, str]]:

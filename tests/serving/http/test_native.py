@@ -132,7 +132,7 @@ def test_an_upgrade_is_refused_and_not_taken_for_bad_json(served: str) -> None:
         ({"agent": "mmcq", "stimulus": COLOR}, "images.image"),
         ({"agent": "null", "stimulus": row(cue=3)}, "stimulus.cue"),
         ({"agent": "null", "stimulus": row(task="nothing")}, "stimulus.task: must be one of color_estimation, "),
-        ({"agent": "null", "stimulus": {"id": "x"}}, "stimulus.task: must be one of color_estimation, "),
+        ({"agent": "null", "stimulus": {"id": "x"}}, "stimulus.task: missing; must be one of color_estimation, "),
         ({"agent": "null", "stimulus": row(), "images": {"image": "aGFsbG8="}}, "images.image"),
     ],
 )

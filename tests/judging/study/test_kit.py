@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +145,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
     folder = tmp_path_factory.mktemp("kit")
     trials = study_folders.write_trials(folder / "T", study_folders.word_trials(10))
     study = study_folders.write_study(folder / "study", trials, "word_association", number=2, consent="Yes?")
-    assert main(["study", "kit", str(study), "3", "-o", str(folder / "kit.html")]) == 0
+    assert turinglike(["study", "kit", str(study), "3", "-o", str(folder / "kit.html")]) == 0
     text = (folder / "kit.html").read_text()
     return study, json.loads(text.split('id="kit">')[1].split("</script>")[0])
 
@@ -185,7 +186,7 @@ def test_no_judges_answers_are_taken_in_where_anothers_cannot_be(
     judges = [one["judge"] for one in page["judges"]]
     before = (study / "events.jsonl").read_bytes()
     file = written(tmp_path / "a.json", page["kit"], (judges[0], AGREES), (judges[1], second))
-    assert main(["study", "import", str(study), file]) == 2
+    assert turinglike(["study", "import", str(study), file]) == 2
     assert f"judge {judges[1]}, step " in (said := capsys.readouterr().err)
     assert why in said
     assert (study / "events.jsonl").read_bytes() == before
@@ -201,24 +202,43 @@ def test_two_files_of_a_judge_agree_or_neither_is_taken_in(
     late = written(tmp_path / "late.json", page["kit"], (first, AGREES), (second, AGREES), (third, [{"agree": False}]))
     other = written(tmp_path / "other.json", page["kit"], (second, [*AGREES[:2], {"verdicts": ["machine"]}]))
     events = (study / "events.jsonl").read_bytes()
-    assert main(["study", "import", str(study), early, other]) == 2
+    assert turinglike(["study", "import", str(study), early, other]) == 2
     assert f"other.json: judge {second}, step 2: differs between the files" in capsys.readouterr().err
     assert (study / "events.jsonl").read_bytes() == events
-    assert main(["study", "close", str(study)]) == 0
+    assert turinglike(["study", "close", str(study)]) == 0
     closed = (study / "events.jsonl").read_bytes()
-    assert main(["study", "import", str(study), late]) == 2
+    assert turinglike(["study", "import", str(study), late]) == 2
     assert "closed: it takes no answers any more" in capsys.readouterr().err
     assert (study / "events.jsonl").read_bytes() == closed
     (study / "events.jsonl").write_bytes(events)
-    assert main(["study", "import", str(study), late, early]) == 0
+    assert turinglike(["study", "import", str(study), late, early]) == 0
     assert [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()] == [
         "4 new answers, finished", "4 new answers, finished", "1 new answer, declined"
     ]  # fmt: skip
     events = (study / "events.jsonl").read_bytes()
-    assert main(["study", "import", str(study), early, late]) == 0
-    assert main(["study", "import", str(study), other]) == 2
+    assert turinglike(["study", "import", str(study), early, late]) == 0
+    assert turinglike(["study", "import", str(study), other]) == 2
     assert "is there already, and differs" in capsys.readouterr().err
     assert (study / "events.jsonl").read_bytes() == events
+
+
+def test_who_was_forgotten_keeps_nobody_elses_answers_out(
+    kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, study = kit[1], tmp_path / "study"
+    shutil.copytree(kit[0], study)
+    first, second, _ = (one["judge"] for one in page["judges"])
+    file = written(tmp_path / "a.json", page["kit"], (first, AGREES), (second, AGREES))
+    assert turinglike(["study", "forget", str(study), first]) == 0
+    capsys.readouterr()
+    assert turinglike(["study", "import", str(study), file]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"{second}: ")
+    assert said[0].endswith(", finished")
+    assert said[1] == f"{first}: passed over, for nothing is known of this judge any more"
+    assert first not in (study / "events.jsonl").read_text()
+    assert turinglike(["study", "import", str(study), written(tmp_path / "b.json", "0123", (first, AGREES))]) == 2
+    assert "is not of a kit of this study" in capsys.readouterr().err
 
 
 def test_the_kit_has_no_code_that_tells_who_has_finished(kit: tuple[Path, dict[str, Any]]) -> None:

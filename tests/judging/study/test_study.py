@@ -397,7 +397,7 @@ main(["study", "forget", *sys.argv[2:]])
 @pytest.mark.parametrize("file", [1, 2])
 def test_who_is_half_forgotten_is_forgotten_by_the_same_command(tmp_path: Path, file: int) -> None:
     """Killed before the first or the second file is replaced; and what a call before this version has left."""
-    folder = made(tmp_path, before=["country"])
+    folder = made(tmp_path, before=["country"], worker="PID")
 
     async def work(study: Study) -> None:
         for at in range(3):

@@ -303,8 +303,11 @@ def take(options: argparse.Namespace) -> int:
     material = _opened(options.study)
     told = _in_study(options.study, material, lambda study: import_answers(study, options.files))
     state = read_state(options.study)
-    for judge, number in told.items():
-        _say(f"{judge}: {count(number, 'new answer')}, {state.judges[judge].ended or 'not finished'}")
+    for code, number in told.items():
+        if (judge := state.judges.get(code)) is None:
+            _say(f"{code}: passed over, for nothing is known of this judge any more")
+        else:
+            _say(f"{code}: {count(number, 'new answer')}, {judge.ended or 'not finished'}")
     return 0
 
 

@@ -211,12 +211,14 @@ def _conversations(state: State) -> Iterator[dict[str, Any]]:
         whose = [f"human:{code}" if code in state.judges else code for code in talk.speakers]
         seconds = partial(_seconds_since, datetime.fromisoformat(talk.at))
         times = [seconds(one) for one in talk.messages]
+        gaps = [at - before_it for at, before_it in zip(times, [0.0, *times], strict=False)]
+        was_set = min(gaps, default=0.0) < 0  # the machine's clock, backwards: such times are not known
         messages = [
             Message(
                 turn=one["turn"], speaker=one["speaker"], agent=whose["AB".index(one["speaker"])], text=one["text"],
-                at=at, delay_s=round(at - before_it, 3),
+                at=None if was_set else at, delay_s=round(gap, 3) if gap >= 0 else None,
             )
-            for one, at, before_it in zip(talk.messages, times, [0.0, *times], strict=False)
+            for one, at, gap in zip(talk.messages, times, gaps, strict=True)
         ]  # fmt: skip
         withdrawn = [
             Withdrawn(

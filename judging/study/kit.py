@@ -91,15 +91,20 @@ def _inside(link: re.Match[str], scripts: list[str]) -> str:
 
 
 async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
-    """Take files of answers in; by judge, how many were new. What is there already is passed over.
+    """Take files of answers in; by judge, how many were new. What is there already is passed over, and so are judges
+    who were forgotten: the file of their kit has the others' answers, too.
 
     Raises InputError, and then takes nothing in, for a file that is damaged, of another study, or whose answers no page
     sends, follow a refusal to take part, or differ from those that are there or in another file.
     """
     longest: dict[str, list[dict[str, Any]]] = {}
+    kits, forgotten = {judge.kit for judge in study.state.judges.values()}, dict[str, int]()
     for path in paths:
         for part in _read(path):
             judge = study.state.judges.get(part["judge"])
+            if judge is None and part["kit"] in kits:
+                forgotten[part["judge"]] = 0
+                continue
             if judge is None or judge.kit != part["kit"]:
                 raise InputError(f"{path}: judge {part['judge']} is not of a kit of this study")
             answers = part["answers"]
@@ -119,7 +124,7 @@ async def import_answers(study: Study, paths: Sequence[Path]) -> dict[str, int]:
     ]
     before = {judge.code: judge.step for judge, _ in judges}
     await asyncio.gather(*calls)  # at once, that is in order and in one write
-    return {judge.code: judge.step - before[judge.code] for judge, _ in judges}
+    return {judge.code: judge.step - before[judge.code] for judge, _ in judges} | forgotten
 
 
 def _check(study: Study, judge: Judge, answers: Sequence[dict[str, Any]], path: Path) -> None:

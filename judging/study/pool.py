@@ -8,6 +8,7 @@ conversations beside each other the pages are equally of each agent and place.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
@@ -163,10 +164,28 @@ class TrialPool:
             found.append(f"trials: {count(len(gone), 'file')} {'is' if len(gone) == 1 else 'are'} gone ({names})")
         if wanted.catch and not self.has_catch():
             found.append(f"trials.catch: the trial set has no catch trials: set it to 0, or {HOW_TO_CATCH}")
-        return found
+        return found + self._lacking_catch(there_are - need)
+
+    def _lacking_catch(self, left: int) -> list[str]:
+        """Why a judge cannot get the catch trials, where ``left`` stimuli are in no other trial of theirs."""
+        caught, kinds = round(self.settings.trials.catch * self.settings.trials.number), self._kinds_of_catch()
+        if not caught or not kinds or left < 0:
+            return []
+        of_kinds = [{page.stimulus for page in self.cells[name]} for name in kinds]
+        plain = {page.stimulus for page in self.drawable if not page.catch}
+        shared = len(plain & set[str]().union(*of_kinds))
+        if min(map(len, of_kinds)) >= math.ceil(caught / len(kinds)) and left >= min(caught, shared):
+            return []
+        return [
+            f"trials.catch: a judge sees no stimulus twice, and {left:,} are left beside the other trials for "
+            f"{count(caught, 'catch trial')}, of which the set has {min(map(len, of_kinds)):,}: take fewer trials"
+        ]
+
+    def _kinds_of_catch(self) -> list[str]:
+        return [name for name in CATCH if name in self.cells]
 
     def has_catch(self) -> bool:
-        return any(name in self.cells for name in CATCH)
+        return bool(self._kinds_of_catch())
 
     def room(self) -> tuple[str, int]:
         """What a judge may not see twice, and how many of them there are: so many trials a judge can have."""
@@ -187,11 +206,11 @@ class TrialPool:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
         stimuli = set(known)
+        kinds = self._kinds_of_catch()
+        quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
+        caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
         chosen = self._take(self._quota(wanted.number, used, chance), seen, used, stimuli, chance)
-        kinds = [name for name in CATCH if name in self.cells]
-        quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
-        caught = self._take(quota, seen, used, stimuli, chance)
         order = chance.sample(chosen, len(chosen))
         turns = [Turn(page, "feedback" if at < wanted.feedback else "test") for at, page in enumerate(order)]
         for turn in chance.sample(turns, min(round(wanted.repeats * wanted.number), len(turns))):

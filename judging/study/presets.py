@@ -89,9 +89,10 @@ def written(
 def fitting(room: int, chosen: Trials, *, has_catch: bool) -> dict[str, Any]:
     """What must be other than ``chosen`` where a judge can have ``room`` trials."""
     found: dict[str, Any] = {} if has_catch or not chosen.catch else {"catch": 0.0}
-    if 0 < room < chosen.number + chosen.practice:
+    catch = chosen.catch if has_catch else 0.0
+    if 0 < room < chosen.number + chosen.practice + round(catch * chosen.number):
         practice = min(chosen.practice, room // 5)
-        found |= {"number": min(chosen.number, room - practice), "practice": practice}
+        found |= {"number": min(chosen.number, int((room - practice) / (1 + catch))), "practice": practice}
     return found
 
 

@@ -107,6 +107,7 @@
   }
 
   function welcome() {
+    if (!kit && !navigator.cookieEnabled) return put(title, el("p", { class: "bad" }, phrase("no_cookies")));
     const begin = button("begin", async () => {
       off(begin);
       try {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,6 +220,25 @@ def test_two_files_of_a_judge_agree_or_neither_is_taken_in(
     assert turinglike(["study", "import", str(study), other]) == 2
     assert "is there already, and differs" in capsys.readouterr().err
     assert (study / "events.jsonl").read_bytes() == events
+
+
+def test_who_was_forgotten_keeps_nobody_elses_answers_out(
+    kit: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, study = kit[1], tmp_path / "study"
+    shutil.copytree(kit[0], study)
+    first, second, _ = (one["judge"] for one in page["judges"])
+    file = written(tmp_path / "a.json", page["kit"], (first, AGREES), (second, AGREES))
+    assert turinglike(["study", "forget", str(study), first]) == 0
+    capsys.readouterr()
+    assert turinglike(["study", "import", str(study), file]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"{second}: ")
+    assert said[0].endswith(", finished")
+    assert said[1] == f"{first}: passed over, for nothing is known of this judge any more"
+    assert first not in (study / "events.jsonl").read_text()
+    assert turinglike(["study", "import", str(study), written(tmp_path / "b.json", "0123", (first, AGREES))]) == 2
+    assert "is not of a kit of this study" in capsys.readouterr().err
 
 
 def test_the_kit_has_no_code_that_tells_who_has_finished(kit: tuple[Path, dict[str, Any]]) -> None:

@@ -113,6 +113,28 @@ def test_two_people_converse_and_become_trials(tmp_path: Path) -> None:
         assert sum(",human," in line for line in file) == 2
 
 
+def test_a_clock_that_is_set_back_makes_no_negative_times(tmp_path: Path) -> None:
+    study = made(tmp_path)
+
+    async def work(served: Study) -> None:
+        people = [await arrived(served, "talk") for _ in range(2)]
+        await asyncio.gather(*(speak(served, one, "x") for one in people))
+        for judge in people:
+            await served.answer(judge, judge.step, {"guess": "human"})
+
+    run(study, work)
+    lines = [json.loads(line) for line in (study / "events.jsonl").read_text().splitlines()]
+    seconds = iter((3, 5, 1, 4))
+    for line in lines:
+        if line["event"] in ("paired", "said"):
+            line["at"] = f"2026-01-01T00:00:0{next(seconds) if line['event'] == 'said' else 2}.000Z"
+    (study / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people")]) == 0
+    messages = json.loads((tmp_path / "people" / "records" / "humans.jsonl").read_text())["answer"]["messages"]
+    assert [(one["at"], one["delay_s"]) for one in messages] == [(None, 1), (None, 2), (None, None), (None, 3)]
+    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every", "--lengths", "4"]) == 0
+
+
 def test_the_same_two_may_meet_again_and_each_record_has_its_key(tmp_path: Path) -> None:
     study = made(tmp_path, exchanges=2, number=5)  # of two orders of two people some come again
 

@@ -75,6 +75,15 @@ def to_the_trials(page: Page) -> None:
     page.get_by_role("heading", name="Practice").wait_for()
 
 
+def test_a_browser_without_cookies_takes_nobodys_place(context: BrowserContext, server: Server, study: Path) -> None:
+    context.add_init_script("Object.defineProperty(Navigator.prototype, 'cookieEnabled', { get: () => false })")
+    before = len(read_state(study).judges)
+    page = opened(context, server)
+    page.get_by_text("needs a cookie").wait_for()
+    assert page.get_by_role("button").count() == 0
+    assert len(read_state(study).judges) == before
+
+
 def test_who_has_pressed_the_wrong_button_comes_back(context: BrowserContext, server: Server, study: Path) -> None:
     page = opened(context, server)
     page.get_by_role("button", name="Begin").click()

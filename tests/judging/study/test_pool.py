@@ -13,6 +13,7 @@ import study_folders
 
 from agents.errors import InputError
 from judging.study.pool import TrialPool, Turn
+from judging.study.presets import fitting
 from judging.study.settings import read_settings, source_of
 
 
@@ -40,7 +41,7 @@ def test_half_are_peoples_and_the_rest_equally_the_agents(tmp_path: Path) -> Non
                  practice=2, catch=0.1, repeats=0.08, feedback=4)  # fmt: skip
     assert found.problems() == []
     every: Counter[str] = Counter()
-    for turns in draw_many(found, 40):
+    for at, turns in enumerate(draw_many(found, 40)):
         practice = [turn for turn in turns if turn.phase == "practice"]
         plain = [turn for turn in turns if turn.phase != "practice" and not turn.again and not turn.page.catch]
         counts = Counter(turn.page.cell for turn in plain)
@@ -59,7 +60,8 @@ def test_half_are_peoples_and_the_rest_equally_the_agents(tmp_path: Path) -> Non
         assert len(again) == 2
         for turn in again:  # after the first time
             assert turn.page in [one.page for one in turns[: turns.index(turn)]]
-        every.update(counts)
+        if at % 3:  # the others stay away
+            every.update(counts)
     assert max(every[one] for one in "abc") - min(every[one] for one in "abc") <= 3
 
 
@@ -140,3 +142,16 @@ def test_a_key_of_other_trials_is_refused(tmp_path: Path) -> None:
     study = study_folders.write_study(tmp_path / "study", there, "word_association")
     with pytest.raises(InputError, match="is the key of other trials"):
         TrialPool(there, read_settings(study))
+
+
+def test_trials_leave_room_for_those_to_catch(tmp_path: Path) -> None:
+    """Of 20 stimuli ten have a catch trial: whoever gets 18 trials gets both of theirs; with 20 there is none left."""
+    rows = study_folders.word_trials(20, catch=10)
+    found = pool(tmp_path / "fits", "word_association", rows, number=18, catch=0.1)
+    assert found.problems() == []
+    for turns in draw_many(found, 20):
+        assert Counter(turn.page.catch for turn in turns) == {False: 18, True: 2}
+    found = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
+    assert "0 are left beside the other trials for 2 catch trials" in " ".join(found.problems())
+    asked = found.settings.trials.model_copy(update={"number": 50, "practice": 2})
+    assert fitting(20, asked, has_catch=True) == {"number": 16, "practice": 2}

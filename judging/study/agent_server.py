@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import orjson
 
+from agents.answers import is_blank
+
 REPLY_SECONDS = 120.0
 TRIES = 3  # of an answer, before what it was for is void
 PAUSE = 1.0  # seconds between tries
@@ -94,7 +96,7 @@ def text_of(answer: Any) -> str:
     text = answer["messages"][0]["text"]
     if not isinstance(text, str):
         raise ValueError("its message is no text")
-    if not text.strip():
+    if is_blank(text):
         raise ValueError("says nothing")
     return text
 

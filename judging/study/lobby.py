@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from agents.answers import is_blank
 from agents.stimuli import ConversationStimulus, as_dict
 from judging.study.agent_server import LONGEST, AgentClient, NoAnswerError, text_of, tidy
 from judging.study.settings import AnswersSettings
@@ -87,7 +88,7 @@ class Lobby:
         known = sum(one["speaker"] == mine for one in talk.messages) if is_burst else len(talk.messages)
         if turn < known:
             return None  # it is there
-        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST:
+        if not isinstance(text, str) or is_blank(text) or len(text) > LONGEST:
             return "incomplete"
         if self._is_over(talk):
             return "talk_over"

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from agents.answers import is_blank
 from judging.study.agent_server import LONGEST, tidy
 from judging.study.lobby import HELD, LOOK
 from judging.study.online.quotas import drawn_pair, next_cell
@@ -105,7 +106,7 @@ class OnlineLobby:
         else:
             given = said.get("text")
             text = tidy(given) if isinstance(given, str) else ""
-            if not text or len(text) > LONGEST:
+            if is_blank(text) or len(text) > LONGEST:
                 return "incomplete"
             if act == "answer" and len(text.split()) >= self.settings.tests.words_below:
                 return "too_many_words"

@@ -400,7 +400,13 @@ def test_an_agent_whose_server_is_away_makes_it_void(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["ping-pong", "burst"])
 @pytest.mark.parametrize(
     ("said", "why"),
-    [(" \n ", "says nothing"), (None, "no text"), ({"agent": "gpt-4"}, "no text"), ("x" * 2001, "too long")],
+    [
+        (" \n ", "says nothing"),
+        ("\u200b\u2060", "says nothing"),
+        (None, "no text"),
+        ({"agent": "gpt-4"}, "no text"),
+        ("x" * 2001, "too long"),
+    ],
     ids=str,
 )
 def test_what_no_person_could_say_makes_it_void(

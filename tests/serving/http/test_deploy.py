@@ -56,6 +56,8 @@ def test_ray_serve_asks_for_the_key_loses_no_request_with_a_worker_and_ends_the_
     pytest.importorskip("ray.serve", exc_type=ImportError)
     with tempfile.TemporaryDirectory(prefix="u") as folder:  # a short name: of sockets' paths few letters are left
         environment = {**os.environ, "TMPDIR": folder, "TURINGLIKE_API_KEY": KEY, "RAY_USAGE_STATS_ENABLED": "0"}
+        # Ray Serve kills a proxy that is not ready after 5 s, which on a busy machine it is not.
+        environment |= {f"RAY_SERVE_PROXY_{check}_CHECK_TIMEOUT_S": "300" for check in ("READY", "HEALTH")}
         command = [sys.executable, "-c", PROGRAM, str(server_process.free_port())]
         done = subprocess.run(
             command, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False

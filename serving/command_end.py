@@ -41,14 +41,11 @@ def carry_out(options: argparse.Namespace) -> int:
         # The reader of our output (head, less) has gone; what it did not read is no error.
         _drop_output()
         return 0
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            traceback.print_exc()
-            return OWN_ERROR
-        _drop_output()
-        print(f"turinglike: nothing more can be written: {error}", file=sys.stderr)
-        return StorageError.exit_code
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _drop_output()
+            print(f"turinglike: nothing more can be written: {error}", file=sys.stderr)
+            return StorageError.exit_code
         traceback.print_exc()
         return OWN_ERROR
 

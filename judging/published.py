@@ -146,7 +146,7 @@ def _other_judge(cell: Row, judge: str, settings: Mapping[str, Mapping[str, Any]
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
 
 
-def told_inside(row: Row) -> str:
+def inside_word(row: Row) -> str:
     """Whether a figure that has ours beside it is inside our interval, in a word."""
     return "inside" if row["inside"] else "outside"
 
@@ -159,7 +159,7 @@ def print_published(rows: Sequence[Row], say: Callable[[str], None]) -> None:
             agent = row["agent"] if row["our_agent"] in (row["agent"], ALL) else f"{row['agent']}: {row['our_agent']}"
             shown.add_row(
                 row["asked"], row["judge"], agent, MEASURES[row["measure"]], f"{row['published']:.2f}",
-                f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", told_inside(row), row["why"],
+                f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", inside_word(row), row["why"],
             )  # fmt: skip
     if shown.row_count:
         print_table(shown)

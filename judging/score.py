@@ -21,7 +21,6 @@ from judging.figures import figures
 from judging.ledger import ledger
 from judging.measures import ALL, MISSING, summarize
 from judging.methods import methods
-from judging.pairs_page import print_pairs
 from judging.paper_judges import instead
 from judging.pass_rate import pass_rates, words_per_message
 from judging.published import CLASSIFIER, beside_published, kind, print_published
@@ -35,7 +34,6 @@ from judging.significance import (
     by_equations,
     corrected,
 )
-from judging.timing import timing_channel
 from judging.trial_set import read_about
 from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
 from serving.export.csv_rows import write_rows
@@ -45,7 +43,7 @@ from serving.terminal import plain_table, print_table
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "sklearn", "statsmodels")
+PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 MARKER = "scores.json"
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
@@ -92,7 +90,6 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     settings = settings_of(options.verdicts)
     found = measure(counted, by, options.seed, settings) | {"catch": catch_rates(table)}
     answers = read_answers(options.verdicts, options.key)
-    found["timing"] = timing_channel(counted[counted["sample"] == 0], answers, options.seed)
     if found["pairs"]:
         found["pairs"]["words"] = words_per_message(answers)
     answers = [one for one in answers if one["beside_truth"] is None]
@@ -108,7 +105,7 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
         _write(folder, table, found)
     _print(found["scores"])
-    print_pairs(found["pairs"])
+    _print_pairs(found["pairs"])
     if len(excluded):
         told = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
         say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {told}")
@@ -238,7 +235,7 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
 
     _write_csv(folder / "verdicts.csv", table)
     names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
-    more = {"captions": found["captions"].get("agents"), "timing": found["timing"]}
+    more = {"captions": found["captions"].get("agents")}
     if found["pairs"]:
         more |= {"pass_rates": found["pairs"]["rates"], "pass_rates_by": found["pairs"]["by"]}
         more |= {"words": found["pairs"]["words"]}
@@ -289,6 +286,20 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
             *([str(missing[id(row)])] if more else []),
         )
     print_table(shown)
+
+
+def _print_pairs(pairs: Mapping[str, Any]) -> None:
+    if not pairs:
+        return
+    table = plain_table("judge", "agent", "mode", "turns", "pass rate", "pairs", "judges", "verdicts", "interval")
+    for row in pairs["rates"]:
+        rate, low, high = (f"{row[f'pass_rate{end}']:.2f}" for end in ("", "_low", "_high"))
+        numbers = [f"{row[name]:,}" for name in ("pairs", "judges", "verdicts")]
+        agent = "all agents" if row["agent"] == ALL else row["agent"]
+        cell = [str(row["mode"] or "–"), str("–" if row["turns"] is None else row["turns"])]
+        rate = f"{rate} ({low} to {high})" if row["verdicts"] else "–"
+        table.add_row(row["judge"], agent, *cell, rate, *numbers, row["interval"])
+    print_table(table)
 
 
 def _figure(value: float) -> str:

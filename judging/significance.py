@@ -15,7 +15,7 @@
 - two agents before the same judges: the exact permutation test of the difference of their p(M|M), labels being
   exchanged within each judge.
 
-Several p values together are corrected by Holm and by Bonferroni.
+Several p values together are corrected by Holm.
 
 Where nothing varies that a test needs to vary, there are no figures: ``test`` says why ("no test: …"), ``p`` is None.
 Shares are compared after :data:`DIGITS` digits; what differs less differs by rounding alone.
@@ -252,12 +252,11 @@ def _sum_of_hypergeometrics(total: Counts, marked: Counts, drawn: Counts) -> NDA
 
 
 def corrected(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With ``holm`` and ``bonferroni`` beside each ``p``."""
+    """With ``holm``, the corrected value, beside each ``p``."""
     from statsmodels.stats.multitest import multipletests
 
-    known = [one for one in tests if one["p"] is not None]
-    for name in ("holm", "bonferroni"):
-        values = multipletests([one["p"] for one in known], method=name)[1] if known else ()
-        for one, value in zip(known, values, strict=True):
-            one[name] = float(value)
+    known = [test for test in tests if test["p"] is not None]
+    values = multipletests([test["p"] for test in known], method="holm")[1] if known else ()
+    for test, value in zip(known, values, strict=True):
+        test["holm"] = float(value)
     return tests

@@ -1,4 +1,4 @@
-# make demo | test | bench | docs | lint: each starts from nothing; the first of them makes .venv.
+# make demo | test | test-all | bench | docs | lint: each starts from nothing; the first of them makes .venv.
 PYTHON ?= python3
 UV := uv==0.13.8
 BIN := .venv/bin
@@ -9,8 +9,10 @@ INSTALL = $(BIN)/uv pip install --python $(BIN)/python --constraint constraints.
 # Stamps: what the demo uses, and everything. What fails half-way is done again.
 DEMO := .venv/.demo
 TEST := .venv/.test
+# A file's tests stay in one process, and so do all that share Ray (tests/conftest.py groups them).
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test bench docs lint lowest clean
+.PHONY: demo test test-all bench docs lint lowest clean
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
 
@@ -18,9 +20,14 @@ TEST := .venv/.test
 demo: $(DEMO)
 	@$(BIN)/python scripts/demo.py
 
+# The tests without those marked slow (vLLM, Chromium, rounds of crashes); `make test-all` runs every test.
 test: lint
 	$(BIN)/python scripts/make_reference.py --check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow"
+
+test-all: lint
+	$(BIN)/python scripts/make_reference.py --check
+	$(PYTEST)
 
 lint: $(TEST)
 	$(BIN)/ruff check .

@@ -35,33 +35,13 @@ GIB = 1024 * MIB
 NO_ANSWER: dict[str, Any] = {"changes_answers": False}
 
 
-Condition = tuple[str, Callable[[Any], bool]]  # of settings: in words, as in "decoding=sample", and as a test
-
-
 class Settings(BaseModel):
     """Base of every agent's ``Settings``: all choices that can change an answer, checked before anything loads.
 
-    A choice that changes none, of speed or patience, is a field with ``json_schema_extra=NO_ANSWER``. ``counts`` holds,
-    for a choice that plays a part only beside some other, the condition of it; where that does not hold it is refused.
+    A choice that changes no answer, of speed or patience, is a field with ``json_schema_extra=NO_ANSWER``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
-    counts: ClassVar[Mapping[str, Condition]] = {}
-
-    def ignored(self, given: Mapping[str, Any], preset: Mapping[str, Any]) -> dict[str, str]:
-        """Those of ``given`` that play no part, dotted where nested, and the condition under which they would; what
-        says the same as ``preset`` or as the default is none of them."""
-        found: dict[str, str] = {}
-        for name, said in given.items():
-            value, default = getattr(self, name), type(self).model_fields[name].default
-            usual = preset.get(name, default)
-            condition, holds = self.counts.get(name, ("", _always))
-            if not holds(self) and said != usual and value not in (usual, default):
-                found[name] = condition
-            elif isinstance(value, Settings) and isinstance(said, Mapping):
-                inner = value.ignored(said, usual if isinstance(usual, Mapping) else {})
-                found |= {f"{name}.{part}": why for part, why in inner.items()}
-        return found
 
     def identity(self) -> dict[str, Any]:
         """What answers follow from: the settings without those of speed, and for a file its content's hash."""
@@ -76,10 +56,6 @@ class Settings(BaseModel):
                 with value.open("rb") as file:
                     found[name] = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
         return found
-
-
-def _always(_: Settings) -> bool:
-    return True
 
 
 S = TypeVar("S", bound=Settings)

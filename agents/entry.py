@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from agents.contract import Agent
-from agents.errors import InputError, Problem, bad_settings
+from agents.errors import InputError, bad_settings
 from agents.pretrained import PretrainedAgent, WeightsFileAgent
 from agents.random_weights import RANDOM, random_setting
 from agents.stimuli import Task
@@ -73,13 +73,6 @@ class Entry:
         except ValidationError as error:
             problems = bad_settings(self.name, cls.Settings.model_fields, error.errors(include_url=False))
             raise InputError(f"agent {self.name}: bad settings", problems) from None
-        ignored = settings.ignored(overrides or {}, self.settings)
-        if ignored:
-            problems = [
-                Problem("settings", None, f"{self.name}.{field}", f"plays no part: it counts only with {condition}")
-                for field, condition in ignored.items()
-            ]
-            raise InputError(f"agent {self.name}: settings that play no part", problems)
         return cls(settings, self.name)
 
     def takes_random_weights(self) -> bool:

@@ -6,15 +6,15 @@ radial kernel of ``SVC()``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import orjson
 from pydantic import ConfigDict
 
 from agents import checkpoints
-from agents.contract import GIB, Condition
+from agents.contract import GIB
 from agents.errors import UnavailableError
 from agents.language.minilm import PACKAGE
 from agents.pretrained import download_torchvision
@@ -47,11 +47,6 @@ class ClassifierSettings(TrainedSettings):
     """ResNet18's weights: torchvision's on ImageNet ("published"), or a local .pth or .safetensors file."""
     path: features.Path = "first10"
     """Of scanpaths the first ten fixations, shorter ones not being judged; or fifteen, what lacks being (1, 1)."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        "kernel": ("model=svm", lambda chosen: chosen.model == "svm"),
-        "picture_weights": ("pictures=deep or early", lambda chosen: chosen.pictures != "none"),
-    }
 
 
 class ClassifierJudge(TrainedJudge[ClassifierSettings]):

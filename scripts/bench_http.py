@@ -195,7 +195,7 @@ def main() -> None:
     try:
         import ray.serve  # noqa: F401
     except ImportError:
-        print("Ray Serve is left out: pip install 'turinglike[deploy]'", file=sys.stderr)
+        print("Ray Serve is left out: pip install 'turinglike[bench]'", file=sys.stderr)
     else:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "peer.py"

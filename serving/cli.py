@@ -212,10 +212,6 @@ def build_parser(*, formats: bool = False) -> argparse.ArgumentParser:
     importing.add_argument(
         "--responses", type=responses, metavar="f=human,j=machine", help="what keys or buttons of verdicts mean"
     )
-    completion = command(
-        "completion", _completion, "completion for a shell, which evaluates what this prints", example="bash"
-    )
-    completion.add_argument("shell", choices=("bash", "zsh"))
     add_registered(commands)
     return parser
 
@@ -283,13 +279,6 @@ def _schema(options: argparse.Namespace) -> int:
 
     made = json_schema() if options.of == "record" else stimulus_schema()
     print(orjson.dumps(made, option=orjson.OPT_INDENT_2).decode())
-    return 0
-
-
-def _completion(options: argparse.Namespace) -> int:
-    from serving.completion import script
-
-    print(script(build_parser(formats=True), options.shell))
     return 0
 
 

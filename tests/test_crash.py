@@ -14,7 +14,12 @@ from serving.cli import main
 
 
 @pytest.mark.parametrize(
-    ("form", "victim"), [("conversations", "driver"), ("batches", "worker"), ("continuous", "raylet")]
+    ("form", "victim"),
+    [
+        ("conversations", "driver"),
+        pytest.param("batches", "worker", marks=pytest.mark.slow),
+        pytest.param("continuous", "raylet", marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_run_resumes_to_the_same_answers(
     form: str, victim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

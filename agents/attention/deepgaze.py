@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from agents import checkpoints, gpu_arithmetic
 from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
-from agents.contract import GIB, Condition, Draw, Reply
+from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.pretrained import WeightsFileAgent, WeightsFileSettings, download, torch_hub_path
 from agents.stimuli import AttentionStimulus, Stimulus, Task
@@ -53,11 +53,6 @@ class DeepGazeAgent(WeightsFileAgent["DeepGazeAgent.Settings"]):
         """The authors' centre bias ("mit1003"), none ("uniform"), or a .npy file: a log density [rows, columns]."""
         longer_side: Annotated[int, Field(ge=64, le=4096)] = 1024
         """Pixels of the longer side where the stimulus does not say its pixels per degree."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **scanpath.ScanSettings.counts,
-            "inhibition": ("choice=argmax", lambda chosen: chosen.choice == "argmax"),
-        }
 
     tasks: ClassVar[tuple[Task, ...]] = ("attention_prediction",)
     extra = "attention"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -12,7 +12,7 @@ from agents.attention.models.eccentric_pooling import Pooling
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
-from agents.contract import MIB, Condition, Draw, Reply
+from agents.contract import MIB, Draw, Reply
 from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Mode, Stimulus
 
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 Slope = Annotated[float, Field(ge=0, le=10)]
 Scale = Annotated[float, Field(gt=0, le=1000)]
 Degrees = Annotated[float, Field(gt=0, le=100)]
-
-
-SCALED: Condition = (
-    "window_pixels and window_resized unset",
-    lambda chosen: chosen.window_pixels is None and chosen.window_resized is None,
-)
 
 
 class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
@@ -75,12 +69,6 @@ class EccNetAgent(VGGAgent["EccNetAgent.Settings"]):
         """Width of the rings in which windows have one size: degrees of diameter."""
         rf_min: Annotated[int, Field(ge=2, le=64)] = 2
         """Side of the smallest window in cells."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **dict.fromkeys(("window", "window_waldo"), SCALED),
-            "window_pixels": ("window_resized unset", lambda chosen: chosen.window_resized is None),
-            "max_free": scanpath.SEARCH_ALONE,
-        }
 
         @model_validator(mode="after")
         def _is_possible(self) -> EccNetAgent.Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
@@ -11,7 +11,7 @@ from agents.attention import scanpath
 from agents.attention.models.fixations import Plan
 from agents.attention.models.vgg import Preprocessing
 from agents.attention.vgg import VGGAgent
-from agents.contract import MIB, Condition, Draw, Reply
+from agents.contract import MIB, Draw, Reply
 from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 from agents.tasks import Mode
@@ -56,16 +56,6 @@ class IVSNAgent(VGGAgent["IVSNAgent.Settings"]):
         """Which features are summed without a target. The papers do not say; relu5_3 is what IVSN itself looks at."""
         search_size: Annotated[int, Field(ge=64, le=1024)] = 512
         """Side in pixels to which whole brings the search image; tiled takes it as it is."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **scanpath.ScanSettings.counts,
-            "max_free": scanpath.SEARCH_ALONE,
-            **dict.fromkeys(
-                ("target_size", "target_layer"), ("modulation=target", lambda chosen: chosen.modulation == "target")
-            ),
-            "bottom_up": ("modulation=none", lambda chosen: chosen.modulation == "none"),
-            "search_size": ("variant=whole", lambda chosen: chosen.variant == "whole"),
-        }
 
     modes: ClassVar[tuple[Mode, ...]] = ("search",)
     # Measured on CPU, in MiB: 1222 (one thread) and 1230 (two) with 8 images of 1280 x 1024; 1279 with one photograph

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -11,7 +11,7 @@ from agents.attention import scanpath
 from agents.attention.models import saccade_prior
 from agents.attention.models.fixations import Plan
 from agents.attention.vgg import VGGAgent
-from agents.contract import Condition, Draw, Reply
+from agents.contract import Draw, Reply
 from agents.pretrained import WeightsFileSettings
 from agents.stimuli import AttentionStimulus, Stimulus
 
@@ -64,11 +64,6 @@ class ReturnFixations(VGGAgent["ReturnFixations.Settings"]):
         """Width of the saliency map's edge that is set to 0, in pixels of a frame of 1280 x 1024."""
         variant: Literal["tiled", "whole"] = "tiled"
         """How the similarity map of search is made, as in ivsn: the image in tiles of 224 pixels, or whole."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **scanpath.PathSettings.counts,
-            "smoothing": ("saccades=vectors", lambda chosen: chosen.saccades == "vectors"),
-        }
 
     # The base class' memory holds. Measured on CPU, in MiB: 1566 with eight pictures of 1280 x 1024 and 1519 with two
     # of 24 million pixels; in search 1198 with eight of 1280 x 1024, 1286 with one of 24 million pixels.

@@ -9,16 +9,16 @@ This module imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
 from agents.answers import ScanpathAnswer
 from agents.attention.models.fixations import Box, Pixel, Plan
 from agents.attention.scanpath_files import read_lengths
-from agents.contract import Condition, Reply, Settings
+from agents.contract import Reply, Settings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import AttentionStimulus, Pixels
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from agents.attention.models.device_paths import DevicePaths
 
 Fixations = Annotated[int, Field(ge=1, le=10_000)]
-
-SCALED: Condition = ("window_pixels unset", lambda chosen: chosen.window_pixels is None)
-SEARCH_ALONE: Condition = ("stimuli of free viewing, which it does not answer", lambda _: False)
 
 
 class PathSettings(Settings):
@@ -57,8 +54,6 @@ class PathSettings(Settings):
     """Most fixations in search where the stimulus is of a Waldo data set, the forced first one included."""
     lengths: Path | None = None
     """A file of people's scanpaths, or of numbers, one a line: draws how many fixations there are, to that most."""
-
-    counts: ClassVar[Mapping[str, Condition]] = dict.fromkeys(("window", "window_waldo"), SCALED)
 
     @field_validator("lengths")
     @classmethod

@@ -5,12 +5,12 @@ Everything of a turn that is left to chance is drawn from the turn's own seed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB, Condition, Draw, Reply, Verdict
+from agents.contract import GIB, Draw, Reply, Verdict
 from agents.language import chat_prompts, person, prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.person import PersonSettings, open_person
@@ -53,15 +53,6 @@ class ChatAgent(TextAgent["ChatAgent.Settings"]):
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = TruncationSettings()
         """How a message is cut to a drawn length; none: it is not."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **PromptedSettings.counts,
-            **PersonSettings.counts,
-            "hottest": (
-                "attempts above 1 or rises_with=turn",
-                lambda chosen: chosen.attempts > 1 or chosen.rises_with == "turn",
-            ),
-        }
 
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "chat"

@@ -6,18 +6,12 @@ temperature; here that is one of the attempts at the message, so that it stands 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from pydantic import ConfigDict, Field
 
-from agents.contract import Condition
 from agents.language import chat_prompts
 from agents.language.engines.anthropic import AnthropicEngine, AnthropicSettings
 from agents.language.openai_chat import ChatServerAgent, ProgramSettings
 from agents.language.truncation import TruncationSettings
-
-SENT: Condition = ("send_temperature=true", lambda chosen: chosen.send_temperature)
 
 
 class ClaudeSettings(AnthropicSettings, ProgramSettings):
@@ -35,15 +29,6 @@ class ClaudeSettings(AnthropicSettings, ProgramSettings):
     """The temperature of words."""
     truncation: TruncationSettings | None = TruncationSettings(least=7)
     """How a message is cut to a drawn length; none: it is not."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        **ProgramSettings.counts,
-        **dict.fromkeys(("turn_temperature", "word_temperature"), SENT),
-        "turn_hottest": (
-            f"{SENT[0]} and attempts above 1",
-            lambda chosen: chosen.send_temperature and chosen.attempts > 1,
-        ),
-    }
 
 
 class ClaudeAgent(ChatServerAgent[ClaudeSettings]):

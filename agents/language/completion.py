@@ -5,12 +5,12 @@ In word association they continue the papers' question, or the example pairs (20
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from agents.contract import GIB, Condition, Draw
+from agents.contract import GIB, Draw
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.text_agent import PromptedSettings, TextAgent
@@ -43,8 +43,6 @@ class CompletionAgent(TextAgent["CompletionAgent.Settings"]):
         """What stands between messages in the prompt: a space, as in the papers, or a line, as in their program."""
         template: prompts.Template = "2022"
         """The prompt's words: "Both ask long questions, …" (2022), or "Ask long questions, …", as printed in 2025."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {**PromptedSettings.counts, "retry_temperature": prompts.PATIENT}
 
     tasks = ("conversation", "word_association")
     family: ClassVar[Family] = "completion"

@@ -7,14 +7,14 @@ transformers is asked in batches (``respond``); vLLM, which batches by itself, o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict
 
 from agents import checkpoints
-from agents.contract import Condition, Draw, Reply
+from agents.contract import Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError
 from agents.language.engines.local import LocalEngine
@@ -44,8 +44,6 @@ class EngineChoice(BaseSettings):
     """What runs the model."""
     vllm: VLLMSettings = VLLMSettings()
     """How vLLM runs it, where that is the engine."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {"vllm": ("engine=vllm", lambda chosen: chosen.engine == "vllm")}
 
 
 @dataclass(frozen=True, slots=True)

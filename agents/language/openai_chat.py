@@ -7,14 +7,13 @@ What was said before is sent as a whole: a server knows best how much its model 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import MIB, NO_ANSWER, Agent, Condition, Draw, Reply, Verdict
+from agents.contract import MIB, NO_ANSWER, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import chat_prompts, person, prompts, pseudo_dialogue
 from agents.language.engines.openai import OpenAIEngine
@@ -22,7 +21,7 @@ from agents.language.engines.openai_settings import ChatSettings, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.server import ServerEngine, ServerText
 from agents.language.engines.server_settings import ClientSettings
-from agents.language.person import WITH_PERSON, PersonSettings, open_person
+from agents.language.person import PersonSettings, open_person
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.language.words.replies import word_answer
 from agents.language.words.rules import RuleSettings
@@ -96,10 +95,6 @@ class MessageSettings(ClientSettings):
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
 
-    counts: ClassVar[Mapping[str, Condition]] = {
-        "turn_hottest": ("attempts above 1", lambda chosen: chosen.attempts > 1)
-    }
-
     def turn_sampling(self, attempt: int) -> Sampling:
         """How a message is drawn: at each attempt a little warmer."""
         share = min(attempt / max(self.attempts - 1, 1), 1.0)
@@ -118,12 +113,6 @@ class ProgramSettings(PersonSettings, MessageSettings):
     """Parts of one's own instead, in the program's order, with {name}, {other}, {persona}, {age} and {topic}."""
     person_leaves: Annotated[bool, Field(json_schema_extra=NO_ANSWER)] = False
     """Whether the person's history may be sent to a server that is not on this machine."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        **MessageSettings.counts,
-        **PersonSettings.counts,
-        "person_leaves": WITH_PERSON,
-    }
 
     @model_validator(mode="after")
     def _person_stays(self) -> ProgramSettings:
@@ -313,8 +302,6 @@ class OpenAICompletionAgent(TalkingAgent["OpenAICompletionAgent.Settings"]):
         """The share of messages that are put in small letters."""
         truncation: TruncationSettings | None = None
         """How a message is cut to a drawn length; none: it is not."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {"turn_hottest": prompts.PATIENT}
 
         def turn_sampling(self, attempt: int) -> Sampling:
             temperature = self.turn_temperature if attempt < prompts.PATIENCE else self.turn_hottest

@@ -7,14 +7,13 @@ what an agent wrote itself beforehand (:mod:`agents.language.pseudo_dialogue`), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import ConfigDict, Field
 
-from agents.contract import Condition, Draw, Settings
+from agents.contract import Draw, Settings
 from agents.errors import InputError
 from agents.language import prompts
 from agents.language.chat_style import Style, measure
@@ -23,9 +22,6 @@ from agents.language.history import HistoryMessage, newest, read_history
 from agents.language.prompts import Remembered
 from agents.language.truncation import own_part
 from agents.stimuli import ConversationStimulus, Utterance
-
-WITH_PERSON: Condition = ("person set", lambda chosen: chosen.person is not None)
-WITHOUT_PERSON: Condition = ("person unset", lambda chosen: chosen.person is None)
 
 
 class PersonSettings(Settings):
@@ -37,12 +33,6 @@ class PersonSettings(Settings):
     """The chat history of the person as whom it writes; `turinglike history` makes it of a messenger's export."""
     person_turns: int = Field(100, ge=1, le=10_000)
     """How many of the newest turns of that history it is shown."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        "person_turns": WITH_PERSON,
-        # The person's own words are neither cut nor put in small letters, and nobody's program tells of the person.
-        **dict.fromkeys(("program", "parts", "min_words", "lower_case", "truncation"), WITHOUT_PERSON),
-    }
 
 
 def open_person(chosen: PersonSettings) -> Person | None:

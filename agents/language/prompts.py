@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agents.contract import Condition, Draw
+from agents.contract import Draw
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 
 SIDES = ("A", "B")
 GREETING = "Hi!"
 PATIENCE = 3  # attempts of completion models at the first temperature
-PATIENT: Condition = (f"attempts above {PATIENCE}", lambda chosen: chosen.attempts > PATIENCE)
 Template = Literal["2022", "2025"]
 COMPLETION: dict[Template, str] = {
     "2022": "{greeter} greets {starter}. {starter} starts to talk about {topic}. Both ask long questions, give long "

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from pydantic import Field, model_validator
 
 from agents.answers import TurnAnswer
-from agents.contract import Condition, Draw, Reply, Verdict
+from agents.contract import Draw, Reply, Verdict
 from agents.language import prompts, pseudo_dialogue
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
 from agents.language.engines.request import GeneratedText, Sampling, TextRequest
@@ -35,9 +35,6 @@ class TextSettings(EngineSettings):
     """How often a message or a word is asked for; the last short message is kept, unless it has no word at all."""
 
 
-_TEMPERATURES = ("temperature", "hottest", "retry_temperature")  # of messages
-
-
 class DrawnSettings(TextSettings):
     """How text is drawn, in the words of OpenAI and vLLM."""
 
@@ -53,11 +50,6 @@ class DrawnSettings(TextSettings):
     """Taken from the logit of a token that the message has."""
     max_tokens: int = Field(60, ge=1, le=4096)
     """The most tokens of a message."""
-
-    counts: ClassVar[Mapping[str, Condition]] = dict.fromkeys(
-        ("top_p", "top_k"),
-        ("a temperature above 0", lambda chosen: any(getattr(chosen, name, 0) > 0 for name in _TEMPERATURES)),
-    )
 
     @model_validator(mode="after")
     def _temperature_divides(self) -> DrawnSettings:
@@ -85,8 +77,6 @@ class PromptedSettings(EngineChoice, DrawnSettings):
     """The most tokens of a reply in word association."""
     word_rules: RuleSettings = RuleSettings()
     """Which words of a reply may be the answer."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {**EngineChoice.counts, **DrawnSettings.counts}
 
 
 T = TypeVar("T", bound=TextSettings)

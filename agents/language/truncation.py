@@ -8,15 +8,15 @@ separate.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.answers import TurnAnswer, WordAnswer, is_blank
-from agents.contract import Condition, Draw, Reply, Settings, Verdict
+from agents.contract import Draw, Reply, Settings, Verdict
 from agents.errors import InputError, Problem
 from agents.language.labels import called, short_names, without_label
 from agents.language.pseudo_dialogue import read_messages
@@ -46,10 +46,6 @@ class TruncationSettings(Settings):
     """Whether messages to people are cut, too; the papers cut none but in their online test."""
     fallback: Fallback = "empty"
     """What is left where no mark stands within the length: empty (nothing, so that it is asked for again), or whole."""
-
-    counts: ClassVar[Mapping[str, Condition]] = dict.fromkeys(
-        ("shape", "scale"), ("lengths unset", lambda chosen: chosen.lengths is None)
-    )
 
 
 def draw_length(seed: int, settings: TruncationSettings, lengths: Sequence[int] = ()) -> int:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from agents import seeds
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer, TurnAnswer, WordAnswer
 from agents.attention.scanpath_files import FRAME, OTHER_IMAGE, Scanpath, read_scanpaths
-from agents.contract import MIB, Agent, Condition, Draw, Reply
+from agents.contract import MIB, Agent, Draw, Reply
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import (
@@ -79,12 +79,6 @@ class CatchAgent(Agent["CatchAgent.Settings"]):
         """The same message every time, "Please enter a valid prompt.", long lists, or one of the three, drawn."""
         items: int = Field(6, ge=2, le=18)
         """How many items each group of a list has."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            "scanpaths": ("scanpath=other_image", lambda chosen: chosen.scanpath == "other_image"),
-            "fixations": ("scanpath=point", lambda chosen: chosen.scanpath == "point"),
-            "items": ("conversation=drawn or list", lambda chosen: chosen.conversation in ("drawn", "list")),
-        }
 
     tasks = TASKS
     memory = 128 * MIB

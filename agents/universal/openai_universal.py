@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer, ScanpathAnswer
-from agents.contract import GIB, Condition, Draw, Reply, Verdict
+from agents.contract import GIB, Draw, Reply, Verdict
 from agents.language.engines.request import ChatMessage, Detail, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.language.openai_chat import ChatServerAgent, TalkSettings
@@ -67,11 +66,6 @@ class UniversalSettings(TalkSettings):
     """Flags that make a caption be asked for again; all flags are in the record anyway."""
     caption_attempts: int = Field(5, ge=1, le=100)
     """How often a caption is asked for while it has such a flag; the last is kept."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        **TalkSettings.counts,
-        "caption_attempts": ("a flag in reject", lambda chosen: bool(chosen.reject)),
-    }
 
 
 class UniversalAgent(ChatServerAgent[UniversalSettings]):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents import checkpoints
-from agents.contract import GIB, Condition
-from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.contract import GIB
+from agents.vision.caption_settings import CaptionSettings
 from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ class BlipAgent(CaptionAgent["BlipAgent.Settings"]):
 
         length_norm: Literal["original", "transformers"] = "original"
         """What is divided by: tokens with the prompt's, as in the authors' transformers 4.15, or as in today's."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {**CaptionSettings.counts, "length_norm": SEARCHED}
 
     memory = 5 * GIB  # blip-large is 1.9 GB in fp32, read while the model is built
     device_memory = 6 * GIB

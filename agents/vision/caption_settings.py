@@ -1,22 +1,13 @@
-"""The settings that all captioners share, and when each of them counts."""
+"""The settings that all captioners share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
-from agents.contract import Condition
 from agents.pretrained import PretrainedSettings
 from agents.vision.caption_rules import Flag
-
-SEARCHED: Condition = ("decoding=beam and beams above 1", lambda chosen: chosen.decoding == "beam" and chosen.beams > 1)
-DRAWN: Condition = (
-    "decoding=sample and a temperature above 0",
-    lambda chosen: chosen.decoding == "sample" and chosen.temperature > 0,
-)
-REJECTING: Condition = ("a flag in reject", lambda chosen: bool(chosen.reject))
 
 
 class CaptionSettings(PretrainedSettings):
@@ -56,17 +47,6 @@ class CaptionSettings(PretrainedSettings):
     """How often a caption is asked for while it is rejected."""
     keep_last: bool = False
     """Whether the last attempt is kept whatever its flags."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        "beams": ("decoding=beam", lambda chosen: chosen.decoding == "beam"),
-        "length_penalty": SEARCHED,
-        "early_stopping": SEARCHED,
-        "temperature": ("decoding=sample", lambda chosen: chosen.decoding == "sample"),
-        "top_k": DRAWN,
-        "top_p": DRAWN,
-        "attempts": REJECTING,
-        "keep_last": REJECTING,
-    }
 
     @model_validator(mode="after")
     def _attempts_differ(self) -> CaptionSettings:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from agents import checkpoints
-from agents.contract import GIB, Condition
+from agents.contract import GIB
 from agents.loading import load_part
 from agents.random_weights import RANDOM, Architecture, architecture, random_setting
-from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.caption_settings import CaptionSettings
 from agents.vision.captioner import CaptionRow, Generated, Prepared
 from agents.vision.clip_captioner import ClipCaptioner
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 PUBLISHED = {"transformer": "transformer_weights.pt", "mlp": "coco_weights.pt"}  # the authors' files by mapper
 SIZES = {"transformer": 288, "mlp": 224}  # of the images that the published towers take
-
-BY_TRANSFORMERS: Condition = (
-    f"search=transformers, {SEARCHED[0]}",
-    lambda chosen: chosen.search == "transformers" and SEARCHED[1](chosen),
-)
 
 
 class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
@@ -56,12 +51,6 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         """Of no use here: the file is on no hub, and the other two are what was fetched last."""
         image_processor: Literal["pil"] = "pil"
         """What resizes: Pillow, as in CLIP."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **CaptionSettings.counts,
-            "search": SEARCHED,
-            **dict.fromkeys(("length_penalty", "early_stopping"), BY_TRANSFORMERS),
-        }
 
     memory = 4 * GIB
     device_memory = 4 * GIB

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agents import checkpoints
-from agents.contract import GIB, Condition
-from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.contract import GIB
+from agents.vision.caption_settings import CaptionSettings
 from agents.vision.captioner import CaptionAgent, CaptionRow, Generated, LengthNorm, Prepared
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ class GitAgent(CaptionAgent["GitAgent.Settings"]):
 
         length_norm: Literal["original", "transformers"] = "original"
         """A beam of n tokens is divided by ((5 + n) / 6)^penalty, as in the authors' program, or by n^penalty."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {**CaptionSettings.counts, "length_norm": SEARCHED}
 
     memory = 4 * GIB  # git-large is 1.6 GB in fp32, read while the model is built
     device_memory = 6 * GIB

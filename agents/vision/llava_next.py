@@ -13,16 +13,16 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from agents import checkpoints
 from agents.answers import CaptionAnswer, ColorAnswer, ObjectAnswer
-from agents.contract import GIB, Condition, Draw, Reply
+from agents.contract import GIB, Draw, Reply
 from agents.errors import AnswerError
 from agents.loading import load_part
 from agents.stimuli import Stimulus, Task
@@ -92,13 +92,6 @@ class LlavaNextAgent(CaptionAgent["LlavaNextAgent.Settings"]):
         """A smaller drawn length is raised to this."""
         runs: int = Field(5, ge=1, le=100)
         """How often a colour or objects are asked for; what is said most often is the answer."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            **CaptionSettings.counts,
-            **dict.fromkeys(
-                ("lengths", "least_words"), ("{words} in the prompt", lambda chosen: "{words}" in chosen.prompt)
-            ),
-        }
 
         @field_validator("prompt")
         @classmethod

@@ -6,16 +6,16 @@ Defaults are those of the authors' evaluation on COCO (run_scripts/caption/evalu
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from agents import checkpoints, hub, random_weights
 from agents.answers import CaptionAnswer
-from agents.contract import GIB, Condition, Reply
+from agents.contract import GIB, Reply
 from agents.errors import UnavailableError
 from agents.stimuli import CaptionStimulus, Stimulus
 from agents.vision.caption_settings import CaptionSettings
@@ -59,10 +59,6 @@ class OFAAgent(CaptionAgent["OFAAgent.Settings"]):
         """Hub id or local folder of vocab.json and merges.txt (the same for all sizes); none: the checkpoint's own."""
         strip_punctuation: bool = True
         """Whether punctuation is taken out of the caption, as the authors' evaluation does."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {
-            name: condition for name, condition in CaptionSettings.counts.items() if name != "temperature"
-        }
 
     memory = 12 * GIB  # huge is 3.7 GB in fp32, read while the model is built
     device_memory = 10 * GIB

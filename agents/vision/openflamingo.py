@@ -6,15 +6,15 @@ their notebook (Flamingo-Caption.ipynb), whose output tells which versions of op
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from agents import checkpoints
-from agents.contract import GIB, Condition
+from agents.contract import GIB
 from agents.loading import load_part
-from agents.vision.caption_settings import SEARCHED, CaptionSettings
+from agents.vision.caption_settings import CaptionSettings
 from agents.vision.captioner import CaptionRow, Generated, LengthNorm
 from agents.vision.clip_captioner import ClipCaptioner
 
@@ -51,8 +51,6 @@ class OpenFlamingoAgent(ClipCaptioner["OpenFlamingoAgent.Settings"]):
         """What is divided by: tokens with the prompt's, as in the papers' transformers 4.32 to 4.34, or as today."""
         image_processor: Literal["pil"] = "pil"
         """What resizes: Pillow, as in CLIP."""
-
-        counts: ClassVar[Mapping[str, Condition]] = {**CaptionSettings.counts, "length_norm": SEARCHED}
 
     memory = 20 * GIB  # 4 thousand million weights in fp32
     device_memory = 12 * GIB

@@ -298,31 +298,6 @@ def test_the_list_can_be_sorted_and_of_what_runs_here_and_fits_the_terminal(
         assert [line.split()[0] for line in table[1:]] == names
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        (["gen"], {"generate"}),
-        (["generate", "--retry"], {"--retry-failed"}),
-        (["generate", "--agents", "mm"], {"mmcq", "mmcq-lab"}),
-        (["generate", "--agents", "eliza,mmcq-"], {"eliza,mmcq-lab"}),
-        (["generate", "pi"], {"pictures"}),
-        (["check", "x", "--task", "c"], {"color", "caption", "conversation"}),
-        (["judge", "--judges", "svm-r"], {"svm-rows"}),
-        (["completion", "z"], {"zsh"}),
-    ],
-)
-def test_bash_completes_what_there_is(
-    typed: list[str], completed: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["completion", "bash"]) == 0
-    (tmp_path / "pictures").mkdir()
-    words = f"COMP_WORDS=(turinglike {' '.join(typed)}); COMP_CWORD={len(typed)}"
-    ask = f'{words}; _shtab_turinglike; echo "${{COMPREPLY[*]}}"'
-    call = ["bash", "--norc", "-c", f"{capsys.readouterr().out}\n{ask}"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == completed, done.stderr
-
-
 def test_every_command_has_an_example_that_can_be_typed() -> None:
     parser = build_parser(formats=True)
     [commands] = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]

@@ -33,7 +33,6 @@ print(json.dumps(found))
 """
 WORKS = {
     "agents": "mmcq",
-    "completion zsh": "compdef",
     "agents git-base-coco": "no: the package torch is not installed: pip install 'turinglike[vision]'",
     "check set.jsonl": "1 stimulus (color_estimation 1): no problems.",
     "ask eliza~eliza --topic tea": "tea",

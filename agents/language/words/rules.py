@@ -20,16 +20,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from agents.contract import Condition, Settings
+from agents.contract import Settings
 from agents.language.words import vocabulary, wordnet
 
 Rule = Literal["letters", "lemma", "stop_word", "short", "unknown", "overlap"]
@@ -56,11 +55,6 @@ class RuleSettings(Settings):
     """The largest share that two words may have in common."""
     known_words: int = Field(25_000, ge=0, le=1_000_000)
     """So many of wordfreq's most frequent words are English beside WordNet's; typos begin at about rank 27,000."""
-
-    counts: ClassVar[Mapping[str, Condition]] = {
-        **dict.fromkeys(("overlap", "overlap_limit"), ("the rule overlap", lambda chosen: "overlap" in chosen.rules)),
-        "known_words": ("the rule unknown", lambda chosen: "unknown" in chosen.rules),
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,9 +136,9 @@ class Generation:
         try:
             with self.progress:
                 if not self.here:
-                    self.progress.doing("starting Ray")
-                await started(self.cluster.start(self.progress.doing), take_signals)
-                self.progress.doing("")
+                    self.progress.waits_for("starting Ray")
+                await started(self.cluster.start(self.progress.waits_for), take_signals)
+                self.progress.waits_for("")
                 self.started = True
                 worker_process.freeze()
                 self.pool = self._make_pool()

@@ -400,7 +400,7 @@ def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"run: there is nothing to export {said}$"):
         export(run, "turingtest", tmp_path / "out")
     write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})
-    with pytest.raises(InputError, match=rf"{said} and conversations \(use conversations or jsonl\)$"):
+    with pytest.raises(InputError, match=rf"{said} and conversations \(use jsonl\)$"):
         export(tmp_path / "both", "turingtest", tmp_path / "out", allow_missing=True)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.checkpoints import (
     COMMIT,
+    PINNED,
     SPARE,
     TEXTS,
     TORCH_INDEX,
@@ -22,7 +23,6 @@ from agents.checkpoints import (
     short_text,
 )
 from agents.errors import UnavailableError
-from agents.pinned_revisions import PINNED
 
 OPEN_CLIP = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 TORCH, OPEN_FLAMINGO = "pytorch_model*.bin", "checkpoint.pt"

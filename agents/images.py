@@ -31,7 +31,6 @@ from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agents import image_limits as limits
-from agents import png_chunks, tiff_header
 from agents.errors import ImageError
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class Image:
     def header(self) -> Header:
         """Format and size, from the header alone. Raises ImageError as :meth:`decode` would for those."""
         with self._source()[0] as source:
-            image = _open(source, self.name)[0]
+            image = _open(source, self.name)
             width, height = image.size
             if _orientation(image) >= 5:
                 width, height = height, width
@@ -131,14 +130,10 @@ class Image:
         """
         import numpy as np
 
-        data = self.read()
-        image, pixels, scanned = _open(limits.LimitedBytes(data), self.name, pixels=True)
+        image = _open(limits.LimitedBytes(self.read()), self.name)
         image.decodermaxblock = limits.BLOCK
-        scans = data.count(b"\xff\xda") if scanned else 0
-        if scans * scanned > limits.MAX_SCANNED:
-            raise ImageError("bad_image", f"{self.name}: {scans:,} scans are too many for its size")
         try:
-            with _decoding.room(limits.DECODING * pixels):
+            with _decoding.room(limits.DECODING * image.width * image.height):
                 orientation = _orientation(image)  # before the pixels: a PNG may say more behind them
                 image.load()
                 return np.array(_turned(_to_rgb(image), orientation), dtype=np.uint8)
@@ -213,7 +208,7 @@ def _open_regular(path: Path, name: str) -> tuple[BinaryIO, int]:
             raise ImageError("bad_image", f"{name}: not a regular file")
         if found.st_size > limits.MAX_BYTES:
             raise ImageError("image_too_large", f"{name}: larger than {limits.MAX_BYTES >> 20} MiB")
-        return limits.LimitedFile(io.FileIO(path)), found.st_size
+        return path.open("rb"), found.st_size
     except FileNotFoundError:
         hint = " (web addresses are not fetched)" if "://" in name else ""
         raise ImageError("missing_image", f"{name}: no such file{hint}") from None
@@ -234,17 +229,14 @@ def _is_plain(data: bytes, kind: str, pixels: NDArray[np.uint8]) -> bool:
         return False
 
 
-def _open(source: BinaryIO, name: str, *, pixels: bool = False) -> tuple[PILImageFile.ImageFile, int, int]:
-    """Parse the header, alone unless the ``pixels`` are to be decoded. Returns the image, how many pixels there are to
-    decode, and how many each scan of a JPEG goes through, if there is any."""
+def _open(source: BinaryIO, name: str) -> PILImageFile.ImageFile:
+    """Parse the header. Raises ImageError for what is no image of :data:`FORMATS`, or too large."""
     from PIL import Image as PILImage
-    from PIL import UnidentifiedImageError
+    from PIL import PngImagePlugin, UnidentifiedImageError
 
     _silence_pillow()
+    PngImagePlugin.MAX_TEXT_CHUNK = PngImagePlugin.MAX_TEXT_MEMORY = limits.MAX_PROFILE
     try:
-        tiles, scanned = tiff_header.work(source)
-        source = png_chunks.needed(source, pixels=pixels)
-        source.seek(0)
         image = PILImage.open(source, formats=FORMATS)
     except UnidentifiedImageError:
         source.seek(0)
@@ -264,9 +256,7 @@ def _open(source: BinaryIO, name: str, *, pixels: bool = False) -> tuple[PILImag
         raise ImageError("image_too_large", f"{name}: {image.width} x {image.height} is more than {most:,} pixels")
     if max(image.size) > limits.MAX_SIDE:
         raise ImageError("image_too_large", f"{name}: a side has more than {limits.MAX_SIDE:,} pixels")
-    if tiles > 2 * most:
-        raise ImageError("bad_image", f"{name}: its tiles are too large for {image.width} x {image.height} pixels")
-    return image, max(tiles, count), count if image.format in ("JPEG", "MPO") else scanned
+    return image
 
 
 _filter: object = None

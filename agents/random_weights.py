@@ -1,30 +1,33 @@
 """Random weights: the architecture of a published checkpoint at its real size, without the checkpoint.
 
 ``agents/random`` has a file of JSON for each published checkpoint: how many weights it has, and the files that stand
-beside its weights. They are written to a temporary folder, with a tokenizer that is made
-(:mod:`agents.random_tokenizer`). The weights are drawn where the model runs, in its type; they are the same every time
+beside its weights. They are written to a temporary folder, with a tokenizer that is made.
+The weights are drawn where the model runs, in its type; they are the same every time
 on one kind of device. All texts have the largest length that the settings allow: no token that ends or pads a text is
 ever taken.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import checkpoints
 from agents.errors import UnavailableError
-from agents.random_tokenizer import make_bpe, make_tokenizer
 
 if TYPE_CHECKING:
     import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
 RANDOM = "random"
+SPACE = "Ġ"  # a space, as byte-level tokenizers write it
 DESCRIBED = Path(__file__).parent / "random"
 NORMS = {"weight": 1.0, "bias": 0.0, "running_mean": 0.0, "running_var": 1.0}  # what frozen norms keep as buffers
 
@@ -160,3 +163,69 @@ def fill(module: torch.nn.Module) -> None:
             value = NORMS.get(name.rpartition(".")[2])
             if value is not None and kept.ndim == 1:
                 kept.fill_(value)
+
+
+def make_tokenizer(about: Mapping[str, Any]) -> PreTrainedTokenizerFast:
+    """The tokenizer that ``about`` describes, an entry of ``random/tokenizers.json``.
+
+    It has the published size and special tokens, and makes about as many tokens of a text as the published one: beside
+    the 256 bytes it knows the most frequent English words and their beginnings, from the package wordfreq.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=make_bpe(about),
+        clean_up_tokenization_spaces=False,
+        **{f"{name}_token": about.get(name) for name in ("bos", "eos", "pad", "unk")},
+    )
+    tokenizer.chat_template = about.get("template")
+    return tokenizer
+
+
+def make_bpe(about: Mapping[str, Any]) -> Tokenizer:
+    """The byte-level BPE alone.
+
+    ``size`` is the number of tokens; ``special`` has the special ones by id, ``pieces`` ordinary ones. ``reserved`` is
+    a range of ids without use. ``begins``: a text begins with ``bos``.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+
+    special = {number: f"<|reserved_{number}|>" for number in range(*about.get("reserved", (0,)))}
+    special |= {int(number): token for number, token in about["special"].items()}
+    fixed = special | {int(number): token for number, token in about.get("pieces", {}).items()}
+    tokens = {token: number for number, token in fixed.items()}
+    free = (number for number in range(about["size"]) if number not in fixed)
+    for byte in sorted(set(pre_tokenizers.ByteLevel.alphabet()) - tokens.keys()):
+        tokens[byte] = next(free)
+    merges = list(itertools.islice(_merges(), about["size"] - len(tokens)))
+    tokens |= {"".join(merge): number for merge, number in zip(merges, free, strict=True)}
+
+    bpe = Tokenizer(models.BPE(tokens, merges))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=about.get("prefix_space", False))
+    bpe.decoder = decoders.ByteLevel()
+    bpe.add_special_tokens([AddedToken(special[number], normalized=False) for number in sorted(special)])
+    if about.get("begins"):
+        begin = about["bos"]
+        bpe.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A", special_tokens=[(begin, tokens[begin])]
+        )
+    return bpe
+
+
+def _merges() -> Iterator[tuple[str, str]]:
+    """The beginnings of words, each as the one before it and its last letter.
+
+    All begin with the space, so that no two of them can be joined in more than one order.
+    """
+    from wordfreq import top_n_list
+
+    known = {SPACE}
+    for word in top_n_list("en", 1 << 20):
+        if not (word.isascii() and word.isalpha()):
+            continue
+        for written in (word, word.capitalize()):
+            for end in range(len(written)):
+                before, letter = SPACE + written[:end], written[end]
+                if before + letter not in known:
+                    known.add(before + letter)
+                    yield before, letter

@@ -36,7 +36,7 @@ class ClipCapAgent(ClipCaptioner["ClipCapAgent.Settings"]):
         mapper: Literal["transformer", "mlp"]
         """Which of the two mappers the file holds."""
         clip: str
-        """CLIP's image tower: an id or folder in transformers' or open_clip's form, or OpenAI's file (RN50x4.pt)."""
+        """CLIP's image tower: an id or folder in transformers' or open_clip's form."""
         language_model: str = "openai-community/gpt2"
         """An id or folder with GPT-2's tokenizer and configuration; and its weights if the file has none."""
         normalise: bool | None = None

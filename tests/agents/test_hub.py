@@ -14,9 +14,9 @@ from huggingface_hub import constants, file_download, scan_cache_dir, try_to_loa
 from huggingface_hub.utils import close_session
 
 from agents import catalogue, checkpoints
+from agents.checkpoints import PINNED
 from agents.errors import UnavailableError
 from agents.hub import NoNetworkError, fetch, readable
-from agents.pinned_revisions import PINNED
 from agents.pretrained import PretrainedAgent, PretrainedSettings
 
 NAME = "owner/captions"

@@ -7,8 +7,6 @@ import os
 import struct
 import time
 import warnings
-import zlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageOps
 
-from agents import image_limits, images, tiff_header
+from agents import image_limits, images
 from agents.errors import ImageError, printable
 from agents.images import Image
 from agents.stimuli import parse_row
@@ -183,25 +181,14 @@ def test_a_damaged_picture_is_called_so(data: bytes) -> None:
         Image("x", data=data).header()
 
 
-def test_a_wrong_checksum_is_told(tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_an_error() -> None:
     text = corpus.png_chunk(b"tEXt", b"a\0b")
-    whole = corpus.png(3, 2, corpus.png_rows(corpus.picture(3, 2)), text)
-    for data, message in (
-        (whole.replace(text, text[:-1] + b"\0"), "a damaged PNG: the checksum of its chunk tEXt is wrong"),
-        (whole[: whole.index(b"tEXt") + 5], "a damaged PNG, which is cut off"),
-        (whole[:8], "a damaged PNG"),
-    ):
-        (tmp_path / "x.png").write_bytes(data)
-        for image in (Image("x.png", data=data), Image("x.png", root=tmp_path)):
-            for ask in (image.header, image.decode):
-                with pytest.raises(ImageError, match=message):
-                    ask()
-
-
-def test_what_a_plain_decoder_refuses_is_sent_as_another_picture(bad_images: BadImages) -> None:
-    data, what, _ = Image("bomb_text.png", root=bad_images.folder).sendable({"PNG"})
-    assert what == "png"
-    np.testing.assert_array_equal(np.asarray(PILImage.open(io.BytesIO(data))), corpus.picture())
+    data = corpus.png(3, 2, corpus.png_rows(corpus.picture(3, 2)), text)
+    for damaged in (data.replace(text, text[:-1] + b"\0"), data[: data.index(b"tEXt") + 5], data[:8]):
+        image = Image("x.png", data=damaged)
+        for read in (image.header, image.decode):
+            with pytest.raises(ImageError, match=r"^x\.png: "):
+                read()
 
 
 def test_a_transparent_key_colour_becomes_white(bad_images: BadImages) -> None:
@@ -308,130 +295,10 @@ def progressive(scans: int, side: int) -> bytes:
     return body + body[body.rindex(b"\xff\xda") :] * scans + end
 
 
-def jpeg_in_tiff(data: bytes, side: int) -> bytes:
-    """A TIFF whose only strip is a grey JPEG."""
-    tags = {256: side, 257: side, 258: 8, 259: 7, 262: 1, 273: 8, 277: 1, 278: side, 279: len(data)}
-    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
-    return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + struct.pack("<H", len(tags)) + entries + bytes(4)
-
-
-@pytest.mark.parametrize("wrap", [lambda data: data, lambda data: jpeg_in_tiff(data, 64)], ids=["jpeg", "tiff"])
-def test_scans_are_limited_by_the_pixels_that_each_goes_through(
-    wrap: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image = Image("x", data=wrap(progressive(10, 64)))
-    assert image.decode().mean() == 128
-    monkeypatch.setattr(image_limits, "MAX_SCANNED", 15 * 64 * 64)
-    with pytest.raises(ImageError, match="scans are too many") as raised:
-        image.decode()
-    assert raised.value.code == "bad_image"
-
-
 def test_seconds_of_decoding_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_limits, "MAX_SCANNED", 10**12)
     monkeypatch.setattr(image_limits, "MAX_SECONDS", 0.05)
     with pytest.raises(ImageError, match=r"not within 0\.05 s"):
         Image("x", data=progressive(3000, 1000)).decode()
-
-
-def tiled(width: int, height: int, tile_width: int, tile_length: int, *odd: bytes, kind: int = 4) -> bytes:
-    """A grey TIFF of deflated zeros. ``odd`` are entries to come first or last, by their
-    tag, ``kind`` is the type of the tiles' sides."""
-    count = -(-width // tile_width) * -(-height // tile_length)
-    data = zlib.compress(bytes(tile_width * tile_length))
-    first = 10 + 12 * (10 + len(odd)) + 4
-    tags = [(256, width), (257, height), (258, 8), (259, 8), (262, 1), (277, 1), (322, tile_width), (323, tile_length)]
-    entries = [struct.pack("<HHII", tag, kind if tag > 300 else 4, 1, value) for tag, value in tags]
-    places = range(first, first + count * len(data), len(data))
-    lists = [struct.pack(f"<{count}I", *values) for values in (places, [len(data)] * count)]
-    at = first + count * len(data)
-    for tag, values in zip((324, 325), lists, strict=True):
-        place = at if count > 1 else int.from_bytes(values, "little")
-        entries.append(struct.pack("<HHII", tag, 4, count, place))
-        at += len(values)
-    entries = sorted([*entries, *odd], key=lambda entry: entry[1::-1])
-    return (
-        b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4) + data * count + b"".join(lists)
-    )
-
-
-def test_tiles_are_limited_with_what_of_them_lies_beyond_the_picture() -> None:
-    assert Image("t.tif", data=tiled(300, 200, 64, 64)).decode().shape == (200, 300, 3)
-    assert Image("t.tif", data=tiled(10, 10, 1024, 1024)).decode().shape == (10, 10, 3)
-    turned = struct.pack("<HHII", 274, 3, 1, 6)
-    assert Image("t.tif", data=tiled(300, 20, 64, 16, turned)).decode().shape == (300, 20, 3)
-    for width, height, *tile in ((16, 4096 * 12, 4096, 4096), (1, 16 * 12, 1 << 20, 16), (1, 1, 1 << 14, 1 << 14)):
-        image = Image("t.tif", data=tiled(width, height, *tile))
-        for ask in (image.header, image.decode):
-            with pytest.raises(ImageError, match="its tiles are too large") as raised:
-                ask()
-            assert raised.value.code == "bad_image"
-
-
-def test_odd_tags_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that Pillow and libtiff would read otherwise, and too many."""
-    places = bytearray(tiled(64, 64, 16, 16))
-    places[places.index(struct.pack("<HHI", 324, 4, 16)) + 2] = 7
-    odd = {f"tag {tag} twice": tiled(16, 16, 16, 16, struct.pack("<HHII", tag, 4, 1, 16)) for tag in (256, 322)}
-    odd |= {f"tiles' sides of type {kind}": tiled(16, 16, 16, 16, kind=kind) for kind in (5, 8, 17)}
-    odd |= {"places that are no numbers": bytes(places)}
-    for name, data in odd.items():
-        with pytest.raises(ImageError, match="an odd tag"):
-            pytest.fail(f"{name}: {Image('t.tif', data=data).header()}")
-    with pytest.raises(ImageError, match="tags are too many"):
-        Image("x.tif", data=struct.pack("<2sHHHQQ", b"II", 43, 8, 0, 16, 1 << 40)).header()
-    with pytest.raises(ImageError, match="a big-endian BigTIFF"):
-        Image("x.tif", data=b"MM\0\x2b" + bytes(20)).header()
-    monkeypatch.setattr(tiff_header, "MOST_PARTS", 10)
-    with pytest.raises(ImageError, match="16 strips or tiles are too many"):
-        Image("x.tif", data=tiled(64, 64, 16, 16)).header()
-
-
-@pytest.mark.parametrize("mode", ["I;16", "I;16B"])  # little- and big-endian
-def test_strips_are_counted(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = io.BytesIO()
-    PILImage.new(mode, (4, 20)).save(file, "TIFF", tiffinfo={278: 1})
-    image = Image("x.tif", data=file.getvalue())
-    assert image.decode().shape == (20, 4, 3)
-    monkeypatch.setattr(tiff_header, "MOST_PARTS", 19)
-    with pytest.raises(ImageError, match="20 strips or tiles are too many"):
-        image.header()
-
-
-def test_strips_have_no_more_bytes_than_their_file() -> None:
-    """Empty blocks of deflate decode to nothing, at any length; here each strip has the same ones."""
-    rows, empty = 200, b"\0\0\0\xff\xff" * 20_000
-    data = b"\x78\x01" + empty + zlib.compress(bytes(8))[2:]
-    first = 10 + 12 * 9 + 4
-    tags = [(256, 8), (257, rows), (258, 8), (259, 8), (262, 1), (278, 1)]
-    entries = [struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags]
-    entries.insert(5, struct.pack("<HHII", 273, 4, rows, first + len(data)))
-    entries.append(struct.pack("<HHII", 279, 4, rows, first + len(data) + 4 * rows))
-    head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries)
-    whole = head.ljust(first, b"\0") + data + struct.pack(f"<{2 * rows}I", *[first] * rows, *[len(data)] * rows)
-    with pytest.raises(ImageError, match="more bytes than the file"):
-        Image("x.tif", data=whole).decode()
-
-
-@pytest.mark.parametrize("kind", ["jpeg", "gif", "png"])
-def test_pieces_of_a_header_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(image_limits, "MAX_READS", 1000)
-    buffer = io.BytesIO()
-    PILImage.new("P" if kind == "gif" else "RGB", (2, 2)).save(buffer, kind)
-    data = buffer.getvalue()
-    text = b"tEXta\0b"
-    chunk = struct.pack(">I", 3) + text + struct.pack(">I", zlib.crc32(text))
-    place, piece = {"jpeg": (2, b"\xff\xe5\0\2"), "gif": (data.find(b","), b"!\xfe\1A\0"), "png": (33, chunk)}[kind]
-    for count in (100, 1000):
-        path = tmp_path / f"{count}.{kind}"
-        path.write_bytes(data[:place] + piece * count + data[place:])
-        for image in (Image(path.name, root=tmp_path), Image("x", data=path.read_bytes())):
-            if count == 100:
-                assert (image.header().width, image.decode().shape) == (2, (2, 2, 3))
-                continue
-            for ask in (image.header, image.decode):
-                with pytest.raises(ImageError, match="more than 1,000 pieces"):
-                    ask()
 
 
 def test_sides_are_limited() -> None:

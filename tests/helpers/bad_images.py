@@ -233,7 +233,7 @@ def _broken(folder: Path) -> dict[str, Expected]:
     (folder / "text.jpg").write_text("This is no picture.\n")
     (folder / "only_signature.png").write_bytes(whole[:8])
     (folder / "no_size.gif").write_bytes(b"GIF89a" + bytes(7))
-    return dict.fromkeys(["truncated.png", "truncated.jpg", "bad_checksum.png"], BAD_PIXELS)
+    return dict.fromkeys(["truncated.png", "truncated.jpg", "truncated.tif", "bad_checksum.png"], BAD_PIXELS)
 
 
 def _too_large(folder: Path) -> dict[str, Expected]:

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from agents.pinned_revisions import PINNED
+from agents.checkpoints import PINNED
 
 LARGE = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx")
 

@@ -28,7 +28,6 @@ from transformers import (
 from agents import checkpoints, random_weights
 from agents.errors import UnavailableError
 from agents.loading import load_pretrained
-from agents.vision.models import torchscript
 from agents.vision.models.beams import continued
 from agents.vision.models.clip_resnet import ClipResNet, load_resnet, resnet_size
 from agents.vision.models.weights import assign, layers_of
@@ -166,14 +165,14 @@ def load_tower(path: Path) -> nn.Module:
     Raises UnavailableError.
     """
     if file := _resnet_file(path):
-        return load_resnet(_resnet_weights(file), file)
+        return load_resnet(checkpoints.read_weights(file), file)
     return load_pretrained(CLIPVisionModelWithProjection, path, CPU, torch.float32)  # type: ignore[no-any-return]
 
 
 def input_size(path: Path) -> int:
     """Height and width of the images that the tower at ``path`` takes, without loading it. Raises UnavailableError."""
     if file := _resnet_file(path):
-        return resnet_size(_resnet_weights(file), file)
+        return resnet_size(checkpoints.read_weights(file), file)
     if wrong := checkpoints.problem(path, ("config.json", checkpoints.WEIGHTS), ("clip", "clip_vision_model")):
         raise UnavailableError(f"{path} {wrong}")
     return int(CLIPVisionConfig.from_pretrained(path, local_files_only=True).image_size)  # type: ignore[arg-type]
@@ -182,10 +181,6 @@ def input_size(path: Path) -> int:
 def _resnet_file(path: Path) -> Path | None:
     files = [path] if path.is_file() else [path / name for name in OPEN_CLIP if (path / name).is_file()]
     return files[0] if files else None
-
-
-def _resnet_weights(file: Path) -> Mapping[str, Tensor]:
-    return torchscript.read(file) if torchscript.is_archive(file) else checkpoints.read_weights(file)
 
 
 def load(path: Path, clip: Path, gpt: Path, kind: MapperName, *, normalise: bool) -> Any:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
-import re
-import warnings
-import zipfile
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +23,7 @@ from agents.images import Image
 from agents.stimuli import CaptionStimulus
 from agents.vision.clipcap import ClipCapAgent
 from agents.vision.models import clipcap as clipcap_model
-from agents.vision.models.clip_resnet import AttentionPool, Bottleneck, load_resnet
+from agents.vision.models.clip_resnet import AttentionPool, Bottleneck
 
 KINDS: tuple[tiny_clipcap.Kind, ...] = ("transformer", "mlp")
 
@@ -422,73 +417,6 @@ def test_code_in_a_file_is_refused_and_not_executed(tmp_path: Path, part: str) -
     with pytest.raises(UnavailableError, match=r"evil\.pt"):
         loaded(made, **{part: str(evil)})
     assert not proof.exists()
-
-
-class _Clip(torch.nn.Module):
-    """A CLIP as OpenAI traced it: of its text side one weight stands for the rest."""
-
-    def __init__(self, weights: dict[str, torch.Tensor], path: Path) -> None:
-        super().__init__()
-        self.visual = load_resnet(weights, path)
-        self.logit_scale = torch.nn.Parameter(weights["logit_scale"])
-        self.sizes = [64, 64]
-
-    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        features: torch.Tensor = self.visual(pixels) * self.logit_scale
-        return features
-
-
-def _archive(weights: Path, path: Path) -> Path:
-    """OpenAI's form of the weights: a TorchScript archive of a traced model in half precision."""
-    model = _Clip(torch.load(weights, weights_only=True), weights).half().eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tracing has much to say, and is deprecated
-        torch.jit.trace(model, torch.zeros(1, 3, 64, 64, dtype=torch.float16)).save(str(path))
-    return path
-
-
-def test_openais_own_archive_says_what_its_weights_say(tmp_path: Path, images: list[Path]) -> None:
-    parts = tiny_clipcap.make(tmp_path / "parts", "transformer")
-    archive = _archive(parts.clip, tmp_path / "RN50x4.pt")
-    plain = {name: value.half() for name, value in torch.load(parts.clip, weights_only=True).items()}
-    torch.save(plain, parts.clip)
-    said = []
-    for clip in (parts.clip, archive):
-        agent = loaded(replace(parts, clip=clip))
-        said.append(answered(agent, prepared(agent, images)))
-    assert_same_captions(said[0], said[1])
-    assert len({one["text"] for one in said[0]}) > 1
-
-
-def _repickled(archive: Path, change: Callable[[bytes], bytes], target: Path) -> Path:
-    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w") as new:
-        for one in old.infolist():
-            held = old.read(one)
-            new.writestr(one.filename, change(held) if one.filename.endswith("/data.pkl") else held)
-    return target
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda pickled: b"cos\nsystem\n(S'touch EXECUTED'\ntR.", "holds code or objects (os.system)"),
-        (lambda pickled: pickle.dumps(eval), "holds code or objects"),
-        (lambda pickled: pickled[: len(pickled) // 2], "cannot be read"),
-        (lambda pickled: pickle.dumps({}), "holds no weights by name"),
-        (lambda pickled: b"\x80\x02c__torch__\nM\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.", "cannot be read"),
-    ],
-    ids=["command", "function", "cut", "empty", "a module within itself"],
-)
-def test_an_archive_is_never_executed(
-    change: Callable[[bytes], bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    parts = tiny_clipcap.make(tmp_path / "parts", "transformer")
-    bad = _repickled(_archive(parts.clip, tmp_path / "good.pt"), change, tmp_path / "bad.pt")
-    with pytest.raises(UnavailableError, match=re.escape(says)) as caught:
-        loaded(replace(parts, clip=bad))
-    assert str(bad) in str(caught.value)
-    assert not (tmp_path / "EXECUTED").exists()
 
 
 def test_what_is_not_here_is_one_sentence(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from judging.significance import (
 from judging.timing import timing_channel
 from judging.trial_set import read_about
 from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
-from serving.export.csv_rows import write_rows
+from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 

@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
-from serving.export.csv_rows import unguarded
-from serving.runs.checksum import is_changed
-from serving.runs.csv_tables import by_line, load_table
+from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder, numbered_records
+from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:
     import pandas as pd

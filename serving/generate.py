@@ -21,7 +21,6 @@ from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.given_stimuli import chosen_by
 from serving.runs.run import is_ours, open_run
-from serving.runs.run_json import check_files
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
@@ -107,7 +106,6 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
     out = options.out
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
-    check_files(out, links=False)
     try:
         if not fresh and not (out / "run.json").exists() and not all(is_ours(path.name) for path in out.iterdir()):
             raise InputError(f"{out} is not empty and not a run folder; choose another --out")

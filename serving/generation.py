@@ -23,12 +23,12 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
-from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState
 from serving.runs.run import Run
+from serving.runs.run_json import checksum, is_changed
 from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster

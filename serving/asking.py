@@ -32,7 +32,7 @@ from agents.tasks import ConversationType
 from serving.chosen_agents import check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation
-from serving.conversations.single_turn import as_conversation, turn_asked
+from serving.conversations.transcript import as_conversation, turn_asked
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
 from serving.runs.record_lines import RecordHeader

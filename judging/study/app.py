@@ -28,9 +28,8 @@ from judging.study.study import Refused, Study
 from judging.study.verdict import BadAnswer
 from judging.study.views import media_of, view
 from serving.http.app import on_fault, on_http_error
-from serving.http.disconnect import unless_gone
 from serving.http.errors import ApiError, request_id
-from serving.http.guard import FinishedRequest, Guard, Rules, check_type
+from serving.http.guard import FinishedRequest, Guard, Rules, check_type, unless_gone
 from serving.http.page import HEADERS, STATIC, PageFiles
 from serving.runs.row_problems import strict_json
 

@@ -55,7 +55,11 @@ def register(commands: Commands) -> None:
 
     serve = add("serve", "the study's pages, until Ctrl-C")
     serve.add_argument("study", type=path, metavar="STUDY")
-    serve.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: this machine alone)")
+    serve.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen at (default: this machine alone); put a proxy before the open net",
+    )
     serve.add_argument("--port", type=port, default=8000)
     serve.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="a name that is this server's")
     serve.add_argument("--key-file", type=path, metavar="FILE", help="the key of /admin; or TURINGLIKE_API_KEY")

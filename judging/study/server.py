@@ -9,7 +9,6 @@ import socket
 from collections.abc import Sequence
 
 from judging.study.study import Study
-from serving.http.connections import BoundedProtocol
 from serving.http.guard import Guard
 from serving.http.logs import ServerLog
 from serving.http.server import UvicornServer, config
@@ -18,20 +17,11 @@ MOST_CONNECTIONS = 8192
 FILES = 1024  # beside the connections
 
 
-class StudyProtocol(BoundedProtocol):
-    """As many connections as judges may be there at once."""
-
-    most_connections = MOST_CONNECTIONS
-
-
 async def serve(study: Study, app: Guard, sockets: Sequence[socket.socket], log: ServerLog) -> None:
     """Serve until cancelled, then end in order: what was answered is on disk. Raises StorageError where nothing can be
     written any more."""
     _allow_files()
-    settings = config(app)
-    settings.http = StudyProtocol
-    settings.timeout_keep_alive = 120  # a judge thinks longer than a program
-    server = UvicornServer(settings)
+    server = UvicornServer(config(app, MOST_CONNECTIONS, idle_seconds=120))  # a judge thinks longer than a program
     writer = study.start()
     serving = asyncio.create_task(server.serve(list(sockets)))
     host, port = sockets[0].getsockname()[:2]

@@ -18,9 +18,10 @@ from agents.contract import Draw
 from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
 from agents.language.filters.settings import FilterSettings, Policy
 from agents.language.labels import leading_label, short_names
-from agents.stimuli import ConversationStimulus, Utterance
+from agents.stimuli import ConversationStimulus, Utterance, parse_row
 from serving.conversations.delays import DelaySettings
 from serving.conversations.scenario import SIDES
+from serving.scheduling.request import AgentRequest
 
 Instructions = Callable[[ConversationStimulus, Draw], str | None]  # see agents.contract.Agent.instructions
 
@@ -186,3 +187,30 @@ class Transcript:
 
     def _total(self) -> int:
         return len(self.stimulus.history) + self.stimulus.exchanges
+
+
+# one message of an agent after a history
+
+
+def next_side(stimulus: ConversationStimulus) -> int:
+    """Whose message is next: of the one who did not speak last, or of who starts (A, if nobody says)."""
+    if not stimulus.history:
+        return SIDES.index(stimulus.who_starts or "A")
+    return int(stimulus.history[-1].speaker == (stimulus.names or SIDES)[0])
+
+
+def turn_asked(stimulus: ConversationStimulus) -> tuple[int, dict[str, Any]]:
+    """The number of the next message, and the options of a request for it."""
+    turn = len(stimulus.history)
+    return turn, {"speaker": SIDES[next_side(stimulus)], "turn": turn}
+
+
+def as_conversation(request: AgentRequest) -> ConversationAnswer:
+    """The message that was answered, in the form that a record has of conversations."""
+    stimulus = parse_row(request.row)
+    assert isinstance(stimulus, ConversationStimulus)
+    turn_answer = TurnAnswer.model_validate_json(request.answer or b"")
+    speaker, turn = (stimulus.names or SIDES)[next_side(stimulus)], len(stimulus.history)
+    return ConversationAnswer(
+        messages=[Message(turn=turn, speaker=speaker, agent=request.agent, **turn_answer.model_dump())]
+    )

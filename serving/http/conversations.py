@@ -30,8 +30,8 @@ from serving.conversations.burst_dialogue import BurstDialogue
 from serving.conversations.delays import DelaySettings
 from serving.conversations.dialogue import PERSON, Dialogue, DialogueError, FlaggedMessage
 from serving.http.bodies import Body, Seed, body_of, documented_body, unreadable
-from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError, documented, failure
+from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.runs.records import Record, RecordedVerdict
 

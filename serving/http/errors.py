@@ -120,7 +120,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
 
 
-EVERYWHERE = documented(401, 403, 404, 405, 422, 431, 503)
+EVERYWHERE = documented(401, 403, 404, 405, 422, 503)
 POSTED = documented(400, 408, 413, 415, 429, 504)
 
 

@@ -1,8 +1,8 @@
-"""What every request passes before anything looks at what it wants: who may ask, from where, how much, how slowly.
+"""Checks of every request before its route: the Host, the Origin, the key, the size of the body and its time.
 
-A page of another site, open in the browser of somebody on this machine, can send requests here too, and a name of
-somebody else's can be made to mean this machine (DNS rebinding). So the Host must be one of ours, a foreign Origin is
-refused, and a POST needs what a form of another page cannot send: JSON, or the header ``X-Turinglike``.
+A page of another site in a browser on this machine can send requests too, and DNS rebinding can make a foreign name
+mean this machine. So the Host must be one of ours, a foreign Origin is refused, and a POST needs what a form of another
+page cannot send: JSON, or the header ``X-Turinglike``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import secrets
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -27,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from serving.http.errors import ApiError
 
 log = logging.getLogger("turinglike.http")
+T = TypeVar("T")
 
 MIB = 1024 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -95,12 +97,12 @@ class Guard:
         # Every route of GET answers HEAD, of which the server sends no body.
         routed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
-        async def tell(message: Message) -> None:
+        async def send_checked(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                own = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
-                message = {**message, "headers": [*message.get("headers", ()), *own]}
+                added = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
             elif not message.get("more_body", False) and body.is_left(status):
                 await send({**message, "more_body": True})
                 await body.discard()
@@ -109,15 +111,15 @@ class Guard:
 
         try:
             self._admit(scope)
-            await self._app(routed, body.receive, tell)
+            await self._app(routed, body.receive, send_checked)
         except ApiError as error:
             if scope["method"] not in ("GET", "HEAD"):
                 error.headers = {**(error.headers or {}), **CLOSE}
-            await error.response(request_id)(scope, receive, tell)
+            await error.response(request_id)(scope, receive, send_checked)
         except asyncio.CancelledError:  # the server ends and will not wait for this one any longer
             if not status:
                 ending = ApiError(503, "shutting_down", "this server is ending", headers={"retry-after": "30", **CLOSE})
-                await ending.response(request_id)(scope, receive, tell)
+                await ending.response(request_id)(scope, receive, send_checked)
             raise
         except Exception as error:  # the client has been told by then, of an internal error and no more
             log.error("fault", extra={"about": {"request_id": request_id, "fault": origin_of(error)}})
@@ -213,8 +215,8 @@ def origin_of(error: BaseException) -> str:
 
 def _name(host: str) -> str:
     """The name in a Host header, without the port; "" for what is none."""
-    found = HOST.fullmatch(host)
-    return found[1].strip("[]") if found else ""
+    match = HOST.fullmatch(host)
+    return match[1].strip("[]") if match else ""
 
 
 def _same_origin(origin: str, host: str) -> bool:
@@ -226,8 +228,8 @@ def _same_origin(origin: str, host: str) -> bool:
 
 
 def _has_key(headers: dict[bytes, bytes], key: str) -> bool:
-    scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-    return hmac.compare_digest(given.strip(), key.encode()) and scheme.lower() == b"bearer"
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return hmac.compare_digest(token.strip(), key.encode()) and scheme.lower() == b"bearer"
 
 
 async def check_type(request: Request) -> None:
@@ -248,3 +250,28 @@ async def check_type(request: Request) -> None:
         )
     if kind not in ("application/json", "multipart/form-data"):
         raise ApiError(415, "unsupported_type", "the body must be application/json or multipart/form-data")
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """Await ``work`` and return its result. Raises ClientGone when the client goes away, and cancels the work."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancelled = task.cancelling()
+    is_gone = False
+
+    async def watch() -> None:
+        nonlocal is_gone
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        is_gone = True
+        task.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if is_gone and task.uncancel() <= cancelled:
+            raise ClientGone from None
+        raise
+    finally:
+        watching.cancel()

@@ -1,4 +1,4 @@
-"""What a server says of itself on stderr: words for a person on a terminal, one JSON object a line elsewhere."""
+"""A server's log on stderr: words on a terminal, one JSON object a line elsewhere."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from agents.errors import printable
 from serving.http.guard import FinishedRequest
 from serving.timestamps import now
 
-LOOKS = ("/health", "/metrics", "/ready")  # at whether the server is well, again and again
+HEALTH_ROUTES = ("/health", "/metrics", "/ready")  # asked again and again
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """``quiet``: only errors, and where the server listens; ``verbose``: also where agents are placed, and why."""
+    """``quiet``: errors and the address alone; ``verbose``: also where agents are placed, and why."""
 
     as_json: bool
     quiet: bool = False
     verbose: bool = False
 
     def start(self) -> None:
-        """Take what is logged; of uvicorn only errors."""
+        """Handle the log records; of uvicorn errors alone."""
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(_Formatter(self))
         levels = {"turinglike": logging.ERROR if self.quiet else logging.INFO, "uvicorn": logging.ERROR}
@@ -40,13 +40,18 @@ class ServerLog:
             logger.handlers, logger.propagate = [handler], False
 
     def say(self, sentence: str) -> None:
-        """A sentence of the command's own."""
-        told = self.line("info", "server", {"message": sentence}) if self.as_json else printable(sentence)
-        print(told, file=sys.stderr, flush=True)
+        """Print a sentence of the command."""
+        line = self.line("info", "server", {"message": sentence}) if self.as_json else printable(sentence)
+        print(line, file=sys.stderr, flush=True)
+
+    def progress(self, sentence: str) -> None:
+        """Print a sentence that ``quiet`` leaves out."""
+        if not self.quiet:
+            self.say(sentence)
 
     def request(self, request: FinishedRequest) -> None:
-        """A line about a request, but not about each look at whether the server is well."""
-        if (request.route in LOOKS and request.status == 200) or (self.quiet and request.status < 500):
+        """Write a line about a request, unless it is a health check that went well."""
+        if (request.route in HEALTH_ROUTES and request.status == 200) or (self.quiet and request.status < 500):
             return
         about = {
             "request_id": request.request_id,
@@ -59,16 +64,15 @@ class ServerLog:
         sys.stderr.write(self.line("info", "request", about) + "\n")
 
     def line(self, level: str, event: str, about: Mapping[str, Any]) -> str:
-        """What happened, and what is known about it."""
         if self.as_json:
             return orjson.dumps({"time": now(), "level": level, "event": event, **about}).decode()
         if event == "request":
-            told = f"{about['status']} {about['method']} {about['route'] or '-'} in {about['ms']:.0f} ms"
+            line = f"{about['status']} {about['method']} {about['route'] or '-'} in {about['ms']:.0f} ms"
         elif about.keys() == {"message"}:
-            told = about["message"]
+            line = about["message"]
         else:
-            told = f"{level}: " + ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in about.items())
-        return printable(f"{time.strftime('%H:%M:%S')} {told}")
+            line = f"{level}: " + ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in about.items())
+        return printable(f"{time.strftime('%H:%M:%S')} {line}")
 
 
 class _Formatter(logging.Formatter):

@@ -25,8 +25,8 @@ from serving.http.bodies import (
     parse,
     stimulus_of,
 )
-from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError
+from serving.http.guard import unless_gone
 from serving.http.service import Service
 from serving.runs.records import Record
 

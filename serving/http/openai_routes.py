@@ -19,8 +19,8 @@ from agents import seeds
 from agents.stimuli import ConversationStimulus, Stimulus, Task
 from serving.conversations.scenario import SIDES, draw_scenario
 from serving.http.bodies import aside, body_of, checked_stimulus, documented_body, from_base64
-from serving.http.disconnect import unless_gone
 from serving.http.errors import POSTED, ApiError, documented, invalid, request_id
+from serving.http.guard import unless_gone
 from serving.http.openai_answers import CHAT, EVENTS, TEXT, Question, respond
 from serving.http.openai_bodies import MOST_IMAGE, AnswerRequest, ChatRequest, CompletionRequest, StimulusFields
 from serving.http.service import Service

@@ -1,4 +1,4 @@
-"""``turinglike serve``: the application in uvicorn, with bounded connections, an orderly end."""
+"""``turinglike serve``: the application in uvicorn, with an orderly end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import uvicorn
 from agents.contract import Agent
 from agents.errors import InputError
 from serving.http.app import create_app
-from serving.http.connections import BoundedProtocol
 from serving.http.guard import LOOPBACK, Rules
 from serving.http.kept_records import KeptRecords
 from serving.http.logs import ServerLog
@@ -25,6 +24,7 @@ from serving.scheduling.interrupts import started
 
 # Seconds for what is under way once the end was asked for; workers and Ray end after it, Slurm kills after 30.
 DRAIN_SECONDS = 20
+MOST_CONNECTIONS = 1024  # beyond which uvicorn answers 503
 IDLE_SECONDS = 30  # of a connection between two requests
 STALLED_SECONDS = 60  # in which a client takes nothing of what was written to it
 
@@ -47,12 +47,10 @@ def bound_sockets(host: str, port: int, stalled_seconds: float = STALLED_SECONDS
     where = f"cannot listen at {_address(host, port)}"
     with contextlib.ExitStack() as opened:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             sockets = [
-                opened.enter_context(
-                    socket.create_server(address[:2], family=family, backlog=BoundedProtocol.most_connections)
-                )
-                for family, _, _, _, address in found
+                opened.enter_context(socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS))
+                for family, _, _, _, address in addresses
             ]
         except (socket.gaierror, UnicodeError):
             raise InputError(f"{where}: there is no such host; --host names one of this machine") from None
@@ -78,13 +76,13 @@ async def serve(
 ) -> None:
     """Serve until cancelled, then end in order: no new requests, an answer to each that is under way, workers, Ray.
 
-    ``take_signals`` takes the signals back that Ray has taken when it started; ``kept`` keeps what is answered. Raises
+    ``take_signals`` takes back the signals that Ray took when it started; ``kept`` writes the answers. Raises
     ClusterError, UnavailableError and StorageError.
     """
     service = Service(options, agents, kept)
     server = UvicornServer(config(create_app(service, rules, log.request)))
     try:
-        await started(service.start(_nothing if log.quiet else log.say), take_signals)
+        await started(service.start(log.progress), take_signals)
         worker_process.freeze()  # the collector's look through all that was imported stops every request for 0.1 s
         where = _address(*sockets[0].getsockname()[:2])
         log.say(f"serving {', '.join(agents)} at http://{where}/ (Ctrl-C ends it)")
@@ -105,10 +103,6 @@ async def serve(
         await service.close()
 
 
-def _nothing(text: str) -> None:
-    """Say nothing."""
-
-
 class UvicornServer(uvicorn.Server):
     """uvicorn's, which leaves signals to the command."""
 
@@ -117,11 +111,14 @@ class UvicornServer(uvicorn.Server):
         yield
 
 
-def config(app: Any) -> uvicorn.Config:
-    """How uvicorn serves an application."""
+def config(app: Any, most_connections: int = MOST_CONNECTIONS, idle_seconds: int = IDLE_SECONDS) -> uvicorn.Config:
+    """uvicorn's settings for an application.
+
+    uvicorn limits neither a head's bytes nor the seconds in which it arrives: a proxy does, before the open net.
+    """
     return uvicorn.Config(
         app,
-        http=BoundedProtocol,
+        http="httptools",
         ws="none",
         loop="none",
         lifespan="off",
@@ -129,7 +126,8 @@ def config(app: Any) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=IDLE_SECONDS,
+        limit_concurrency=most_connections,
+        timeout_keep_alive=idle_seconds,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
 

@@ -19,7 +19,7 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, AnswerError, ClusterError, InputError, UnavailableError
 from agents.stimuli import AttentionStimulus, ConversationStimulus, Stimulus, canonical, parse_row
 from serving.conversations.dialogue import Dialogue
-from serving.conversations.single_turn import as_conversation, next_side, turn_asked
+from serving.conversations.transcript import as_conversation, next_side, turn_asked
 from serving.http.errors import ApiError, failure, quotes_others
 from serving.http.kept_records import KeptRecords
 from serving.http.metrics import Metrics

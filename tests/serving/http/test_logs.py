@@ -26,6 +26,7 @@ def _loggers() -> Iterator[None]:
 
 def say_all(log: ServerLog) -> None:
     log.start()
+    log.progress("loading null")
     log.say("serving null")
     for route, status in (("/health", 200), ("/answers", 200), (None, 404), ("/answers", 500)):
         log.request(FinishedRequest("1f", "POST\x1b", route, status, 0.0123))
@@ -38,9 +39,9 @@ def say_all(log: ServerLog) -> None:
 def test_words_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
     say_all(ServerLog(as_json=False))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "serving null"
-    assert all(re.fullmatch(r"\d\d:\d\d:\d\d .*", line) for line in lines[1:])
-    assert [line[9:] for line in lines[1:]] == [
+    assert lines[:2] == ["loading null", "serving null"]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d .*", line) for line in lines[2:])
+    assert [line[9:] for line in lines[2:]] == [
         "200 POST\\x1b /answers in 12 ms",
         "404 POST\\x1b - in 12 ms",
         "500 POST\\x1b /answers in 12 ms",
@@ -51,14 +52,21 @@ def test_words_for_a_person(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     say_all(ServerLog(as_json=True, verbose=True))
-    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [one["event"] for one in found] == ["server", *["request"] * 3, "agent", "scheduling", "error"]
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [event["event"] for event in events] == [
+        "server",
+        "server",
+        *["request"] * 3,
+        "agent",
+        "scheduling",
+        "error",
+    ]
     assert (
-        found[1].items()
+        events[2].items()
         >= {"level": "info", "status": 200, "route": "/answers", "ms": 12.3, "request_id": "1f"}.items()
     )
-    assert found[4].items() >= {"level": "error", "failed": "no\nsuch\x1b[2J file"}.items()
-    assert found[5]["message"] == "null: workers: 1 on here"
+    assert events[5].items() >= {"level": "error", "failed": "no\nsuch\x1b[2J file"}.items()
+    assert events[6]["message"] == "null: workers: 1 on here"
 
 
 def test_quiet_leaves_errors_and_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:

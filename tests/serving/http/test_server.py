@@ -1,10 +1,9 @@
-"""The server itself: connections within bounds, keys and addresses, and how the whole command begins and ends."""
+"""The server itself: clients that stall, keys and addresses, and how the whole command begins and ends."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import json
 import os
 import signal
@@ -23,27 +22,22 @@ import uvloop
 
 from agents.errors import InputError
 from serving.cli import main
-from serving.http.connections import BoundedProtocol
 from serving.http.guard import Guard, Rules
 from serving.http.server import UvicornServer, bound_sockets, check_key, config
 from serving.serve import KEY, check_names, read_key
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-ENDLESS = GET.rstrip() + b"\r\nx-slow: " + b"x" * 4000
 CHUNK, CHUNKS = b"x" * 65_536, 256  # 16 MiB: more than the system keeps for a client that does not read
-SLOW = 0.7  # seconds that the slow answer takes
 
 # connections
 
 
 async def app(scope: Any, receive: Any, send: Any) -> None:
-    """At / a short answer, at /slow a late one, at /long a long one; /body is read first."""
+    """At / a short answer, at /long a long one; /body is read first."""
     count = 1
     while scope["path"] == "/body" and (await receive())["more_body"]:
         pass
-    if scope["path"] == "/slow":
-        await asyncio.sleep(SLOW)
-    elif scope["path"] == "/long":
+    if scope["path"] == "/long":
         count = CHUNKS
     length = str(count * len(CHUNK)).encode() if count > 1 else b"2"
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
@@ -57,16 +51,13 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 def listening(
     work: Callable[[UvicornServer, Connect], Awaitable[Any]],
-    protocol: type[BoundedProtocol] = BoundedProtocol,
     stalled_seconds: float = 60.0,
 ) -> Any:
     """What ``work`` gives, with a server of the application above and what makes a connection to it, of a client that
     has little room for what it has not read."""
 
     async def run() -> Any:
-        chosen = config(Guard(app, Rules()))
-        chosen.http = protocol
-        server = UvicornServer(chosen)
+        server = UvicornServer(config(Guard(app, Rules())))
         made = []
 
         async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -107,74 +98,9 @@ def code(found: tuple[int, dict[str, str], bytes]) -> tuple[int, str]:
     return status, json.loads(body)["error"]["code"]
 
 
-class Two(BoundedProtocol):
-    most_connections = 2
-
-
-class Hasty(BoundedProtocol):
-    head_seconds = 0.3
-
-
 async def until_empty(server: UvicornServer) -> None:
     while server.server_state.connections:
         await asyncio.sleep(0.01)
-
-
-def test_more_connections_than_there_may_be_are_told_to_come_back() -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        kept = [await connect() for _ in range(2)]
-        for _ in range(3):
-            reader, writer = await connect()
-            found = await answer(reader)
-            assert code(found) == (503, "overloaded")
-            assert found[1]["retry-after"] == "1"
-            assert await reader.read() == b""
-        for reader, writer in kept:
-            writer.write(GET)
-            assert (await answer(reader))[0] == 200
-        kept[0][1].close()
-        while len(server.server_state.connections) > 1:
-            await asyncio.sleep(0.01)
-        reader, writer = await connect()
-        writer.write(GET)
-        assert (await answer(reader))[0] == 200
-
-    listening(work, Two)
-
-
-@pytest.mark.parametrize(
-    ("before", "dribble"), [(b"", b""), (b"", ENDLESS), (GET, ENDLESS)], ids=["silent", "slow", "slow-again"]
-)
-def test_a_head_that_does_not_come_is_not_waited_for(before: bytes, dribble: bytes) -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        while not server.server_state.connections:
-            await asyncio.sleep(0.001)
-        if before:
-            writer.write(before)
-            assert (await answer(reader))[2] == b"ok"
-        for byte in dribble:
-            if not server.server_state.connections:
-                break
-            writer.write(bytes([byte]))
-            await asyncio.sleep(0.02)
-        await until_empty(server)
-        with contextlib.suppress(ConnectionResetError):
-            assert await reader.read() == b""
-
-    listening(work, Hasty)
-
-
-def test_an_answer_may_take_longer_than_a_head_and_so_may_a_pause() -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(GET.replace(b"/", b"/slow", 1))
-        assert (await answer(reader))[2] == b"ok"
-        await asyncio.sleep(SLOW)
-        writer.write(GET)
-        assert (await answer(reader))[2] == b"ok"
-
-    listening(work, Hasty)
 
 
 def test_who_does_not_take_an_answer_is_cut_off() -> None:
@@ -209,68 +135,6 @@ def test_who_takes_an_answer_slowly_has_all_of_it() -> None:
     listening(work, stalled_seconds=0.8)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"hello\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),  # a browser that was told https
-        b"GET / HTTP/1.1\r\nhost localhost\r\n\r\n",
-        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: x\r\n\r\n",
-        GET + b"\x00\x00\r\n\r\n",
-    ],
-    ids=["words", "tls", "header", "length", "second"],
-)
-def test_what_is_no_http_is_told_so_in_the_shape_of_every_error(said: bytes) -> None:
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        if said.startswith(GET):
-            writer.write(GET)
-            assert (await answer(reader))[0] == 200
-        writer.write(said.removeprefix(GET))
-        found = await answer(reader)
-        assert code(found) == (400, "bad_request")
-        assert json.loads(found[2])["error"].keys() == {"code", "message", "type", "request_id"}
-        assert await reader.read() == b""
-        await until_empty(server)
-
-    listening(work)
-
-
-HUGE = b"x-huge: " + b"x" * 1_000_000
-TRAILER = b"1\r\n1\r\n0\r\n" + HUGE
-CHUNKED = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        b"GET / HTTP/1.1\r\nhost: localhost\r\n" + HUGE,
-        b"GET / HTTP/1.1\r\nhost: localhost\r\n" + b"x: y\r\n" * 200_000,
-        GET + b"GET / HTTP/1.1\r\n" + HUGE,
-        GET.rstrip() + b"\r\nx-large: " + b"x" * 66_000 + b"\r\n\r\n",
-        CHUNKED.rstrip() + b"\r\nx-large: " + b"x" * 66_000 + b"\r\n\r\n1\r\n1\r\n0\r\n\r\n",
-        CHUNKED + TRAILER,
-    ],
-    ids=["one", "many", "second", "whole", "with a body", "trailer"],
-)
-def test_a_head_has_a_size(said: bytes) -> None:
-    """Who sends more is told so, or cut off, and is not read to the end."""
-
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(said)
-        found = []
-        async with asyncio.timeout(600):
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-                while len(found) < 3:
-                    found.append(await answer(reader))
-        if said != CHUNKED + TRAILER:  # an answer may have been on its way there
-            assert code(found[-1]) == (431, "head_too_large")
-        await until_empty(server)
-
-    listening(work)
-
-
 @pytest.mark.parametrize("framing", [b"content-length: 48000000", b"transfer-encoding: chunked"])
 def test_who_writes_all_of_a_body_that_is_too_large_hears_of_it(framing: bytes) -> None:
     """As most clients do: they read once they have written."""
@@ -288,21 +152,6 @@ def test_who_writes_all_of_a_body_that_is_too_large_hears_of_it(framing: bytes) 
                 writer.write(b"0\r\n\r\n")
             assert code(await answer(reader)) == (413, "too_large")
             await until_empty(server)
-
-    listening(work)
-
-
-def test_a_body_in_small_pieces_is_no_head() -> None:
-    """Its framing is many times as long as what a head may be."""
-
-    async def work(server: UvicornServer, connect: Connect) -> None:
-        reader, writer = await connect()
-        writer.write(CHUNKED.replace(b"POST / ", b"POST /slow "))
-        for _ in range(100):
-            writer.write(b"1\r\nx\r\n" * 1000)
-            await writer.drain()
-        writer.write(b"0\r\n\r\n")
-        assert (await answer(reader))[0] == 200
 
     listening(work)
 

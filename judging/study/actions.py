@@ -229,19 +229,12 @@ def status(options: argparse.Namespace) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    from judging.study.planning import DEFAULT, estimate, print_plan
-    from judging.study.planning import plan as planned
-    from judging.verdicts import read_verdicts
+    from judging.study import planning
 
-    variance = DEFAULT
-    if options.verdicts is not None:
-        table = read_verdicts([options.verdicts])
-        variance = estimate(table[~table["catch"] & table["repeat_of"].isna() & table["excluded"].isna()])
-    found = planned(
-        options.half_width, options.agents, options.per_judge, options.stimuli,
-        measure=options.measure, variance=variance,
-    )  # fmt: skip
-    print_plan(found, _say)
+    judges = planning.plan(
+        options.half_width, options.agents, options.per_judge, options.stimuli, measure=options.measure
+    )
+    planning.print_plan(judges, _say)
     return 0
 
 

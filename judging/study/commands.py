@@ -80,9 +80,6 @@ def register(commands: Commands) -> None:
     plan.add_argument("--agents", type=positive, required=True, metavar="N")
     plan.add_argument("--per-judge", type=positive, required=True, metavar="N", help="trials of each judge")
     plan.add_argument("--stimuli", type=positive, required=True, metavar="N")
-    plan.add_argument(
-        "--from", type=path, metavar="VERDICTS", dest="verdicts", help="variances from these, not assumed"
-    )
 
     export = add(
         "export", "what people said as a run folder, which `score` or `trials` reads, with a table of verdicts"

@@ -11,7 +11,8 @@ be. An interval's half-width is Student's t of the smaller number of clusters le
 as in :mod:`judging.measures`. More judges do not take away what the stimuli add: below that floor more stimuli alone
 help.
 
-The parts are :data:`DEFAULT`, or estimated from verdicts by the method of moments: products of what two verdicts have
+A plan takes the parts of :data:`DEFAULT`; the precision of a study that runs takes those estimated from its verdicts by
+the method of moments, from products of what two verdicts have
 above the mean, of the same judge on two stimuli, of two judges on the same stimulus, and of one verdict with itself.
 """
 
@@ -196,28 +197,11 @@ def print_plan(found: Plan, say: Callable[[str], None]) -> None:
         say(f"with {stimuli:,} stimuli no number of judges brings it below ± {floor:.3f}: more stimuli do")
 
 
-def estimate(verdicts: pd.DataFrame) -> Variance:
-    """The variance for one agent, of the agents of the table on average (each with its own mean). Parts below 0 are 0.
-
-    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` gives them, without catch trials and
-    repeats.
-
-    Raises InputError where the parts are not told apart: nobody judged two answers, or no answers were judged twice.
-    """
-    sample = _Verdicts(verdicts)
-    found = sample.variance(sample.is_machine)
-    if math.isnan(found.human.rest + found.machine.rest):
-        raise InputError(
-            "the parts of the variance cannot be told from these verdicts: a judge must have judged several people's "
-            "and several machines' answers, and people's and an agent's to a stimulus must have had several judges"
-        )
-    return found
-
-
 def half_widths(verdicts: pd.DataFrame, wanted: float | None = None) -> list[dict[str, Any]]:
     """How precise verdicts are now, of all agents together first, then of each.
 
-    ``verdicts`` as for :func:`estimate`. One row each: ``agent``, ``judges`` (who have judged people's answers or its),
+    ``verdicts`` are those of one task, as :func:`judging.verdicts.read_verdicts` gives them, without catch trials and
+    repeats. One row each: ``agent``, ``judges`` (who have judged people's answers or its),
     ``p_machine`` and ``detectability``, the half-widths of their 95 % intervals (NaN while too few have judged), and
     with ``wanted``, ``needed``: how many more judges like these bring detectability to it with the same stimuli, None
     where it cannot be reached or told.

@@ -4,4 +4,4 @@ An agent is a plain Python object that a notebook can load and call; nothing in 
 framework or :mod:`serving`. Start with :mod:`agents.contract` and :mod:`agents.catalogue`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

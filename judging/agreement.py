@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def said_by(verdicts: pd.DataFrame) -> pd.DataFrame:
     """What each judge (column) said of each trial (row): 0 human, 1 machine, NaN where there is no verdict. Of several
     verdicts of a judge on a trial the first sample counts. ``verdicts`` as :mod:`judging.verdicts` gives them."""
-    given = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
-    is_machine = given.assign(said=(given["verdict"] == "machine").astype(float))
+    judged = verdicts[verdicts["verdict"].isin(SAID)].sort_values("sample").drop_duplicates(["trial", "judge"])
+    is_machine = judged.assign(said=(judged["verdict"] == "machine").astype(float))
     return is_machine.pivot(index="trial", columns="judge", values="said")
 
 
@@ -28,41 +28,41 @@ def agreement(verdicts: pd.DataFrame) -> dict[str, Any]:
     ``fleiss`` kappa (1971) over the trials that all judged; Krippendorff's ``alpha`` (2011, nominal) over all trials
     that at least two judged, whatever is missing. Each is None where it is not defined.
     """
-    said = said_by(verdicts)
-    names, values = [str(name) for name in said.columns], said.to_numpy()
+    table = said_by(verdicts)
+    names, values = [str(name) for name in table.columns], table.to_numpy()
     pairs = [
-        {"first": names[one], "second": names[other], **_pair(values[:, one], values[:, other])}
-        for one in range(len(names))
-        for other in range(one + 1, len(names))
+        {"first": names[first], "second": names[second], **_pair(values[:, first], values[:, second])}
+        for first in range(len(names))
+        for second in range(first + 1, len(names))
     ]
-    whole = values[~np.isnan(values).any(axis=1)]
+    complete = values[~np.isnan(values).any(axis=1)]
     return {
         "judges": names,
         "pairs": pairs,
-        "trials_of_all": len(whole),
-        "fleiss": _fleiss(whole),
+        "trials_of_all": len(complete),
+        "fleiss": _fleiss(complete),
         "alpha": krippendorff_alpha(values),
     }
 
 
-def _pair(one: NDArray[np.float64], other: NDArray[np.float64]) -> dict[str, Any]:
-    both = ~(np.isnan(one) | np.isnan(other))
+def _pair(first: NDArray[np.float64], second: NDArray[np.float64]) -> dict[str, Any]:
+    both = ~(np.isnan(first) | np.isnan(second))
     if not both.any():
         return {"trials": 0, "alike": None, "kappa": None}
-    one, other = one[both], other[both]
-    alike = float((one == other).mean())
-    chance = float(one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean()))
+    first, second = first[both], second[both]
+    alike = float((first == second).mean())
+    chance = float(first.mean() * second.mean() + (1 - first.mean()) * (1 - second.mean()))
     kappa = None if chance == 1 else (alike - chance) / (1 - chance)
     return {"trials": int(both.sum()), "alike": alike, "kappa": kappa}
 
 
-def _fleiss(whole: NDArray[np.float64]) -> float | None:
-    if whole.shape[0] == 0 or whole.shape[1] < 2 or whole.min() == whole.max():
+def _fleiss(values: NDArray[np.float64]) -> float | None:
+    if values.shape[0] == 0 or values.shape[1] < 2 or values.min() == values.max():
         return None
     from statsmodels.stats.inter_rater import fleiss_kappa
 
-    machine = whole.sum(axis=1)
-    return float(fleiss_kappa(np.column_stack([machine, whole.shape[1] - machine])))
+    machine = values.sum(axis=1)
+    return float(fleiss_kappa(np.column_stack([machine, values.shape[1] - machine])))
 
 
 def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:
@@ -77,6 +77,6 @@ def krippendorff_alpha(values: NDArray[np.float64]) -> float | None:
     counts = np.stack([(units == kind).sum(axis=1) for kind in kinds], axis=1).astype(np.float64)
     number = counts.sum(axis=1)
     observed = float(((number**2 - (counts**2).sum(axis=1)) / (number - 1)).sum())  # pairs that differ, weighted
-    totals, whole = counts.sum(axis=0), float(number.sum())
-    expected = float((whole**2 - (totals**2).sum()) / (whole - 1))
+    totals, pairable = counts.sum(axis=0), float(number.sum())
+    expected = float((pairable**2 - (totals**2).sum()) / (pairable - 1))
     return 1 - observed / expected

@@ -30,44 +30,50 @@ def answer_statistics(answers: Answers) -> list[dict[str, Any]]:
     ``answers`` are those of :func:`judging.verdicts.read_answers`. A message that stands in several excerpts of one
     conversation counts once.
     """
-    found = []
+    rows = []
     for asked in TASKS:
         values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for answer in _without_shorter_excerpts([one for one in answers if one["asked"] == asked]):
-            of = PEOPLE if answer["truth"] == "human" else answer["agent"]
+        for answer in _without_shorter_excerpts([label for label in answers if label["asked"] == asked]):
+            group = PEOPLE if answer["truth"] == "human" else answer["agent"]
             for name, value in numbers(asked, answer["answer"], answer["speaker"]):
-                values[name][of].append(value)
+                values[name][group].append(value)
         for name, by in values.items():
-            for of in sorted(by, key=lambda one: (one != PEOPLE, one)):
-                own = np.array(by[of])
-                row = {"asked": asked, "statistic": name, "of": of, "number": len(own), "mean": float(own.mean())}
-                row |= {"sd": float(own.std(ddof=1)) if len(own) > 1 else None}
-                row |= _effects(own, np.array(by.get(PEOPLE, []))) if of != PEOPLE else NO_EFFECTS
-                found.append(row)
-    return found
+            for group in sorted(by, key=lambda label: (label != PEOPLE, label)):
+                group_values = np.array(by[group])
+                row = {
+                    "asked": asked,
+                    "statistic": name,
+                    "of": group,
+                    "number": len(group_values),
+                    "mean": float(group_values.mean()),
+                }
+                row |= {"sd": float(group_values.std(ddof=1)) if len(group_values) > 1 else None}
+                row |= _effects(group_values, np.array(by.get(PEOPLE, []))) if group != PEOPLE else NO_EFFECTS
+                rows.append(row)
+    return rows
 
 
 NO_EFFECTS: Mapping[str, Any] = {"d": None, "delta": None, "direction": None}
 
 
-def _effects(own: NDArray[np.float64], people: NDArray[np.float64]) -> Mapping[str, Any]:
+def _effects(agent: NDArray[np.float64], people: NDArray[np.float64]) -> Mapping[str, Any]:
     if not len(people):
         return NO_EFFECTS
-    difference = float(own.mean() - people.mean())
-    is_other = abs(difference) > rounding(own, people)
+    difference = float(agent.mean() - people.mean())
+    is_other = abs(difference) > rounding(agent, people)
     direction = ("more" if difference > 0 else "less") if is_other else "as people"
-    return {"d": cohens_d(own, people), "delta": cliffs_delta(own, people), "direction": direction}
+    return {"d": cohens_d(agent, people), "delta": cliffs_delta(agent, people), "direction": direction}
 
 
 def _without_shorter_excerpts(answers: Answers) -> Answers:
     """Without the excerpts of a conversation that are the beginning of another of the same speaker's."""
     kept: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
-    whole = []
-    for answer in sorted(answers, key=lambda one: -len(one["answer"].get("messages") or ())):
+    longest = []
+    for answer in sorted(answers, key=lambda candidate: -len(candidate["answer"].get("messages") or ())):
         if (messages := answer["answer"].get("messages")) is not None:
             longer = kept[answer["stimulus"], answer["agent"], answer["speaker"]]
             if any(other[: len(messages)] == messages for other in longer):
                 continue
             longer.append(messages)
-        whole.append(answer)
-    return whole
+        longest.append(answer)
+    return longest

@@ -33,25 +33,27 @@ def tell(folder: Path, rows: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]
     Each entry has ``asked``, ``trials``, and for ``hidden`` and ``shown`` the detectability with its 95 % interval
     (null where there are too few trials). Catch trials, repeats and control pairs are left out. Needs scikit-learn.
     """
-    told = []
+    entries = []
     order = {trial["id"]: at for at, (trial, _) in enumerate(rows)}
     for asked in dict.fromkeys(trial["asked"] for trial, _ in rows):
-        some = [
+        rows_of_task = [
             (trial, key)
             for trial, key in rows
             if trial["asked"] == asked and not key["catch"] and not key["repeat_of"]
             if key["truth"] != key.get("beside_truth")
         ]
-        is_machine = np.array([key["truth"] == "machine" for _, key in some])
-        entry: dict[str, Any] = {"asked": asked, "trials": len(some), "hidden": None, "shown": None}
-        groups = [trial["shown"] for trial, _ in some]
+        is_machine = np.array([key["truth"] == "machine" for _, key in rows_of_task])
+        entry: dict[str, Any] = {"asked": asked, "trials": len(rows_of_task), "hidden": None, "shown": None}
+        groups = [trial["shown"] for trial, _ in rows_of_task]
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
-            hidden = np.array([metadata(folder, trial, order[trial["id"]]) for trial, _ in some], dtype=np.float64)
-            shown = np.array([_of_the_answer(folder, trial) for trial, _ in some], dtype=np.float64)
+            hidden = np.array(
+                [metadata(folder, trial, order[trial["id"]]) for trial, _ in rows_of_task], dtype=np.float64
+            )
+            shown = np.array([_of_the_answer(folder, trial) for trial, _ in rows_of_task], dtype=np.float64)
             entry["hidden"] = detected(hidden, is_machine, groups, seed)
             entry["shown"] = detected(shown, is_machine, groups, seed)
-        told.append(entry)
-    return told
+        entries.append(entry)
+    return entries
 
 
 def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence[str], seed: int) -> dict[str, float]:
@@ -64,12 +66,12 @@ def detected(features: Features, is_machine: NDArray[np.bool_], groups: Sequence
 
     folds = min(FOLDS, len(set(groups)))
     fold = grouped_folds(groups, is_machine.tolist(), folds, seed)
-    said = np.zeros_like(is_machine)
+    predicted = np.zeros_like(is_machine)
     for number in range(folds):
         test = fold == number
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
-        said[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
-    right = (said == is_machine).astype(np.float64)
+        predicted[test] = model.fit(features[~test], is_machine[~test]).predict(features[test])
+    right = (predicted == is_machine).astype(np.float64)
     rates = [float(right[is_machine == truth].mean()) for truth in (False, True)]
     # What each answer adds to the mean of both rates beyond its expectation, summed by stimulus.
     expected = np.where(is_machine, rates[1], rates[0])
@@ -92,5 +94,5 @@ def _of_the_answer(folder: Path, trial: Mapping[str, Any]) -> list[float]:
     if "beside" in trial:
         other = {"answer": trial["beside"]}
         pairs = zip(numbers, [*length(other), *punctuation(other)], strict=True)
-        numbers = [one - another for one, another in pairs]
+        numbers = [first - second for first, second in pairs]
     return [*numbers, size, frames]

@@ -54,16 +54,20 @@ def caption_measures(answers: Answers, scores: Sequence[Mapping[str, Any]]) -> d
     agents: list[dict[str, Any]] = []
     if references:
         number = sum(map(len, references.values()))
-        left_out = [pair for some in references.values() for pair in _each_beside_the_others(some)]
+        left_out = [pair for captions_of in references.values() for pair in _each_beside_the_others(captions_of)]
         row = {"of": PEOPLE, "captions": number, **dict.fromkeys(MEASURES)}
         agents.append(row | _measured(left_out, ONE_LEFT_OUT, cider))
     for of, captions in sorted(written.items()):
-        pairs = [(words, references[on]) for on, some in captions.items() if on in references for words in some]
-        left_out = [(words, rest) for words, some in pairs for _, rest in _each_beside_the_others(some)]
+        pairs = [
+            (words, references[on]) for on, captions_of in captions.items() if on in references for words in captions_of
+        ]
+        left_out = [
+            (words, others) for words, captions_of in pairs for _, others in _each_beside_the_others(captions_of)
+        ]
         measured = _measured(pairs, MEASURES, cider) | _measured(left_out, ONE_LEFT_OUT, cider)
         agents.append({"of": of, "captions": len(pairs), **measured})
     return {
-        "note": _note([len(some) for some in references.values()]),
+        "note": _note([len(captions_of) for captions_of in references.values()]),
         "agents": agents,
         "correlations": _correlations(agents, scores),
     }
@@ -79,51 +83,53 @@ def bleu(pairs: Sequence[Pair]) -> float:
     from sacrebleu.metrics.bleu import BLEU
 
     captions = [" ".join(words) for words, _ in pairs]
-    streams = zip_longest(*([" ".join(one) for one in some] for _, some in pairs))  # None: has no such reference
+    streams = zip_longest(
+        *([" ".join(reference) for reference in references] for _, references in pairs)
+    )  # None: has no such reference
     metric = BLEU(tokenize="none", force=True)  # words are told apart already
     return float(metric.corpus_score(captions, [list(stream) for stream in streams]).score)
 
 
-def _each_beside_the_others(some: Sequence[Words]) -> Iterator[Pair]:
-    if len(some) > 1:
-        for at, words in enumerate(some):
-            yield words, [*some[:at], *some[at + 1 :]]
+def _each_beside_the_others(captions: Sequence[Words]) -> Iterator[Pair]:
+    if len(captions) > 1:
+        for at, words in enumerate(captions):
+            yield words, [*captions[:at], *captions[at + 1 :]]
 
 
 def _measured(pairs: Sequence[Pair], names: Sequence[str], cider: CiderD) -> dict[str, float | None]:
     if not pairs:
         return dict.fromkeys(names)
-    values = (bleu(pairs), float(np.mean([cider.score(words, some) for words, some in pairs])))
+    values = (bleu(pairs), float(np.mean([cider.score(words, references) for words, references in pairs])))
     return dict(zip(names, values, strict=True))
 
 
 def _note(numbers: Sequence[int]) -> str:
     if not numbers:
         return "No person's caption is among the trials, so that captions cannot be measured."
-    told = f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
-    told += f"{max(numbers)} of each."
+    note = f"References: {sum(numbers):,} captions by people of {len(numbers):,} pictures, {min(numbers)} to "
+    note += f"{max(numbers)} of each."
     if min(numbers) < USUAL:
-        told += f" COCO has {USUAL} of each picture; with fewer both measures are lower, and less certain."
+        note += f" COCO has {USUAL} of each picture; with fewer both measures are lower, and less certain."
     if len(numbers) == 1:
-        told += " Of a single picture CIDEr-D is 0: no words set it apart from others."
+        note += " Of a single picture CIDEr-D is 0: no words set it apart from others."
     if max(numbers) == 1:
-        told += " No picture has two, so that people's own captions cannot be measured."
-    return told
+        note += " No picture has two, so that people's own captions cannot be measured."
+    return note
 
 
 def _correlations(agents: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = []
-    own = [row for row in scores if row["asked"] == TASK and row["agent"] != ALL]
-    for judge in dict.fromkeys(row["judge"] for row in own):
-        of = {row["agent"]: row["detectability"] for row in own if row["judge"] == judge}
+    rows = []
+    task_scores = [row for row in scores if row["asked"] == TASK and row["agent"] != ALL]
+    for judge in dict.fromkeys(row["judge"] for row in task_scores):
+        of = {row["agent"]: row["detectability"] for row in task_scores if row["judge"] == judge}
         for name in MEASURES:
             points = np.array(
                 [(row[name], of[row["of"]]) for row in agents if row[name] is not None and row["of"] in of], dtype=float
             ).reshape(-1, 2)
             points = points[~np.isnan(points).any(axis=1)]
             row = {"judge": judge, "measure": name, "agents": len(points)}
-            found.append(row | _correlated(points))
-    return found
+            rows.append(row | _correlated(points))
+    return rows
 
 
 def _correlated(points: NDArray[np.float64]) -> dict[str, Any]:
@@ -137,10 +143,10 @@ def _correlated(points: NDArray[np.float64]) -> dict[str, Any]:
     if not np.ptp(points, axis=0).all():
         return row | {"why": "no test: all agents have the same value"}
     for which, test in (("pearson", pearsonr), ("spearman", spearmanr)):
-        told = test(*points.T)
-        row[which] = float(told.statistic)
+        result = test(*points.T)
+        row[which] = float(result.statistic)
         if 1 - abs(row[which]) > rounding(np.ones(1)):
-            row[f"{which}_p"] = float(told.pvalue)
+            row[f"{which}_p"] = float(result.pvalue)
         else:
             row["why"] = "no test: the agents lie on one line, so that nothing is left to vary"
     return row

@@ -38,13 +38,13 @@ class CiderD:
 
     def score(self, words: Words, references: Sequence[Words]) -> float:
         """The score of one caption beside ``references``, of which there is at least one."""
-        own = [self._weighted(grams) for grams in ngrams(words)]
-        whole = 0.0
+        caption = [self._weighted(grams) for grams in ngrams(words)]
+        total = 0.0
         for reference in references:
             near = math.exp(-((len(words) - len(reference)) ** 2) / (2 * SIGMA**2))
             others = [self._weighted(grams) for grams in ngrams(reference)]
-            whole += near * sum(_clipped_cosine(one, other) for one, other in zip(own, others, strict=True))
-        return 10 * whole / (LONGEST * len(references))
+            total += near * sum(_clipped_cosine(first, second) for first, second in zip(caption, others, strict=True))
+        return 10 * total / (LONGEST * len(references))
 
     def _weighted(self, grams: Grams) -> dict[tuple[str, ...], float]:
         return {
@@ -53,6 +53,10 @@ class CiderD:
         }
 
 
-def _clipped_cosine(one: Mapping[tuple[str, ...], float], other: Mapping[tuple[str, ...], float]) -> float:
-    lengths = math.hypot(*one.values()) * math.hypot(*other.values())
-    return sum(min(one[gram], other[gram]) * other[gram] for gram in one.keys() & other) / lengths if lengths else 0.0
+def _clipped_cosine(first: Mapping[tuple[str, ...], float], second: Mapping[tuple[str, ...], float]) -> float:
+    lengths = math.hypot(*first.values()) * math.hypot(*second.values())
+    return (
+        sum(min(first[gram], second[gram]) * second[gram] for gram in first.keys() & second) / lengths
+        if lengths
+        else 0.0
+    )

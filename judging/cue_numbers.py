@@ -21,18 +21,18 @@ def texts(trial: Trial) -> list[str]:
 
 
 def length(trial: Trial) -> list[float]:
-    said = texts(trial)
-    whole = " ".join(said)
-    return [len(whole), len(whole.split()), len(said), len(trial["answer"].get("fixations") or ())]
+    parts = texts(trial)
+    text = " ".join(parts)
+    return [len(text), len(text.split()), len(parts), len(trial["answer"].get("fixations") or ())]
 
 
 def punctuation(trial: Trial) -> list[float]:
-    whole = " ".join(texts(trial))
+    text = " ".join(texts(trial))
     return [
-        sum(map(str.isupper, whole)),
-        sum(letter in string.punctuation for letter in whole),
-        sum(map(str.isdigit, whole)),
-        sum(not letter.isascii() for letter in whole),
+        sum(map(str.isupper, text)),
+        sum(letter in string.punctuation for letter in text),
+        sum(map(str.isdigit, text)),
+        sum(not letter.isascii() for letter in text),
     ]
 
 

@@ -71,7 +71,7 @@ class Embedder:
 
         encoded = self._tokenizer(list(texts), truncation=True, max_length=min(LONGEST, self._positions()))["input_ids"]
         order = sorted(range(len(encoded)), key=lambda at: len(encoded[at]))
-        found: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
+        vectors: NDArray[np.float32] = np.zeros((len(encoded), self._model.config.hidden_size), np.float32)
         begin = 0
         while begin < len(order):
             length = len(encoded[order[begin]])
@@ -84,8 +84,8 @@ class Embedder:
                     pooled = states[:, 0] if self._pooling == "cls" else states.mean(dim=1)
                     if self._normalised:
                         pooled = torch.nn.functional.normalize(pooled, dim=1)
-                    found[same] = pooled.float().cpu().numpy()
-        return found
+                    vectors[same] = pooled.float().cpu().numpy()
+        return vectors
 
     def _positions(self) -> int:
         return int(getattr(self._model.config, "max_position_embeddings", LONGEST))

@@ -26,8 +26,8 @@ def figures(scores: Sequence[Row], cues: Sequence[str], pass_rates: Sequence[Row
     }
     if pass_rates:
         drawn[PASS_RATES] = _svg(partial(_by_turns, pass_rates))
-    shown = [row for row in scores if row["agent"] == ALL and row["judge"] not in cues]
-    return {"overview": _svg(partial(_overview, shown)), **drawn} if shown else drawn
+    overall = [row for row in scores if row["agent"] == ALL and row["judge"] not in cues]
+    return {"overview": _svg(partial(_overview, overall)), **drawn} if overall else drawn
 
 
 def _overview(rows: Sequence[Row], figure: Any) -> None:
@@ -35,21 +35,21 @@ def _overview(rows: Sequence[Row], figure: Any) -> None:
     tasks, judges = (list(dict.fromkeys(row[name] for row in rows)) for name in ("asked", "judge"))
     figure.set_size_inches(1.0 + 1.75 * len(tasks), 0.5 + 1.6 * len(judges))
     axes = figure.subplots(len(judges), len(tasks), squeeze=False)
-    for one in axes.flat:
-        one.set_axis_off()
+    for axis in axes.flat:
+        axis.set_axis_off()
     named: set[str] = set()
     for row in rows:
         down, across = judges.index(row["judge"]), tasks.index(row["asked"])
-        one = axes[down, across]
-        one.set_axis_on()
+        axis = axes[down, across]
+        axis.set_axis_on()
         halves = [(row[f"{name}_high"] - row[f"{name}_low"]) / 2 for name in ("p_human", "p_machine")]
-        _matrix(one, [_of_people(row), _of_machines(row)], ["people's", "machines'"], halves)
-        one.set_title(TASK_NAMES[row["asked"]] if down == 0 else "", fontsize=9)
+        _matrix(axis, [_of_people(row), _of_machines(row)], ["people's", "machines'"], halves)
+        axis.set_title(TASK_NAMES[row["asked"]] if down == 0 else "", fontsize=9)
         if row["judge"] not in named:
-            one.set_ylabel(row["judge"], fontsize=9)
+            axis.set_ylabel(row["judge"], fontsize=9)
             named.add(row["judge"])
         if down == len(judges) - 1:
-            one.set_xlabel("said")
+            axis.set_xlabel("said")
 
 
 def _by_agent(rows: Sequence[Row], figure: Any) -> None:
@@ -89,13 +89,13 @@ def _by_turns(rows: Sequence[Row], figure: Any) -> None:
     [panels] = figure.subplots(1, max(1, len(judges)), squeeze=False, sharey=True)
     for panel, judge in zip(panels, judges, strict=False):
         for at, line in enumerate(lines):
-            some = [row for row in known if (row["judge"], row["agent"], row["mode"] or "") == (judge, *line)]
-            places = [turns.index(row["turns"]) + 0.06 * (at - (len(lines) - 1) / 2) for row in some]
-            ends = [[abs(row["pass_rate"] - row[f"pass_rate_{end}"]) for row in some] for end in ("low", "high")]
+            of_line = [row for row in known if (row["judge"], row["agent"], row["mode"] or "") == (judge, *line)]
+            places = [turns.index(row["turns"]) + 0.06 * (at - (len(lines) - 1) / 2) for row in of_line]
+            ends = [[abs(row["pass_rate"] - row[f"pass_rate_{end}"]) for row in of_line] for end in ("low", "high")]
             style = {"color": COLOURS[at % len(COLOURS)], "marker": "o", "markersize": 5}
             style["linestyle"] = "--" if line[1] == "burst" else "-"
             label = ", ".join(filter(None, line)) if panel is panels[0] else None
-            panel.errorbar(places, [row["pass_rate"] for row in some], ends, label=label, **style)
+            panel.errorbar(places, [row["pass_rate"] for row in of_line], ends, label=label, **style)
         panel.axhline(0.5, color="#888888", linestyle=":", linewidth=1)
         panel.set(ylim=(0, 1), xlabel="turns", title=judge)
         panel.set_xticks(range(len(turns)), map(str, turns))

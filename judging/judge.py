@@ -41,7 +41,7 @@ def _untrainable(rows: Iterable[Mapping[str, Any]]) -> str | None:
             return "pairs of conversations are judged by people and language models"
         by_task.setdefault(row["asked"], set()).add((row["truth"], row["stimulus"]))
     for asked, seen in by_task.items():
-        truths, stimuli = ({one[part] for one in seen} for part in (0, 1))
+        truths, stimuli = ({pair[part] for pair in seen} for part in (0, 1))
         if len(truths) < 2:
             return f"all answers in {asked} are a {truths.pop()}'s"
         if len(stimuli) < 2:
@@ -66,8 +66,8 @@ def judge(options: argparse.Namespace, say: Callable[[str], None]) -> int:
             problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
         elif "key" in fields and (why := _untrainable(read_key(key).values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
-        given = {"trials": str(source), "key": str(key)}
-        settings[name] = {field: path for field, path in given.items() if field in fields} | settings.get(name, {})
+        paths = {"trials": str(source), "key": str(key)}
+        settings[name] = {field: path for field, path in paths.items() if field in fields} | settings.get(name, {})
     if problems:
         raise InputError("the judges cannot be used as asked", problems)
     if key.is_file():

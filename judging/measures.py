@@ -52,7 +52,7 @@ def measures(right: Floats, number: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = right / number
     z = ndtri((right + 0.5) / (number + 1))
-    human, of_human = (np.broadcast_to(one[..., :1], one[..., 1:].shape) for one in (rate, z))
+    human, of_human = (np.broadcast_to(values[..., :1], values[..., 1:].shape) for values in (rate, z))
     machine, of_machine = rate[..., 1:], z[..., 1:]
     known = np.where(np.isnan(human + machine), np.nan, 0.0)
     return np.stack(
@@ -94,11 +94,11 @@ def summarize(
     of_rates = [number for number, name in enumerate(MEASURES) if name in RATES]
     for end in (low, high):
         end[..., of_rates] = np.clip(end[..., of_rates], 0, 1)
-    told = []
+    rows = []
     for at, agent in enumerate([ALL, *agents]):
         of_agent = (row == 0) | ((row > 0) if agent == ALL else (row == at))
-        (human, machine), (people, machines) = ((one[0], one[at + 1]) for one in counts)
-        one: dict[str, Any] = {
+        (human, machine), (people, machines) = ((columns[0], columns[at + 1]) for columns in counts)
+        columns: dict[str, Any] = {
             "agent": agent,
             "human_human": int(human),
             "human_machine": int(people - human),
@@ -108,9 +108,9 @@ def summarize(
         }
         for number, name in enumerate(MEASURES):
             values = (estimate[at, number], low[at, number], high[at, number])
-            one |= dict(zip((name, f"{name}_low", f"{name}_high"), map(float, values), strict=True))
-        told.append(one)
-    return told
+            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), map(float, values), strict=True))
+        rows.append(columns)
+    return rows
 
 
 def share(
@@ -124,11 +124,11 @@ def share(
     many independent verdicts as would vary as much. Verdicts that do not vary at all count for as many as there are
     judges, or pairs if those are fewer. NaN where there are several verdicts of one judge on one pair alone, or none.
     """
-    number, told = float(len(right)), float(right.sum())
-    clusters = [len(np.unique(one)) for one in (judges, pairs)]
+    number, hits = float(len(right)), float(right.sum())
+    clusters = [len(np.unique(codes)) for codes in (judges, pairs)]
     if number == 0:
         return np.nan, np.nan, np.nan, True
-    rate, worth = told / number, number
+    rate, worth = hits / number, number
     is_exact = clusters[1] == number and clusters[0] in (1, number)
     if not is_exact:
         if max(clusters) == 1:
@@ -137,7 +137,7 @@ def share(
         estimate = measures(*sample.counts())
         _, high = _intervals(sample, judges, pairs, estimate, np.random.default_rng(seed), repetitions)
         half = float(high[0, 0] - estimate[0, 0])
-        worth = float(min(one for one in clusters if one > 1))
+        worth = float(min(codes for codes in clusters if codes > 1))
         if half > 0:
             worth = min(number, rate * (1 - rate) * (float(ndtri((1 + CONFIDENCE) / 2)) / half) ** 2)
     ends = exact(np.array([rate * worth]), np.array([worth]))
@@ -156,12 +156,12 @@ class _Sample:
         """(right, number), each [rows + 1], or [groups, rows + 1]: people's row, machines' together, each agent's."""
         size = 1 if groups is None else int(groups.max(initial=-1)) + 1
         cell = self.row if groups is None else groups * self.rows + self.row
-        found = []
+        totals = []
         for weights in (self.right, None):
             each = np.bincount(cell, weights, size * self.rows).astype(np.float64).reshape(size, self.rows)
-            whole = np.concatenate([each[:, :1], each[:, 1:].sum(1, keepdims=True), each[:, 1:]], axis=1)
-            found.append(whole[0] if groups is None else whole)
-        return found[0], found[1]
+            with_all = np.concatenate([each[:, :1], each[:, 1:].sum(1, keepdims=True), each[:, 1:]], axis=1)
+            totals.append(with_all[0] if groups is None else with_all)
+        return totals[0], totals[1]
 
 
 def _intervals(
@@ -169,29 +169,29 @@ def _intervals(
 ) -> tuple[Floats, Floats]:
     """Low and high of each estimate; see the module's text."""
     both = np.unique(judges * (stimuli.max(initial=0) + 1) + stimuli, return_inverse=True)[1].astype(np.int64)
-    clusters = [int(one.max(initial=-1)) + 1 for one in (judges, stimuli, both)]
+    clusters = [int(codes.max(initial=-1)) + 1 for codes in (judges, stimuli, both)]
     variance = [
         _variance(sample, groups, chance, repetitions) if number > 1 else np.zeros_like(estimate)
         for groups, number in zip((judges, stimuli, both), clusters, strict=True)
     ]
     of_judges, of_stimuli, of_verdicts = variance
-    whole = np.fmax(of_judges + of_stimuli - of_verdicts, np.fmax(of_judges, of_stimuli))
+    total = np.fmax(of_judges + of_stimuli - of_verdicts, np.fmax(of_judges, of_stimuli))
     several = [number for number in clusters[:2] if number > 1]
-    half = stdtrit(max(min(several, default=2) - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(whole)
+    half = stdtrit(max(min(several, default=2) - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(total)
     return estimate - half, estimate + half
 
 
 def _variance(sample: _Sample, groups: Codes, chance: np.random.Generator, repetitions: int) -> Floats:
     """The bootstrap variance of the measures where whole ``groups`` are drawn, each a Poisson number of times."""
     right, number = sample.counts(groups)
-    some = max(1, CHUNK // len(right))
-    found = []
-    for begin in range(0, repetitions, some):
-        weights = chance.poisson(1.0, (min(some, repetitions - begin), len(right))).astype(np.float64)
-        found.append(measures(weights @ right, weights @ number))
+    step = max(1, CHUNK // len(right))
+    draws = []
+    for begin in range(0, repetitions, step):
+        weights = chance.poisson(1.0, (min(step, repetitions - begin), len(right))).astype(np.float64)
+        draws.append(measures(weights @ right, weights @ number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of rows without any verdict
-        spread: Floats = np.nanvar(np.concatenate(found), axis=0, ddof=1)
+        spread: Floats = np.nanvar(np.concatenate(draws), axis=0, ddof=1)
     return np.where(spread < ROUNDING**2, 0.0, spread)
 
 

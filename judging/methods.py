@@ -31,7 +31,7 @@ of no rate. Against chance a single judge's rates are tested by the exact binomi
 Fisher's, several judges' by Wilcoxon's signed-rank test over judges; truth and verdict by generalized estimating
 equations (Liang and Zeger 1986); agents by Friedman's test and exact permutation within judges; judges by McNemar's
 exact test; values of a column by Mann and Whitney's test or analysis of variance. p values of one kind of test, one
-task and one judge are corrected together, by Holm and by Bonferroni.
+task and one judge are corrected together, by Holm.
 """
 PAIRED = """
 The X-Turn pass rate of pairs of conversations is 1 less the share of verdicts that name the one in which the machine

@@ -57,8 +57,8 @@ class Dialogue:
 
     def is_heard(self, number: int) -> bool:
         """Whether in the first ``number`` turns the machine, or of people one, says what the stimulus does not give."""
-        said = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
-        return any(not self.has_machine or not is_person(agent) for agent in said)
+        agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
+        return any(not self.has_machine or not is_person(agent) for agent in agents)
 
     def cut(self, number: int, *, show_pseudo: bool) -> list[Line]:
         """The messages of the first ``number`` turns, after what the machine wrote itself if that is shown."""
@@ -84,19 +84,19 @@ class Pairs:
 def read_dialogues(runs: Sequence[Path], people: Sequence[Path], passed_over: Counter[str]) -> list[Dialogue]:
     """The conversations of all ``runs``, and people's of ``people``; catch trials are none. Raises InputError as
     :func:`judging.candidates.read_answered`."""
-    found = []
+    dialogues = []
     for record, shown in read_answered(runs, people, ("conversation",), passed_over):
         if record["kind"] == "control":
             continue
         with naming(record):
-            one = _dialogue(record, shown)
-        if one is None:
+            dialogue = _dialogue(record, shown)
+        if dialogue is None:
             passed_over[MORE_THAN_TWO] += 1
-        elif len({line.speaker for turn in one.turns for line in turn if line.agent}) < 2:
+        elif len({line.speaker for turn in dialogue.turns for line in turn if line.agent}) < 2:
             passed_over["of one speaker alone"] += 1
         else:
-            found.append(one)
-    return found
+            dialogues.append(dialogue)
+    return dialogues
 
 
 def draw_pairs(
@@ -111,55 +111,55 @@ def draw_pairs(
 ) -> Pairs:
     """The pairs of each length in turns: of every agent as many as of any other, ``per_agent``, or with ``whole`` all
     that there are. A conversation has one partner at all lengths: who saw it beside two would know it."""
-    found = Pairs()
+    drawn = Pairs()
     people: dict[tuple[str, str], list[Dialogue]] = defaultdict(list)
-    for one in dialogues:
-        if not one.has_machine:
-            people[one.topic, one.mode].append(one)
+    for dialogue in dialogues:
+        if not dialogue.has_machine:
+            people[dialogue.topic, dialogue.mode].append(dialogue)
     topics = {topic for topic, _ in people}
     machines: dict[str, list[Dialogue]] = {agent: [] for agent in sorted(agents)}
-    for one in dialogues:
-        if one.agent not in machines:
+    for dialogue in dialogues:
+        if dialogue.agent not in machines:
             continue
-        if (one.topic, one.mode) in people:
-            machines[one.agent].append(one)
+        if (dialogue.topic, dialogue.mode) in people:
+            machines[dialogue.agent].append(dialogue)
         else:
-            mode = f" in {one.mode}" if one.topic in topics else ""
-            found.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
+            mode = f" in {dialogue.mode}" if dialogue.topic in topics else ""
+            drawn.passed_over[f"with a machine about a topic that people did not talk about{mode}"] += 1
     used: Counter[int] = Counter()
     placed: set[int] = set()
     paired: dict[int, Dialogue] = {}
     for length in sorted(lengths, reverse=True):
         both: dict[str, list[tuple[Dialogue, Dialogue]]] = {agent: [] for agent in machines}
-        for agent, own in machines.items():
-            for one in chance.sample(own, len(own)):
-                shown = length + (len(one.pseudo) if show_pseudo else 0)
-                others = people[one.topic, one.mode]
+        for agent, of_agent in machines.items():
+            for dialogue in chance.sample(of_agent, len(of_agent)):
+                shown = length + (len(dialogue.pseudo) if show_pseudo else 0)
+                others = people[dialogue.topic, dialogue.mode]
                 partners = [other for other in others if len(other.turns) >= shown and other.is_heard(shown)]
-                if len(one.turns) < length:
-                    found.passed_over[f"with a machine of fewer than {length} turns"] += 1
-                elif not one.is_heard(length) and shown == length:
-                    found.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
+                if len(dialogue.turns) < length:
+                    drawn.passed_over[f"with a machine of fewer than {length} turns"] += 1
+                elif not dialogue.is_heard(length) and shown == length:
+                    drawn.passed_over[f"in whose first {length} turns the machine says nothing of its own"] += 1
                 elif not partners:
-                    found.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
+                    drawn.passed_over[f"with a machine whose topic people did not talk about for {shown} turns"] += 1
                 else:
-                    same = [other for other in partners if other is paired.get(id(one))]
+                    same = [other for other in partners if other is paired.get(id(dialogue))]
                     partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))
-                    paired[id(one)] = partner
+                    paired[id(dialogue)] = partner
                     used[id(partner)] += 1
-                    both[agent].append((one, partner))
-        fewest = min((len(some) for some in both.values() if some), default=0)
+                    both[agent].append((dialogue, partner))
+        fewest = min((len(pairs) for pairs in both.values() if pairs), default=0)
         wanted = max(map(len, both.values()), default=0) if whole else per_agent or fewest
-        for agent, some in both.items():
-            if not whole and len(some) < wanted:
-                found.unbalanced.append(f"{agent} has {len(some):,} pairs of {length} turns, and not {wanted:,}")
-            kept = some[:wanted]
+        for agent, pairs in both.items():
+            if not whole and len(pairs) < wanted:
+                drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
+            kept = pairs[:wanted]
             if kept:
-                found.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
+                drawn.cells[agent, length] = _placed(kept, length, chance, show_pseudo)
                 placed.update(id(partner) for _, partner in kept)
-    found.people = len(placed)
-    found.cells = {cell: found.cells[cell] for cell in sorted(found.cells, key=lambda cell: (cell[1], cell[0]))}
-    return found
+    drawn.people = len(placed)
+    drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
+    return drawn
 
 
 def draw_pair_list(
@@ -172,8 +172,8 @@ def draw_pair_list(
     chosen: list[Candidate] = []
     seen: set[str] = set()
     for truth, part in (("machine", first), ("human", number - first)):
-        for cell, some in shares(part, sorted(pairs.cells), chance).items():
-            chosen += least_used([pair for pair in pairs.cells[cell] if pair.truth == truth], some, used, seen, chance)
+        for cell, quota in shares(part, sorted(pairs.cells), chance).items():
+            chosen += least_used([pair for pair in pairs.cells[cell] if pair.truth == truth], quota, used, seen, chance)
     return arrange(chosen, (), round(repeats * number), chance)
 
 
@@ -186,9 +186,9 @@ def _dialogue(record: Record, shown: Shown) -> Dialogue | None:
     machines: dict[Letter, str] = {letter: agent for letter, agent in by.items() if not is_person(agent)}
     alone = len(machines) == 1
     [*speaker] = machines
-    said = turns(lines)
+    said_turns = turns(lines)
     raw: dict[str, Any] = record["raw"] if isinstance(record["raw"], dict) else {}
-    several = any(len(turn) > 1 for turn in said)
+    several = any(len(turn) > 1 for turn in said_turns)
     return Dialogue(
         shown,
         machines[speaker[0]] if alone else "~".join(by[letter] for letter in sorted(by)),
@@ -197,7 +197,7 @@ def _dialogue(record: Record, shown: Shown) -> Dialogue | None:
         (record["run"], record["agent"], record["sample"]),
         " ".join(str(shown.row.get("topic") or raw.get("topic") or shown.id).casefold().split()),
         shown.row.get("mode") or raw.get("mode") or ("burst" if several else "ping-pong"),
-        said,
+        said_turns,
         written(answer, shown.row),
     )
 
@@ -224,11 +224,13 @@ def _placed(
     return made
 
 
-def _side(one: Dialogue, lines: Sequence[Line]) -> Candidate:
-    truth: Truth = "machine" if one.has_machine else "human"
+def _side(dialogue: Dialogue, lines: Sequence[Line]) -> Candidate:
+    truth: Truth = "machine" if dialogue.has_machine else "human"
     letters: dict[Letter, Letter] = {"A": "A", "B": "B"} if lines[0].speaker == "A" else {"A": "B", "B": "A"}
     seen = as_shown([line._replace(speaker=letters[line.speaker]) for line in lines])
-    speaker = letters[one.speaker] if one.speaker is not None else None
+    speaker = letters[dialogue.speaker] if dialogue.speaker is not None else None
     delays = [line.delay for line in lines]
-    columns = {"topic": one.topic, "mode": one.mode}
-    return Candidate(one.shown, one.agent, truth, False, one.record, seen, speaker, delays=delays, columns=columns)
+    columns = {"topic": dialogue.topic, "mode": dialogue.mode}
+    return Candidate(
+        dialogue.shown, dialogue.agent, truth, False, dialogue.record, seen, speaker, delays=delays, columns=columns
+    )

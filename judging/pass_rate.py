@@ -47,23 +47,23 @@ def pass_rates(table: pd.DataFrame, by: Sequence[str], seed: int) -> dict[str, A
     pairs = table[table["pair"]]
     agents = sorted(pairs["agent"].unique())
     alpha = krippendorff_alpha(said_by(pairs).to_numpy()) if len(pairs) else None
-    found: dict[str, Any] = {"rates": [], "by": [], "controls": [], "alpha": alpha}
+    rates: dict[str, Any] = {"rates": [], "by": [], "controls": [], "alpha": alpha}
     for judge, of_judge in by_judge(pairs):
         for agent in [*([ALL] if len(agents) > 1 else []), *agents]:
             of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
-            for (turns, mode), some in of_agent.groupby(["turns", "mode"], dropna=False):
+            for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
                 cell = {"turns": _known(turns, int), "mode": _known(mode, str)}
-                found["rates"].append({"judge": judge, "agent": agent, **cell, **_rate(some, seed)})
+                rates["rates"].append({"judge": judge, "agent": agent, **cell, **_rate(part, seed)})
         for column in by:
-            for value, some in of_judge.groupby(column):
-                told = {"column": column.removeprefix("meta."), "value": value}
-                found["by"].append({"judge": judge, **told, **_rate(some, seed)})
+            for value, part in of_judge.groupby(column):
+                value_of = {"column": column.removeprefix("meta."), "value": value}
+                rates["by"].append({"judge": judge, **value_of, **_rate(part, seed)})
     for judge, of_judge in by_judge(table[~table["pair"]]):
-        for truth, some in of_judge.groupby("truth"):
-            given = some[some["verdict"].isin(SAID)]
-            row = {"judge": judge, "machines": 2 if truth == "machine" else 0, "verdicts": len(given)}
-            found["controls"].append(row | {"first": _first(given)})
-    return found
+        for truth, part in of_judge.groupby("truth"):
+            judged = part[part["verdict"].isin(SAID)]
+            row = {"judge": judge, "machines": 2 if truth == "machine" else 0, "verdicts": len(judged)}
+            rates["controls"].append(row | {"first": _first(judged)})
+    return rates
 
 
 def words_per_message(answers: Answers) -> list[Row]:
@@ -73,29 +73,31 @@ def words_per_message(answers: Answers) -> list[Row]:
     ``_low`` and ``_high`` (95 %, Student's t over conversations; None where fewer than two differ). ``answers`` are
     those of :func:`judging.verdicts.read_answers`."""
     cells: dict[tuple[Any, ...], list[tuple[float, float]]] = defaultdict(list)
-    for one in answers:
-        if one.get("beside_truth") is None or one["truth"] == one["beside_truth"]:
+    for answer in answers:
+        if answer.get("beside_truth") is None or answer["truth"] == answer["beside_truth"]:
             continue
-        side, letter, agent = ("answer", one["speaker"], one["agent"])
-        if one["truth"] == "human":
-            side, letter, agent = ("beside", one["beside_speaker"], one["beside_agent"])
-        said = one[side]["messages"]
-        delays = (one.get("delays") or {}).get(side) or [None] * len(said)
+        side, letter, agent = ("answer", answer["speaker"], answer["agent"])
+        if answer["truth"] == "human":
+            side, letter, agent = ("beside", answer["beside_speaker"], answer["beside_agent"])
+        messages = answer[side]["messages"]
+        delays = (answer.get("delays") or {}).get(side) or [None] * len(messages)
         words: dict[bool, list[tuple[int, bool]]] = {True: [], False: []}  # of the machine, of the person
-        for line, delay in zip(said, delays, strict=True):
+        for line, delay in zip(messages, delays, strict=True):
             words[line["speaker"] == letter].append((len(line["text"].split()), delay is not None))
-        own, others = (
-            [number for number, is_known in some if is_known] or [number for number, _ in some]
-            for some in (words[True], words[False])
+        machine_words, person_words = (
+            [number for number, is_known in of_speaker if is_known] or [number for number, _ in of_speaker]
+            for of_speaker in (words[True], words[False])
         )
-        if letter is not None and own and others:
-            cells[agent, one["turns"], one.get("meta.mode")].append((float(np.mean(own)), float(np.mean(others))))
+        if letter is not None and machine_words and person_words:
+            cells[agent, answer["turns"], answer.get("meta.mode")].append(
+                (float(np.mean(machine_words)), float(np.mean(person_words)))
+            )
     rows = []
     for (agent, turns, mode), means in sorted(cells.items(), key=_in_order):
         each = np.array(means)
         lengths = dict(zip(("agent_words", "person_words"), map(float, each.mean(axis=0)), strict=True))
-        told = {"agent": agent, "turns": turns, "mode": mode, "conversations": len(each), **lengths}
-        rows.append(told | _mean_interval(each[:, 0] - each[:, 1]))
+        row = {"agent": agent, "turns": turns, "mode": mode, "conversations": len(each), **lengths}
+        rows.append(row | _mean_interval(each[:, 0] - each[:, 1]))
     return rows
 
 
@@ -104,52 +106,52 @@ def _in_order(cell: tuple[tuple[Any, ...], Any]) -> tuple[str, int, str]:
     return agent, turns or 0, str(mode)
 
 
-def _rate(some: pd.DataFrame, seed: int) -> Row:
+def _rate(verdicts: pd.DataFrame, seed: int) -> Row:
     import pandas as pd
 
-    given = some[some["verdict"].isin(SAID)]
-    right = given["verdict"] == given["truth"]
-    judges = pd.factorize(given["judge"])[0].astype(np.int64)
-    rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _in_common(given), seed)
+    judged = verdicts[verdicts["verdict"].isin(SAID)]
+    right = judged["verdict"] == judged["truth"]
+    judges = pd.factorize(judged["judge"])[0].astype(np.int64)
+    rate, low, high, is_exact = share((~right).to_numpy(dtype=np.float64), judges, _in_common(judged), seed)
     return {
-        "pairs": int(given["trial"].nunique()),
-        "judges": int(given["judge"].nunique()),
-        "verdicts": len(given),
+        "pairs": int(judged["trial"].nunique()),
+        "judges": int(judged["judge"].nunique()),
+        "verdicts": len(judged),
         "right": int(right.sum()),
-        **{why: int((some["verdict"] == why).sum()) for why in MISSING},
+        **{why: int((verdicts["verdict"] == why).sum()) for why in MISSING},
         "pass_rate": rate,
         "pass_rate_low": low,
         "pass_rate_high": high,
         "interval": EXACT if is_exact else TWO_WAY,
-        "first": _first(given),
+        "first": _first(judged),
     }
 
 
-def _in_common(given: pd.DataFrame) -> Codes:
+def _in_common(verdicts: pd.DataFrame) -> Codes:
     """A number for each verdict, the same for pairs about one stimulus or with one conversation of people."""
     import pandas as pd
 
-    stimuli, names = pd.factorize(given["stimulus"])
-    if PEOPLE not in given.columns:
+    stimuli, names = pd.factorize(verdicts["stimulus"])
+    if PEOPLE not in verdicts.columns:
         return np.asarray(stimuli, dtype=np.int64)
-    people, others = pd.factorize(given[PEOPLE])
+    people, others = pd.factorize(verdicts[PEOPLE])
     known = people >= 0
     size = len(names) + len(others)
     links = coo_array((np.ones(known.sum()), (stimuli[known], len(names) + people[known])), shape=(size, size))
     return np.asarray(connected_components(links, directed=False)[1][stimuli], dtype=np.int64)
 
 
-def _first(given: pd.DataFrame) -> float:
-    return float((given["verdict"] == "machine").mean()) if len(given) else math.nan
+def _first(verdicts: pd.DataFrame) -> float:
+    return float((verdicts["verdict"] == "machine").mean()) if len(verdicts) else math.nan
 
 
 def _mean_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> Row:
     number, mean = len(differences), float(differences.mean())
-    found: Row = {"difference": mean, "difference_low": None, "difference_high": None}
+    row: Row = {"difference": mean, "difference_low": None, "difference_high": None}
     if number > 1 and np.ptp(differences) > rounding(differences):
         half = float(stdtrit(number - 1, (1 + CONFIDENCE) / 2)) * float(differences.std(ddof=1)) / math.sqrt(number)
-        found |= {"difference_low": mean - half, "difference_high": mean + half}
-    return found
+        row |= {"difference_low": mean - half, "difference_high": mean + half}
+    return row
 
 
 def _known(value: Any, kind: Any) -> Any:

@@ -48,13 +48,13 @@ class PictureFeatures:
         import torch
 
         distinct = list(dict.fromkeys(names))
-        found: dict[str, NDArray[np.float32]] = {}
+        by_name: dict[str, NDArray[np.float32]] = {}
         for begin in range(0, len(distinct), TOGETHER):
-            some = distinct[begin : begin + TOGETHER]
-            batch = torch.stack([self._pixels(name) for name in some]).to(self._device)
+            part = distinct[begin : begin + TOGETHER]
+            batch = torch.stack([self._pixels(name) for name in part]).to(self._device)
             with torch.inference_mode():
-                found |= dict(zip(some, self._net(batch).flatten(1).cpu().numpy(), strict=True))
-        return found
+                by_name |= dict(zip(part, self._net(batch).flatten(1).cpu().numpy(), strict=True))
+        return by_name
 
     def _pixels(self, name: str) -> Any:
         """The picture as torchvision's weights want it: the shorter side 256, the centre 224 x 224, normalised."""

@@ -49,15 +49,15 @@ def beside_published(
     ``inside``, and ``why`` the two are not alike (empty if nothing is known). Where there is nothing of ours, one row
     with None for ``ours``, and why.
     """
-    found = []
+    rows = []
     for cell in published()["cells"]:
         if cell["paper"] != paper:
             continue
         row = {name: cell.get(name, "") for name in ("paper", "asked", "judge", "agent", "measure", "only")}
         row["kind"] = row.pop("judge")
         row |= {"published": cell["value"], "source": cell["source"], "note": cell.get("note", "")}
-        found += [row | ours for ours in _ours(cell, scores, settings)]
-    return found
+        rows += [row | ours for ours in _ours(cell, scores, settings)]
+    return rows
 
 
 def _ours(cell: Row, scores: Sequence[Row], settings: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _ours(cell: Row, scores: Sequence[Row], settings: Mapping[str, Mapping[str, 
         yield _nothing(f"no verdicts on {'any agent' if agent == ALL else agent}")
     else:
         for row in same:
-            agents = [one["agent"] for one in alike if one["judge"] == row["judge"] and one["agent"] != ALL]
+            agents = [other["agent"] for other in alike if other["judge"] == row["judge"] and other["agent"] != ALL]
             why = [*_other_agents(cell, row["agent"], agents), *_other_judge(cell, row["judge"], settings)]
             low, high = row[f"{measure}_low"], row[f"{measure}_high"]
             yield {
@@ -110,9 +110,9 @@ def kind(judge: str, settings: Mapping[str, Mapping[str, Any]]) -> str | None:
 def stands_for(agent: str, asked: str) -> str | None:
     """The papers' name of an agent of ours that answered a task, or of an imported one; None of one they have not."""
     imported = agent.removeprefix("published:").casefold()
-    for one in published()["agents"]:
-        if asked in one["asked"] and (imported in one["imported"] or agent in one["ours"]):
-            return str(one["name"])
+    for entry in published()["agents"]:
+        if asked in entry["asked"] and (imported in entry["imported"] or agent in entry["ours"]):
+            return str(entry["name"])
     return None
 
 
@@ -146,23 +146,23 @@ def _other_judge(cell: Row, judge: str, settings: Mapping[str, Mapping[str, Any]
 MEASURES = {"p_human": "p(H|H)", "p_machine": "p(M|M)", "detectability": "detectability"}
 
 
-def told_inside(row: Row) -> str:
+def inside_word(row: Row) -> str:
     """Whether a figure that has ours beside it is inside our interval, in a word."""
     return "inside" if row["inside"] else "outside"
 
 
 def print_published(rows: Sequence[Row], say: Callable[[str], None]) -> None:
     """The figures that have ours beside them, on the terminal."""
-    shown = plain_table("task", "judge", "agent", "", "theirs", "ours", "95 %", "theirs is", "but")
+    table = plain_table("task", "judge", "agent", "", "theirs", "ours", "95 %", "theirs is", "but")
     for row in rows:
         if row["ours"] is not None:
             agent = row["agent"] if row["our_agent"] in (row["agent"], ALL) else f"{row['agent']}: {row['our_agent']}"
-            shown.add_row(
+            table.add_row(
                 row["asked"], row["judge"], agent, MEASURES[row["measure"]], f"{row['published']:.2f}",
-                f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", told_inside(row), row["why"],
+                f"{row['ours']:.2f}", f"{row['low']:.2f} to {row['high']:.2f}", inside_word(row), row["why"],
             )  # fmt: skip
-    if shown.row_count:
-        print_table(shown)
+    if table.row_count:
+        print_table(table)
     without = sum(row["ours"] is None for row in rows)
     if without:
         say(f"{without:,} published figures have none of ours beside them; published.csv says why")

@@ -21,7 +21,6 @@ from judging.figures import figures
 from judging.ledger import ledger
 from judging.measures import ALL, MISSING, summarize
 from judging.methods import methods
-from judging.pairs_page import print_pairs
 from judging.paper_judges import instead
 from judging.pass_rate import pass_rates, words_per_message
 from judging.published import CLASSIFIER, beside_published, kind, print_published
@@ -35,17 +34,16 @@ from judging.significance import (
     by_equations,
     corrected,
 )
-from judging.timing import timing_channel
 from judging.trial_set import read_about
 from judging.verdicts import SAID, by_judge, keys_of, read_answers, read_verdicts, settings_of
-from serving.export.csv_rows import write_rows
+from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 from serving.terminal import plain_table, print_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PACKAGES = ("matplotlib", "pandas", "sacrebleu", "scipy", "sklearn", "statsmodels")
+PACKAGES = ("matplotlib", "pandas", "sacrebleu", "sklearn", "statsmodels")
 MARKER = "scores.json"
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
@@ -81,8 +79,8 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if empty:
         raise InputError(f"--by: no verdict has a value of {', '.join(empty)}")
     if not table["verdict"].isin(SAID).any():
-        told = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
-        raise InputError(f"no verdict can be scored: {told}")
+        counts = ", ".join(f"{number:,} {why}" for why, number in table["verdict"].value_counts().items())
+        raise InputError(f"no verdict can be scored: {counts}")
     if len(options.verdicts) > 1:
         say(_common(table))
     excluded = table["excluded"].value_counts()
@@ -90,30 +88,29 @@ def score(options: ScoreOptions, say: Callable[[str], None]) -> int:
     if not counted["verdict"].isin(SAID).any():
         raise InputError("the study's rules exclude every verdict; `turinglike study status` says which and when")
     settings = settings_of(options.verdicts)
-    found = measure(counted, by, options.seed, settings) | {"catch": catch_rates(table)}
+    scores = measure(counted, by, options.seed, settings) | {"catch": catch_rates(table)}
     answers = read_answers(options.verdicts, options.key)
-    found["timing"] = timing_channel(counted[counted["sample"] == 0], answers, options.seed)
-    if found["pairs"]:
-        found["pairs"]["words"] = words_per_message(answers)
-    answers = [one for one in answers if one["beside_truth"] is None]
-    found["statistics"] = answer_statistics(answers)
-    found["captions"] = caption_measures(answers, found["scores"])
-    found["instead"] = {
+    if scores["pairs"]:
+        scores["pairs"]["words"] = words_per_message(answers)
+    answers = [answer for answer in answers if answer["beside_truth"] is None]
+    scores["statistics"] = answer_statistics(answers)
+    scores["captions"] = caption_measures(answers, scores["scores"])
+    scores["instead"] = {
         asked: {judge: list(instead("2025", asked, settings[judge])) for judge in judges}
-        for asked, judges in _classifiers(found["scores"], settings).items()
+        for asked, judges in _classifiers(scores["scores"], settings).items()
     }
-    found["published"] = beside_published(options.against, found["scores"], settings) if options.against else []
+    scores["published"] = beside_published(options.against, scores["scores"], settings) if options.against else []
     sets = [read_about(path) for path in keys_of(options.verdicts, options.key)]
-    found["methods"] = methods(table, settings, sets, options.seed)
+    scores["methods"] = methods(table, settings, sets, options.seed)
     with new_folder(options.out, marker=MARKER, force=options.force) as folder:
-        _write(folder, table, found)
-    _print(found["scores"])
-    print_pairs(found["pairs"])
+        _write(folder, table, scores)
+    _print(scores["scores"])
+    _print_pairs(scores["pairs"])
     if len(excluded):
-        told = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
-        say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {told}")
+        counts = ", ".join(f"{rules.replace(' ', ' and ')} {number:,}" for rules, number in excluded.items())
+        say(f"{len(counted):,} of {len(table):,} verdicts count; excluded by the study's rules: {counts}")
     if options.against:
-        print_published(found["published"], say)
+        print_published(scores["published"], say)
     say(f"scores: {options.out / 'index.html'}")
     return 0
 
@@ -125,56 +122,62 @@ def measure(
     and of ``pairs`` of conversations :func:`judging.pass_rate.pass_rates`. Of several verdicts of a judge on a trial
     the first counts. ``settings`` are those of the judges (:func:`judging.verdicts.settings_of`)."""
     settings = settings or {}
-    found: dict[str, Any] = {"scores": [], "by": [], "repeats": [], "agreement": {}, "tests": {}}
-    found["samples"] = _alike(table, table[table["sample"] > 0], "trial")
+    scores: dict[str, Any] = {"scores": [], "by": [], "repeats": [], "agreement": {}, "tests": {}}
+    scores["samples"] = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     main = table[~table["catch"] & table["repeat_of"].isna()]
     pairs = main[main["beside_truth"].notna()]
-    found["pairs"] = pass_rates(pairs, by, seed) if len(pairs) else {}
+    scores["pairs"] = pass_rates(pairs, by, seed) if len(pairs) else {}
     main = main[main["beside_truth"].isna()]
-    found["ledger"] = []
+    scores["ledger"] = []
     for asked in TASKS:
-        some = main[main["asked"] == asked]
-        if some.empty:
+        of_task = main[main["asked"] == asked]
+        if of_task.empty:
             continue
-        agents = sorted(some["agent"][some["truth"] == "machine"].unique())
-        for judge, verdicts in by_judge(some):
+        agents = sorted(of_task["agent"][of_task["truth"] == "machine"].unique())
+        for judge, verdicts in by_judge(of_task):
             about = {"asked": asked, "judge": judge}
-            found["scores"] += [{**about, **row} for row in summarize(verdicts, agents, seed)]
+            scores["scores"] += [{**about, **row} for row in summarize(verdicts, agents, seed)]
             for name in by:
                 for value, part in verdicts.groupby(name):
-                    told = {**about, "column": name.removeprefix("meta."), "value": value}
-                    found["by"] += [{**told, **row} for row in summarize(part, agents, seed)]
-        told_of = [row for row in found["scores"] if row["asked"] == asked]
-        found["ledger"] += [{"asked": asked, **row} for row in ledger(some, told_of, settings, seed)]
+                    about_value = {**about, "column": name.removeprefix("meta."), "value": value}
+                    scores["by"] += [{**about_value, **row} for row in summarize(part, agents, seed)]
+        task_scores = [row for row in scores["scores"] if row["asked"] == asked]
+        scores["ledger"] += [{"asked": asked, **row} for row in ledger(of_task, task_scores, settings, seed)]
         # People are too many to be compared two by two, and few of them see the same trials: of them there is alpha.
-        named = some[some["judge_kind"] != "human"]
-        found["agreement"][asked] = {**agreement(named), "alpha": krippendorff_alpha(said_by(some).to_numpy())}
-        found["tests"][asked] = {
+        named = of_task[of_task["judge_kind"] != "human"]
+        scores["agreement"][asked] = {**agreement(named), "alpha": krippendorff_alpha(said_by(of_task).to_numpy())}
+        scores["tests"][asked] = {
             "against_chance": [
                 {"judge": judge, **row, **_of_trained(row, settings.get(judge, {}))}
-                for judge, one in by_judge(some)
-                for row in against_chance(one, agents)
+                for judge, of_judge in by_judge(of_task)
+                for row in against_chance(of_judge, agents)
             ],
-            "by_equations": [{"judge": judge, **row} for judge, one in by_judge(some) for row in by_equations(one)],
+            "by_equations": [
+                {"judge": judge, **row} for judge, of_judge in by_judge(of_task) for row in by_equations(of_judge)
+            ],
             "between_judges": between_judges(named),
             "among_agents": [
-                {"judge": judge, **row} for judge, one in by_judge(some) for row in among_agents(one, agents)
+                {"judge": judge, **row}
+                for judge, of_judge in by_judge(of_task)
+                for row in among_agents(of_judge, agents)
             ],
             "between_values": corrected(
                 [
                     {"judge": judge, **row}
-                    for judge, one in by_judge(some)
+                    for judge, of_judge in by_judge(of_task)
                     for name in by
-                    for row in between_values(one, name)
+                    for row in between_values(of_judge, name)
                 ]
             ),
             "between_agents": [
-                {"judge": judge, **row} for judge, one in by_judge(some) for row in between_agents(one, agents)
+                {"judge": judge, **row}
+                for judge, of_judge in by_judge(of_task)
+                for row in between_agents(of_judge, agents)
             ],
         }
-    found["repeats"] = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
-    return found
+    scores["repeats"] = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
+    return scores
 
 
 def _common(table: pd.DataFrame) -> str:
@@ -186,7 +189,7 @@ def _common(table: pd.DataFrame) -> str:
 def catch_rates(table: pd.DataFrame) -> list[dict[str, Any]]:
     """How many catch trials, and swapped scanpaths, were told for what they are (``right``), by task, kind and truth:
     by all people together, whom rules exclude too, and by each other judge (2025 paper, Table S3)."""
-    some = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(SAID)]
+    catch = table[table["catch"] & (table["sample"] == 0) & table["verdict"].isin(SAID)]
     return [
         {
             "asked": asked,
@@ -197,7 +200,7 @@ def catch_rates(table: pd.DataFrame) -> list[dict[str, Any]]:
             "trials": len(part),
             "right": float((part["verdict"] == part["truth"]).mean()),
         }
-        for (asked, swapped, truth), every in some.groupby(["asked", "swapped", "truth"])
+        for (asked, swapped, truth), every in catch.groupby(["asked", "swapped", "truth"])
         for judge, part in by_judge(every)
     ]
 
@@ -206,11 +209,11 @@ def _classifiers(
     scores: Sequence[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[str]]:
     """By task the judges that stand where the papers had classifiers."""
-    found: dict[str, list[str]] = {}
+    judges: dict[str, list[str]] = {}
     for row in scores:
         if row["agent"] == ALL and kind(row["judge"], settings) == CLASSIFIER:
-            found.setdefault(row["asked"], []).append(row["judge"])
-    return found
+            judges.setdefault(row["asked"], []).append(row["judge"])
+    return judges
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[dict[str, Any]]:
@@ -233,16 +236,16 @@ def _of_trained(row: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
     return {"direction": "below 0.5, which says nothing of a trained judge"} if is_below else {}
 
 
-def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
+def _write(folder: Path, table: pd.DataFrame, scores: dict[str, Any]) -> None:
     import pandas as pd
 
     _write_csv(folder / "verdicts.csv", table)
     names = ("scores", "ledger", "by", "catch", "repeats", "samples", "statistics", "published")
-    more = {"captions": found["captions"].get("agents"), "timing": found["timing"]}
-    if found["pairs"]:
-        more |= {"pass_rates": found["pairs"]["rates"], "pass_rates_by": found["pairs"]["by"]}
-        more |= {"words": found["pairs"]["words"]}
-    for name, rows in [*((name, found[name]) for name in names), *more.items()]:
+    more = {"captions": scores["captions"].get("agents")}
+    if scores["pairs"]:
+        more |= {"pass_rates": scores["pairs"]["rates"], "pass_rates_by": scores["pairs"]["by"]}
+        more |= {"words": scores["pairs"]["words"]}
+    for name, rows in [*((name, scores[name]) for name in names), *more.items()]:
         if rows:
             _write_csv(folder / f"{name}.csv", pd.DataFrame(rows))
     if is_installed("pyarrow"):
@@ -250,14 +253,14 @@ def _write(folder: Path, table: pd.DataFrame, found: dict[str, Any]) -> None:
             folder / "verdicts.parquet", index=False
         )
     (folder / MARKER).write_bytes(
-        orjson.dumps(found, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+        orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
     )
-    cues = [row["judge"] for row in found["ledger"] if row["is_cue"]]
-    drawn = figures(found["scores"], cues, found["pairs"].get("rates", ()))
+    cues = [row["judge"] for row in scores["ledger"] if row["is_cue"]]
+    drawn = figures(scores["scores"], cues, scores["pairs"].get("rates", ()))
     (folder / "figures").mkdir()
     for name, svg in drawn.items():
         (folder / "figures" / f"{name}.svg").write_text(svg, encoding="utf-8")
-    (folder / "index.html").write_text(page(found, drawn), encoding="utf-8")
+    (folder / "index.html").write_text(page(scores, drawn), encoding="utf-8")
 
 
 def _write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -273,13 +276,13 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
     agents = Counter((row["asked"], row["judge"]) for row in scores)
     missing = {id(row): sum(row[why] for why in MISSING) for row in scores}
     more = ["missing"] if any(missing.values()) else []
-    shown = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "d'", "c", *more)
+    table = plain_table("task", "judge", "agent", "p(H|H)", "p(M|M)", "detectability", "d'", "c", *more)
     for row in scores:
         if row["agent"] == ALL and agents[row["asked"], row["judge"]] == 2:
             continue
         rates = [_figure(row[name]) for name in ("p_human", "p_machine")]
         detected, low, high = (_figure(row[f"detectability{end}"]) for end in ("", "_low", "_high"))
-        shown.add_row(
+        table.add_row(
             short.get(row["asked"], row["asked"]),
             row["judge"],
             "all agents" if row["agent"] == ALL else row["agent"],
@@ -288,7 +291,21 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
             *(_figure(row[name]) for name in ("dprime", "criterion")),
             *([str(missing[id(row)])] if more else []),
         )
-    print_table(shown)
+    print_table(table)
+
+
+def _print_pairs(pairs: Mapping[str, Any]) -> None:
+    if not pairs:
+        return
+    table = plain_table("judge", "agent", "mode", "turns", "pass rate", "pairs", "judges", "verdicts", "interval")
+    for row in pairs["rates"]:
+        rate, low, high = (f"{row[f'pass_rate{end}']:.2f}" for end in ("", "_low", "_high"))
+        numbers = [f"{row[name]:,}" for name in ("pairs", "judges", "verdicts")]
+        agent = "all agents" if row["agent"] == ALL else row["agent"]
+        cell = [str(row["mode"] or "–"), str("–" if row["turns"] is None else row["turns"])]
+        rate = f"{rate} ({low} to {high})" if row["verdicts"] else "–"
+        table.add_row(row["judge"], agent, *cell, rate, *numbers, row["interval"])
+    print_table(table)
 
 
 def _figure(value: float) -> str:

@@ -37,8 +37,8 @@ from agents.errors import ImageError, InputError, Problem
 from agents.stimuli import Asked, canonical, parse_row
 from judging import blindness
 from judging.candidates import Candidate, Shown
-from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import replacing
+from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import MODIFIED, new_folder, refuse_existing
 
 Row = tuple[dict[str, Any], dict[str, Any]]

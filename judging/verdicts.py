@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from agents.answers import VerdictAnswer
 from agents.errors import InputError, Problem
 from judging.trial_set import COLUMNS, FEWEST, key_path, read_about
-from serving.export.csv_rows import unguarded
-from serving.runs.checksum import is_changed
-from serving.runs.csv_tables import by_line, load_table
+from serving.runs.csv_tables import by_line, load_table, unguarded
 from serving.runs.eligibility import is_asked
 from serving.runs.reader import RunFolder, numbered_records
+from serving.runs.run_json import is_changed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,8 +83,8 @@ def read_verdicts(folders: Sequence[Path], key: Path | None = None) -> pd.DataFr
     if not rows:
         raise InputError(f"{', '.join(map(str, folders))}: no verdicts")
     table = pd.DataFrame.from_records(rows)
-    own = [name for name in TABLE if name in table.columns]
-    return table[[*own, *(name for name in table.columns if name not in own)]]
+    first = [name for name in TABLE if name in table.columns]
+    return table[[*first, *(name for name in table.columns if name not in first)]]
 
 
 def keys_of(folders: Sequence[Path], key: Path | None = None) -> list[Path]:
@@ -107,7 +106,7 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
     """The answers that were judged, each once, without catch trials, repeats, and trials whose answer is not known: the
     trials as the run folders keep them, with their rows of the key. ``trial`` is as in the table of
     :func:`read_verdicts`, which says what is raised."""
-    found: dict[tuple[Path, str], dict[str, Any]] = {}
+    answers: dict[tuple[Path, str], dict[str, Any]] = {}
     every = keys_of(folders, key)
     for folder in map(RunFolder, folders):
         path = _key_of(folder, key)
@@ -118,8 +117,8 @@ def read_answers(folders: Sequence[Path], key: Path | None = None) -> list[dict[
                 trial = orjson.loads(line)
                 row = keys[trial["id"]]
                 if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
-                    found[path, trial["id"]] = {**trial, **row, "trial": f"{number}{trial['id']}"}
-    return list(found.values())
+                    answers[path, trial["id"]] = {**trial, **row, "trial": f"{number}{trial['id']}"}
+    return list(answers.values())
 
 
 def by_judge(some: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -210,14 +209,14 @@ def _check_answers(folder: RunFolder, name: str, wrong: Mapping[tuple[Any, ...],
     """Raise InputError that names file, line and field of each of the ``wrong`` records, if there are any."""
     if not wrong:
         return
-    path, found = folder.records_path(name), {}
+    path, line_of = folder.records_path(name), {}
     with path.open("rb") as file:
         for line, _, record in numbered_records(file, path):
             key = (record["agent"], record["stimulus"], record["sample"])
             if key in wrong and record["task"] == TASK:
-                found[key] = line  # the last line of a key counts
+                line_of[key] = line  # the last line of a key counts
     problems = [
-        Problem(str(path), found[key], f"answer.{'.'.join(map(str, error['loc']))}", str(error["msg"]))
+        Problem(str(path), line_of[key], f"answer.{'.'.join(map(str, error['loc']))}", str(error["msg"]))
         for key, errors in wrong.items()
         for error in errors
     ]
@@ -241,11 +240,11 @@ def _folder_of(folder: RunFolder, source: str) -> Path:
 
 def _about(folder: RunFolder, key: Path) -> dict[str, Any]:
     """What stands beside the key, or beside the run's trials if the key lies elsewhere."""
-    found, source = read_about(key), folder.meta["set"].get("source")
-    if not found and source:
+    about, source = read_about(key), folder.meta["set"].get("source")
+    if not about and source:
         there = Path(folder.meta["set"].get("root") or Path(source).parent)
-        found = read_about(key_path(there)) or read_about(key_path(folder.path.parent / there.name))
-    return found
+        about = read_about(key_path(there)) or read_about(key_path(folder.path.parent / there.name))
+    return about
 
 
 def read_key(path: Path) -> dict[str, dict[str, Any]]:

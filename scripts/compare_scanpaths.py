@@ -30,7 +30,7 @@ from agents.attention.scanpath_comparison import SCORES, Comparison, Options, Si
 from agents.errors import InputError, TuringlikeError, UnavailableError
 from serving.runs.display_text import count
 from serving.runs.output_paths import new_folder, refuse_own_files
-from serving.runs.scanpath_files import ReadSet, read_set, split
+from serving.runs.scanpath_sets import ReadSet, read_set, split
 
 RESULT, PLOT = "comparison.json", "figures.png"
 SCHEMA = "turinglike.scanpaths/1"

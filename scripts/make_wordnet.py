@@ -9,12 +9,11 @@ differs.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-
-import made_text
 
 from agents.language.words import wordnet
 
@@ -94,9 +93,24 @@ def _written_small(path: Path) -> set[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    source = ("folder", "the folder of WordNet 3.0's database files")
-    wrong = (OSError, ValueError, IndexError)
-    return made_text.run(argv, "Take the words of WordNet.", source, wordnet.FILE, build, wrong, "is not WordNet's")
+    parser = argparse.ArgumentParser(description="Take the words of WordNet.")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder of WordNet 3.0's database files")
+    parser.add_argument("--output", type=Path, default=wordnet.FILE, help="the text to write")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the output differs")
+    options = parser.parse_args(argv)
+    output: Path = options.output
+    try:
+        text = build(options.folder)
+    except (OSError, ValueError, IndexError) as error:
+        parser.error(f"{options.folder} is not WordNet's: {error}")
+    if output.is_file() and output.read_text(encoding="utf-8") == text:
+        return 0
+    if options.check:
+        print(f"{output} differs from what is made of {options.folder}", file=sys.stderr)
+        return 1
+    output.write_text(text, encoding="utf-8")
+    print(f"wrote {output}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from agents.catalogue import NAME
 from agents.errors import InputError, Problem, TuringlikeError
 from judging.trial_set import COLUMNS, SCHEMA, about_path, key_path
 from judging.verdicts import MOST_NAMED, SAID, TASK
-from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import replacing
+from serving.runs.csv_tables import write_rows
 from serving.runs.importing import FILES
 from serving.runs.output_paths import new_folder, refuse_existing
 from serving.runs.published_benchmark import SHORT, Answered, Source, read_whole

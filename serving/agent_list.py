@@ -1,22 +1,135 @@
-"""``turinglike agents``: what agents there are, and all about one."""
+"""``turinglike agents``: the agents, and everything about one of them. ``turinglike doctor``: what runs here, and what
+the rest needs."""
 
 from __future__ import annotations
 
 import json as json_module
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 from rich.text import Text
 
-from agents import catalogue
-from agents.catalogue import Entry
-from agents.contract import GIB, MIB
-from agents.errors import printable
+from agents import __version__, catalogue
+from agents.contract import GIB, MIB, Agent
+from agents.entry import Entry
+from agents.errors import TuringlikeError, printable
+from agents.random_weights import RANDOM
 from agents.tasks import SHORT, TASKS
-from serving.doctor import examined
+from serving.scheduling import machine
 from serving.terminal import columns, plain_table, print_table
 
 SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
 WIDE = 120  # columns in which there is room for everything
+DISTRIBUTION = "turinglike"
+_REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?[^;]*;\s*extra == ['\"]([\w-]+)['\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an agent needs. ``memory`` and ``device_memory`` are bytes on the CPU and on a GPU; ``fits``: whether either
+    is here. ``lacks`` is "package", "checkpoint", "other" or None, and ``missing`` the sentence about it.
+    ``random_weights``: whether the agent can be had without its weights, to measure a machine."""
+
+    name: str
+    tasks: tuple[str, ...]
+    licence: str
+    memory: int
+    device_memory: int
+    fits: bool
+    lacks: str | None
+    missing: str | None
+    random_weights: bool = False
+
+    @property
+    def run_here(self) -> bool:
+        return self.lacks is None and self.fits
+
+
+def needs_of_agents(task: str | None = None) -> list[tuple[Entry, Needs]]:
+    """All agents that are not for testing only, or those of them that answer the task, and what each needs."""
+    free, gpu = machine.available() or machine.host().memory, machine.gpu()
+    return [
+        (entry, _needs(entry, free, gpu.memory if gpu else 0))
+        for entry in catalogue.entries().values()
+        if not entry.hidden and task in (None, *entry.tasks)
+    ]
+
+
+def _needs(entry: Entry, free: int, gpu: int) -> Needs:
+    """Where the weights are not here, the size is that of the same model with random weights. ``free`` and ``gpu`` are
+    the bytes of memory here."""
+    about = (entry.name, tuple(entry.tasks), entry.licence)
+    try:
+        sized = agent = entry.make()
+        lacks, missing = _lacking(agent)
+        takes_random = entry.takes_random_weights()
+        if lacks is not None and takes_random:
+            sized = entry.make({"checkpoint": RANDOM})
+    except TuringlikeError as error:
+        return Needs(*about, 0, 0, False, "other", str(error))
+    except (Exception, SystemExit) as error:  # of another package's code
+        return Needs(*about, 0, 0, False, "other", f"its code fails: {error!r}")
+    fits = sized.memory <= free or 0 < sized.device_memory <= gpu
+    return Needs(*about, sized.memory, sized.device_memory, fits, lacks, missing, takes_random)
+
+
+def _lacking(agent: Agent[Any]) -> tuple[str | None, str | None]:
+    if (missing := agent.missing_packages()) is not None:
+        return "package", missing
+    missing = agent.missing()
+    return (None if missing is None else "checkpoint" if "turinglike fetch" in missing else "other"), missing
+
+
+def print_agents(
+    task: str | None = None, *, here: bool = False, sort: Literal["name", "size"] | None = None, json: bool
+) -> int:
+    """All agents that are not for testing only, or those that answer the ``task``, a line each; only those that can
+    run ``here``; in the catalogue's order, or sorted by name or by the memory that they take."""
+    rows = [(entry, needs) for entry, needs in needs_of_agents(task) if not here or needs.run_here]
+    if sort is not None:
+        rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
+    if json:
+        of_entry = ("name", "summary", "source", "in_paper", "ran", "role", "licence")
+        of_needs = ("memory", "device_memory", "fits", "missing", "random_weights")
+        listed = [
+            {
+                **{key: getattr(entry, key) for key in of_entry},
+                "tasks": list(entry.tasks),
+                **{key: getattr(needs, key) for key in of_needs},
+            }
+            for entry, needs in rows
+        ]
+        print(json_module.dumps(listed, indent=2, ensure_ascii=False))
+        return 0
+    wide = columns() >= WIDE
+    table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
+    for column in table.columns[:-1]:
+        column.no_wrap = True  # so that the last gives way
+    for entry, needs in rows:
+        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER.get(name, name) for name in entry.tasks)
+        history = [entry.in_paper, "yes" if entry.ran else "never"] * wide
+        summary = Text(printable(entry.summary), no_wrap=True, overflow="ellipsis")
+        memory = _gib(needs.memory)
+        table.add_row(entry.name, tasks, memory, *history, "yes" if needs.run_here else "no", summary)
+    print_table(table)
+    if not all(needs.run_here for _, needs in rows):
+        print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
+    if wide and not all(entry.ran for entry, _ in rows):
+        print(
+            "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
+        )
+    return 0
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size else "-"
 
 
 def about(entry: Entry) -> dict[str, Any]:
@@ -49,79 +162,112 @@ def about(entry: Entry) -> dict[str, Any]:
 
 
 def _settings(entry: Entry) -> list[dict[str, Any]]:
-    cls = entry.load_class()
-    chosen = entry.make().settings.model_dump(mode="json")
-    schema = cls.Settings.model_json_schema()
-    found = []
-    for name, field in schema.get("properties", {}).items():
-        kind = field.get("enum") or field.get("type") or [one.get("type") for one in field.get("anyOf", [])] or "any"
-        found.append({"name": name, "type": kind, "value": chosen[name], "description": field.get("description", "")})
-    return found
-
-
-def print_agents(
-    task: str | None = None, *, here: bool = False, sort: Literal["name", "size"] | None = None, json: bool
-) -> int:
-    """All agents that are not for testing only, or those that answer the ``task``, one line each; only those that can
-    run ``here``; in the catalogue's order, or sorted by name or by the memory that they take."""
-    rows = [(entry, found) for entry, found in examined(task) if not here or (found.lacks is None and found.fits)]
-    if sort is not None:
-        rows.sort(key=lambda row: (row[1].memory if sort == "size" else 0, row[0].name))
-    if json:
-        keys = ("name", "summary", "source", "in_paper", "ran", "role", "licence")
-        listed = [
-            {
-                **{key: getattr(entry, key) for key in keys},
-                "tasks": list(entry.tasks),
-                "memory": found.memory,
-                "device_memory": found.device_memory,
-                "fits": found.fits,
-                "missing": found.missing,
-                "random_weights": found.random_weights,
-            }
-            for entry, found in rows
-        ]
-        print(json_module.dumps(listed, indent=2, ensure_ascii=False))
-        return 0
-    wide = columns() >= WIDE
-    table = plain_table("agent", "task", "memory", *["in paper", "ran"] * wide, "here", "what it is")
-    for column in table.columns[:-1]:
-        column.no_wrap = True  # so that the last gives way
-    for entry, found in rows:
-        tasks = "all" if set(entry.tasks) == set(TASKS) else ", ".join(SHORTER.get(one, one) for one in entry.tasks)
-        able = "yes" if found.lacks is None and found.fits else "no"
-        about = [entry.in_paper, "yes" if entry.ran else "never"] * wide
-        memory = f"{found.memory / GIB:.1f} GiB" if found.memory else "-"
-        summary = Text(printable(entry.summary), no_wrap=True, overflow="ellipsis")
-        table.add_row(entry.name, tasks, memory, *about, able, summary)
-    print_table(table)
-    if any(found.lacks is not None or not found.fits for _, found in rows):
-        print("\n`turinglike doctor` says what is missing; `turinglike agents NAME` tells all about one")
-    if wide and not all(entry.ran for entry, _ in rows):
-        print(
-            "\nran never: tried with random weights or recorded replies, not with the weights or service that it names"
-        )
-    return 0
+    values = entry.make().settings.model_dump(mode="json")
+    properties = entry.load_class().Settings.model_json_schema().get("properties", {})
+    return [
+        {
+            "name": name,
+            "type": field.get("enum")
+            or field.get("type")
+            or [part.get("type") for part in field.get("anyOf", [])]
+            or "any",
+            "value": values[name],
+            "description": field.get("description", ""),
+        }
+        for name, field in properties.items()
+    ]
 
 
 def print_agent(name: str, *, json: bool) -> int:
     """One agent in full."""
-    found = about(catalogue.get(name))
+    agent = about(catalogue.get(name))
     if json:
-        print(json_module.dumps(found, indent=2, ensure_ascii=False))
+        print(json_module.dumps(agent, indent=2, ensure_ascii=False))
         return 0
-    settings = found.pop("settings")
-    missing = found.pop("missing")
-    found["runs_here"] = "yes" if missing is None else f"no: {missing}"
+    settings = agent.pop("settings")
+    missing = agent.pop("missing")
+    agent["runs_here"] = "yes" if missing is None else f"no: {missing}"
     table = plain_table()
-    for key, value in found.items():
+    for key, value in agent.items():
         if isinstance(value, bool):
             value = "yes" if value else "no"
-        shown = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
-        table.add_row(key.replace("_", " "), Text(printable(str(shown))))
+        text = ", ".join(value) if isinstance(value, list) else "-" if value is None else value
+        table.add_row(key.replace("_", " "), Text(printable(str(text))))
     print_table(table)
     print("settings")
-    for one in settings:
-        kind = one["type"] if isinstance(one["type"], str) else " | ".join(map(str, one["type"]))
-        print(f"  {name}.{one['name']} = {json_module.dumps(one['value'])}  ({kind})  {one['description']}".rstrip())
+    for field in settings:
+        kind = field["type"] if isinstance(field["type"], str) else " | ".join(map(str, field["type"]))
+        value = json_module.dumps(field["value"])
+        print(f"  {name}.{field['name']} = {value}  ({kind})  {field['description']}".rstrip())
     return 0
+
+
+def doctor(task: str | None, *, json: bool) -> int:
+    """This machine, and what all agents need, or those that answer the task; returns 0."""
+    here, gpu = machine.host(), machine.gpu()
+    free = machine.available() or here.memory
+    agents = [needs for _, needs in needs_of_agents(task)]
+    absent = dict(_absent_extras())
+    about_machine: dict[str, Any] = {
+        "turinglike": __version__,
+        "python": platform.python_version(),
+        "cores": here.cores,
+        "memory": here.memory,
+        "memory_free": free,
+        "disk_free": shutil.disk_usage(Path.home()).free,
+        "gpu": None if gpu is None else {"name": gpu.name, "memory": gpu.memory},
+        "extras_missing": absent,
+    }
+    if json:
+        listed = {**about_machine, "agents": [asdict(needs) for needs in agents]}
+        print(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    graphics = f"{gpu.name} with {gpu.memory / GIB:.0f} GiB" if gpu else "no GPU"
+    disk = about_machine["disk_free"] / GIB
+    print(
+        f"turinglike {__version__} on Python {about_machine['python']}: {here.cores} cores, "
+        f"{here.memory / GIB:.0f} GiB of memory ({free / GIB:.0f} free), {disk:.0f} GiB of disk free, {graphics}"
+    )
+    for extra, packages in absent.items():
+        print(f"not installed: {', '.join(packages)}: pip install 'turinglike[{extra}]'")
+    running = [f"{needs.name}{'' if needs.fits else ' (too large here)'}" for needs in agents if needs.lacks is None]
+    print(f"\nrun here: {', '.join(running) or 'none'}")
+    able = [needs.name for needs in agents if needs.random_weights]
+    print(f"\nwith checkpoint=random, to measure a machine without weights: {', '.join(able) or 'none'}")
+    _print_unfetched([needs for needs in agents if needs.lacks == "checkpoint"])
+    for kind, title in (("package", "need a package"), ("other", "need something else")):
+        lines = [printable(f"  {needs.name}: {needs.missing}") for needs in agents if needs.lacks == kind]
+        if lines:
+            print("\n".join([f"\n{title}", *lines]))
+    return 0
+
+
+def _print_unfetched(agents: Sequence[Needs]) -> None:
+    if not agents:
+        return
+    print("\nneed a checkpoint: `turinglike fetch NAME` where there is a network")
+    table = plain_table("agent", "task", "memory", "on a GPU", "here", "licence")
+    for needs in agents:
+        memory, on_gpu = f"{needs.memory / GIB:.1f} GiB", _gib(needs.device_memory)
+        here, licence = "fits" if needs.fits else "too large", Text(printable(needs.licence))
+        table.add_row(needs.name, ", ".join(needs.tasks), memory, on_gpu, here, licence)
+    print_table(table)
+
+
+def _absent_extras() -> Iterator[tuple[str, list[str]]]:
+    """The packages of each extra that are not installed; those of extras within it are named there."""
+    required: dict[str, list[str]] = {}
+    for line in metadata.requires(DISTRIBUTION) or ():
+        if (match := _REQUIRED.match(line)) is not None and match[1] != DISTRIBUTION:
+            required.setdefault(match[3], []).append(match[1])
+    for extra, packages in required.items():
+        if extra != "test" and (absent := [name for name in packages if not _is_installed(name)]):
+            yield extra, absent
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

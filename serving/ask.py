@@ -29,19 +29,19 @@ def ask(options: argparse.Namespace) -> int:
             if os.path.splitext(text)[1].lower() in SET_SUFFIXES or os.path.isdir(text)
         ]
         if sets and len(options.material) > 1:
-            raise InputError(f"ask: {sets[0]} is a whole set; give it alone")
+            raise InputError(f"ask: {sets[0]} is a set; give it alone")
         stimuli = Path(sets[0]) if sets else None
         pictures = None if sets else [*options.material, *(pictures or ())]
     images = pictures[0] if pictures is not None and len(pictures) == 1 else pictures
-    shown = (stimuli, images, options.cue, options.topic, options.message)
-    if sum(given is not None for given in shown) != 1:
+    sources = (stimuli, images, options.cue, options.topic, options.message)
+    if sum(source is not None for source in sources) != 1:
         raise InputError("ask: give pictures or one set (FILE), cues (--cue), topics (--topic) or messages (--message)")
     agents = Agents(names, config=options.config, assignments=options.settings, device=options.device)
-    given = agents.check(*shown, options.task, options.samples, options.seed)
+    checked = agents.check(*sources, options.task, options.samples, options.seed)
     if sys.stderr.isatty():
         print(f"loading {' and '.join(agents.entries)}", file=sys.stderr, flush=True)
     with agents:
-        records = agents.answer_checked(given, options.samples, options.seed)
+        records = agents.answer_checked(checked, options.samples, options.seed)
     if options.json:
         for record in records:
             print(orjson.dumps(record.model_dump(mode="json", by_alias=True)).decode())
@@ -57,8 +57,8 @@ def _print(records: Records) -> None:
         return
     table = plain_table("stimulus", "agent", "answer")
     for record in records:
-        said = "\n".join(map(printable, _lines(record)))
-        table.add_row(Text(printable(record.stimulus)), record.agent, Text(said))
+        text = "\n".join(map(printable, _lines(record)))
+        table.add_row(Text(printable(record.stimulus)), record.agent, Text(text))
     print_table(table)
 
 
@@ -72,9 +72,9 @@ def _lines(record: TypedRecord) -> list[str]:
         case ScanpathAnswer() as path:
             return [" ".join(f"{x:g},{y:g}" for x, y in path.fixations)]
         case ConversationAnswer() as talk:
-            return [f"{one.speaker}: {one.text}" for one in talk.messages]
+            return [f"{message.speaker}: {message.text}" for message in talk.messages]
         case None:
             return [f"{record.status}: no answer"]
-        case answer:  # one text, which is its first field
-            said = str(getattr(answer, next(iter(BY_TASK[record.task].model_fields))))
-            return [said if record.status == "ok" else f"{said} ({record.status})"]
+        case answer:  # a text, which is its first field
+            text = str(getattr(answer, next(iter(BY_TASK[record.task].model_fields))))
+            return [text if record.status == "ok" else f"{text} ({record.status})"]

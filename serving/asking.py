@@ -22,16 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
-import orjson
-
-from agents import catalogue
 from agents.errors import InputError
 from agents.selection import checked_agents, resolve
 from agents.stimuli import ConversationStimulus, parse_row
-from agents.tasks import ConversationType
-from serving.chosen_agents import check_usage, describe, nothing_to_answer, tasks_asked
-from serving.conversations import policies
-from serving.conversations.conversation import Conversation
+from serving.chosen_agents import ConversingPair, check_usage, describe, nothing_to_answer, tasks_asked
 from serving.conversations.single_turn import as_conversation, turn_asked
 from serving.runs.eligibility import is_asked, task_of
 from serving.runs.given_stimuli import GivenStimuli, GivenStimulus, given_stimuli
@@ -46,7 +40,7 @@ from serving.typed_records import Records, TypedRecord, typed
 T = TypeVar("T")
 Settings = Mapping[str, Mapping[str, Any]]
 FOREVER = 7 * 24 * 3600.0  # seconds: nobody but the caller ends what is computed in this process
-TOLD = 50  # problems that a traceback shows
+SHOWN = 50  # problems in a traceback
 
 
 def answer(
@@ -77,10 +71,10 @@ def answer(
     stimulus that fails alone has a record that says so.
     """
     with _explained():
-        asked = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
-        given = asked.check(stimuli, images, cues, topics, messages, task, samples, seed)
-        with asked:
-            return asked.answer_checked(given, samples, seed)
+        loaded = Agents(agents, settings=settings, config=config, batch_size=batch_size, device=device)
+        checked = loaded.check(stimuli, images, cues, topics, messages, task, samples, seed)
+        with loaded:
+            return loaded.answer_checked(checked, samples, seed)
 
 
 def load(
@@ -120,8 +114,8 @@ class Agents:
             raise InputError("name each agent to be asked once")
         if device not in get_args(Device):
             raise InputError(f"device must be one of {', '.join(get_args(Device))}, not {device!r}")
-        self.entries, found = resolve(self.names, assignments, None if config is None else Path(config), "agents")
-        self.settings = {**found, **(settings or {})}
+        self.entries, resolved = resolve(self.names, assignments, None if config is None else Path(config), "agents")
+        self.settings = {**resolved, **(settings or {})}
         if strangers := self.settings.keys() - self.entries.keys() - {*self.names}:
             raise InputError(f"settings are given of agents that are not asked: {', '.join(sorted(strangers))}")
         self._made = checked_agents(self.entries, self.settings)
@@ -136,7 +130,7 @@ class Agents:
         self._scheduler = Scheduler()
         self._device, self._batch_size = device, batch_size
         self._pool: ReplicaPool | None = None
-        self._one_at_a_time = threading.Lock()
+        self._answering = threading.Lock()
 
     def start(self) -> Self:
         """Load all agents. Raises UnavailableError, InputError and AgentStoppedError."""
@@ -192,8 +186,8 @@ class Agents:
     ) -> Records:
         """As ``answer``. Calls from several threads are answered one after the other."""
         with _explained():
-            given = self.check(stimuli, images, cues, topics, messages, task, samples, seed)
-            return self.answer_checked(given, samples, seed)
+            checked = self.check(stimuli, images, cues, topics, messages, task, samples, seed)
+            return self.answer_checked(checked, samples, seed)
 
     def check(
         self,
@@ -215,23 +209,23 @@ class Agents:
             if not isinstance(texts, str | Iterable | None):
                 raise InputError(f"{name} must be a text or several, not {texts!r:.100}")
         check_usage(self.names, self.entries, self._made, samples)
-        asked = {name: tasks_asked(about) for name, about in self._about.items()}
-        given = given_stimuli(stimuli, images, cues, topics, messages, task, asked)
-        kinds = given.kinds()
+        tasks = {name: tasks_asked(about) for name, about in self._about.items()}
+        checked = given_stimuli(stimuli, images, cues, topics, messages, task, tasks)
+        kinds = checked.kinds()
         problems = [
-            nothing_to_answer(given.where, name, about, kinds)
+            nothing_to_answer(checked.where, name, about, kinds)
             for name, about in self._about.items()
             if not any(self._answers(name, kind) for kind in kinds)
         ]
         if problems:
             raise InputError("agents have nothing to answer here: leave them out, or ask another task", problems)
-        return given
+        return checked
 
-    def answer_checked(self, given: GivenStimuli, samples: int, seed: int) -> Records:
+    def answer_checked(self, checked: GivenStimuli, samples: int, seed: int) -> Records:
         """The answers to what ``check`` gave."""
-        with self._one_at_a_time:
-            self._process.root = given.root
-            return self._wait_for(self._answer(given, samples, seed))
+        with self._answering:
+            self._process.root = checked.root
+            return self._wait_for(self._answer(checked, samples, seed))
 
     # in the thread of the scheduler
 
@@ -250,50 +244,42 @@ class Agents:
         self._pool = pool
         await _all(pool.load(name) for name in self.entries)
 
-    async def _answer(self, given: GivenStimuli, samples: int, seed: int) -> Records:
-        found = await _all(self._answer_one(name, given, samples, seed) for name in self.names)
-        return Records(record for records in found for record in records)
+    async def _answer(self, checked: GivenStimuli, samples: int, seed: int) -> Records:
+        by_agent = await _all(self._answer_by(name, checked, samples, seed) for name in self.names)
+        return Records(record for records in by_agent for record in records)
 
-    async def _answer_one(self, name: str, given: GivenStimuli, samples: int, seed: int) -> list[TypedRecord]:
-        asked = [one for one in given.stimuli if self._answers(name, one.kind)]
-        keys = [(one, sample) for one in asked for sample in range(samples)]
+    async def _answer_by(self, name: str, checked: GivenStimuli, samples: int, seed: int) -> list[TypedRecord]:
+        stimuli = [stimulus for stimulus in checked.stimuli if self._answers(name, stimulus.kind)]
+        keys = [(stimulus, sample) for stimulus in stimuli for sample in range(samples)]
         if "~" in name:
-            done = await _all(self._converse(name, one, sample, seed) for one, sample in keys)
+            pair, order = ConversingPair.of(name, self._made, self.settings.get(name)), self._scheduler.next_order
+            talks = (pair.conversation(stimulus.row, sample, seed, order()) for stimulus, sample in keys)
+            done = await _all(talk.run(self._scheduler) for talk in talks)
         else:
-            done = await self._stream(self._request(name, one, given, sample, seed) for one, sample in keys)
-        place = {one.id: number for number, one in enumerate(asked)}
+            done = await self._stream(self._request(name, stimulus, checked, sample, seed) for stimulus, sample in keys)
+        place = {stimulus.id: number for number, stimulus in enumerate(stimuli)}
         done.sort(key=lambda request: (place[request.stimulus], request.sample))
-        return [self._record(name, request, given) for request in done]
+        return [self._record(name, request, checked) for request in done]
 
-    def _request(self, name: str, one: GivenStimulus, given: GivenStimuli, sample: int, seed: int) -> AgentRequest:
-        request = AgentRequest(name, one.row, one.id, sample, seed, name, files=given.files or None)
-        if one.kind[0] == "conversation":  # with a person: the next message is asked for
-            stimulus = parse_row(one.row)
-            assert isinstance(stimulus, ConversationStimulus)
-            request.turn, request.options = turn_asked(stimulus)
+    def _request(
+        self, name: str, stimulus: GivenStimulus, checked: GivenStimuli, sample: int, seed: int
+    ) -> AgentRequest:
+        request = AgentRequest(name, stimulus.row, stimulus.id, sample, seed, name, files=checked.files or None)
+        if stimulus.kind[0] == "conversation":  # with a person: the agent answers with the next message
+            conversation = parse_row(stimulus.row)
+            assert isinstance(conversation, ConversationStimulus)
+            request.turn, request.options = turn_asked(conversation)
         return request
 
     async def _stream(self, requests: Iterator[AgentRequest]) -> list[AgentRequest]:
         async with aclosing(self._scheduler.stream(requests)) as stream:
             return [request async for request in stream]
 
-    async def _converse(self, name: str, one: GivenStimulus, sample: int, seed: int) -> AgentRequest:
-        chosen = policies.pair_settings(name, self.settings.get(name))
-        first, second = catalogue.pair(name)
-        members = self._made[first], self._made[second]
-        kind: ConversationType = orjson.loads(one.row).get("type", "MM")
-        conversation = Conversation(
-            name, (first, second), one.row, sample, seed, self._scheduler.next_order(),
-            chosen.policy_for(kind, members), chosen, (members[0].instructions, members[1].instructions),
-            (members[0].writes_dialogues, members[1].writes_dialogues),
-        )  # fmt: skip
-        return await conversation.run(self._scheduler)
-
-    def _record(self, name: str, request: AgentRequest, given: GivenStimuli) -> TypedRecord:
+    def _record(self, name: str, request: AgentRequest, checked: GivenStimuli) -> TypedRecord:
         if request.turn is not None and request.answer is not None:
             request.answer = as_conversation(request).model_dump_json().encode()
         line = self._headers[name].line(request, task_of(request.row))
-        return typed(line, partial(given.parsed, request.row))
+        return typed(line, partial(checked.parsed, request.row))
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns; an interrupt of this thread ends it."""
@@ -332,6 +318,6 @@ def _explained() -> Iterator[None]:
     except InputError as error:
         if not error.problems:
             raise
-        more = len(error.problems) - TOLD
-        told = [*map(str, error.problems[:TOLD]), *([f"and {more} more"] if more > 0 else [])]
-        raise InputError(f"{error}: {'; '.join(told)}", error.problems) from None
+        more = len(error.problems) - SHOWN
+        problems = [*map(str, error.problems[:SHOWN]), *([f"and {more} more"] if more > 0 else [])]
+        raise InputError(f"{error}: {'; '.join(problems)}", error.problems) from None

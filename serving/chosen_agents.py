@@ -1,15 +1,22 @@
-"""The agents and pairs that are to answer: whether they can be used as asked, and what is kept of each."""
+"""The agents and pairs that answer: whether they can be used, what ``run.json`` keeps of each, and the conversations of
+a pair."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self, get_args
+
+import orjson
 
 from agents import catalogue
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import InputError, Problem, UnavailableError
+from agents.language.filters.policies import Policy
+from agents.tasks import ConversationType
 from serving.conversations import policies
+from serving.conversations.conversation import Conversation
 from serving.runs.eligibility import Kind, named
 from serving.runs.run import digest
 
@@ -68,3 +75,39 @@ def nothing_to_answer(where: str, name: str, about: Mapping[str, Any], kinds: It
     if "modes" in about:
         wants += f" ({', '.join(about['modes'])})"
     return Problem(where, None, name, f"answers {wants}, but the set has {named(there) or 'nothing'}{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class ConversingPair:
+    """A pair as it is set; makes its conversations."""
+
+    name: str
+    members: tuple[str, str]
+    agents: tuple[Agent[Any], Agent[Any]]
+    settings: policies.PairSettings
+    policies: Mapping[str, Policy]
+
+    @classmethod
+    def of(cls, name: str, made: Mapping[str, Agent[Any]], settings: Mapping[str, Any] | None) -> Self:
+        first, second = catalogue.pair(name)
+        agents = made[first], made[second]
+        chosen = policies.pair_settings(name, settings)
+        by_type = {kind: chosen.policy_for(kind, agents) for kind in get_args(ConversationType)}
+        return cls(name, (first, second), agents, chosen, by_type)
+
+    def conversation(self, row: bytes, sample: int, seed: int, order: int, **options: Any) -> Conversation:
+        """The conversation about a stimulus's ``row``; ``options`` are further fields of Conversation."""
+        first, second = self.agents
+        return Conversation(
+            name=self.name,
+            pair=self.members,
+            row=row,
+            sample=sample,
+            run_seed=seed,
+            order=order,
+            policy=self.policies[orjson.loads(row).get("type", "MM")],
+            settings=self.settings,
+            instructions=(first.instructions, second.instructions),
+            writers=(first.writes_dialogues, second.writes_dialogues),
+            **options,
+        )

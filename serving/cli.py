@@ -16,17 +16,18 @@ from agents.errors import InputError, printable
 from agents.selection import read_names, resolve
 from agents.tasks import MODES
 from serving import histories
-from serving.agent_list import print_agent, print_agents
-from serving.command_end import carry_out, open_standard_streams
+from serving.agent_list import doctor, print_agent, print_agents
 from serving.command_line import (
     Commands,
     Parser,
     add_registered,
     any_task,
+    carry_out,
     chosen,
     format_options,
     frame,
     json_option,
+    open_standard_streams,
     path,
     port,
     positive,
@@ -267,8 +268,6 @@ def _agents(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from serving.doctor import doctor
-
     return doctor(options.task, json=options.json)
 
 
@@ -285,7 +284,7 @@ def _schema(options: argparse.Namespace) -> int:
 def _fetch(options: argparse.Namespace) -> int:
     from serving.fetch import fetch
 
-    names = [name for given in options.agents for name in given.split(",") if name]
+    names = [name for names in options.agents for name in names.split(",") if name]
     if not names:
         raise InputError("fetch: no agent is given")
     return fetch(names, options.settings, options.config)
@@ -311,7 +310,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    own = {name: getattr(options, name) for name in options.format_options}
+    of_format = {name: getattr(options, name) for name in options.format_options}
     return registry.export(
         options.dir,
         options.format,
@@ -320,7 +319,7 @@ def _export(options: argparse.Namespace) -> int:
         include_rejected=options.include_rejected,
         include_control=options.include_control,
         force=options.force,
-        **{name: value for name, value in own.items() if value is not None},
+        **{name: value for name, value in of_format.items() if value is not None},
     )
 
 
@@ -345,11 +344,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = build_parser(formats=arguments[:1] == ["export"])
-    options, rest = parser.parse_known_args(arguments)
-    if options.command == "ask" and not any(text.startswith("-") for text in rest):
-        options.material += rest  # files that stand behind an option
-    elif rest:
-        about = f"unrecognized arguments: {' '.join(rest)}"
+    options, unknown = parser.parse_known_args(arguments)
+    if options.command == "ask" and not any(text.startswith("-") for text in unknown):
+        options.material += unknown  # files that stand behind an option
+    elif unknown:
+        about = f"unrecognized arguments: {' '.join(unknown)}"
         parser.exit(2, f"turinglike: {printable(about)}; `turinglike {options.command} --help` tells more\n")
     return options
 

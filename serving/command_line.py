@@ -1,4 +1,4 @@
-"""What the parts of the command line share: the parser, the types of options, and how a command is added.
+"""What the parts of the command line share: the parser, the types of options, how a command is added, and how it ends.
 
 A package adds commands by the entry-point group ``turinglike.commands``: each entry is a function that is given
 :class:`Commands`.
@@ -7,19 +7,27 @@ A package adds commands by the entry-point group ``turinglike.commands``: each e
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import math
+import os
+import sys
+import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args
 
-from agents.errors import InputError, printable
+from agents.errors import InputError, StorageError, TuringlikeError, printable
 from agents.tasks import ALL_TASKS, SHORT, TASKS
 from serving.export import registry
+from serving.scheduling.guardian import OWN_ERROR
+from serving.scheduling.interrupts import Interrupted
 
 GROUP = "turinglike.commands"
+SHOWN = 50  # problems on a terminal; --json has them all
 log = logging.getLogger("turinglike.commands")
 
 
@@ -61,7 +69,8 @@ def frame(text: str) -> tuple[int, int]:
 
 def responses(text: str) -> dict[str, str]:
     """What keys or buttons of verdicts mean, ``f=human,j=machine``."""
-    pairs = [(key.strip().lower(), meant.strip()) for key, _, meant in (one.partition("=") for one in text.split(","))]
+    parts = [part.partition("=") for part in text.split(",")]
+    pairs = [(key.strip().lower(), meant.strip()) for key, _, meant in parts]
     if len({key for key, _ in pairs}) < len(pairs) or any(meant not in ("human", "machine") for _, meant in pairs):
         raise argparse.ArgumentTypeError(f"must be as f=human,j=machine, not {text!r}")
     return dict(pairs)
@@ -78,10 +87,10 @@ def any_task(text: str) -> str:
 
 
 def _task(text: str, known: Sequence[str]) -> str:
-    if (found := SHORT.get(text, text)) not in known:
+    if (name := SHORT.get(text, text)) not in known:
         names = ", ".join([*SHORT, *(name for name in known if name not in SHORT.values())])
         raise argparse.ArgumentTypeError(f"must be {names}, or one of these in full, not {text!r}")
-    return found
+    return name
 
 
 def replicas(text: str) -> int | None:
@@ -102,12 +111,12 @@ def share(text: str) -> float:
 
 def _real(text: str, lowest: float, highest: float, what: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = math.nan
-    if not lowest <= found <= highest:
+        number = math.nan
+    if not lowest <= number <= highest:
         raise argparse.ArgumentTypeError(f"must be {what}, not {text!r}")
-    return found
+    return number
 
 
 def settings_options() -> Parser:
@@ -145,7 +154,7 @@ def source_options() -> Parser:
 
 def format_options(parser: argparse.ArgumentParser) -> list[str]:
     """Offer the options of every export format; returns their names."""
-    found: list[str] = []
+    added: list[str] = []
     for name in registry.names():
         try:
             fields = registry.load(name).options.model_fields
@@ -154,18 +163,18 @@ def format_options(parser: argparse.ArgumentParser) -> list[str]:
         group = parser.add_argument_group(f"for the format {name}") if fields else parser
         for field, about in fields.items():
             option = f"--{field.replace('_', '-')}"
-            if field in found:
+            if field in added:
                 continue
-            found.append(field)
+            added.append(field)
             if about.annotation is bool:
                 group.add_argument(option, action="store_true", default=None, help=about.description)
                 continue
             choices = get_args(about.annotation)
             kind: Callable[[str], Any] = int if about.annotation is int else float if about.annotation is float else str
-            told = about.description if kind is str else f"{about.description} (default {about.default:g})"
+            text = about.description if kind is str else f"{about.description} (default {about.default:g})"
             metavar = None if choices else "A,B" if kind is str else "N"
-            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=told)
-    return found
+            group.add_argument(option, type=kind, choices=choices or None, metavar=metavar, help=text)
+    return added
 
 
 def json_option() -> Parser:
@@ -195,9 +204,9 @@ class Commands:
     ) -> argparse.ArgumentParser:
         """A command, which ``run`` carries out; it returns the exit code. Options that it shares with others are those
         of the parsers ``shared``; ``example`` is what may stand after its name."""
-        shown = f"Example: turinglike {name} {example}".rstrip()
+        example_line = f"Example: turinglike {name} {example}".rstrip()
         made: argparse.ArgumentParser = self.parsers.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=shown, parents=shared
+            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=example_line, parents=shared
         )
         made.set_defaults(run=run, uses_ray=uses_ray)
         return made
@@ -219,3 +228,63 @@ def chosen(kind: type[Chosen], options: argparse.Namespace, **more: Any) -> Chos
     """The command's dataclass of options, its fields taken from the command line by name."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in {**vars(options), **more}.items() if name in names})
+
+
+def carry_out(options: argparse.Namespace) -> int:
+    """Run the command that ``options`` say; returns its exit code. Raises nothing: errors go to stderr."""
+    # Pillow warns of odd metadata in stimuli; what matters of them becomes an error of that stimulus.
+    warnings.filterwarnings("ignore", module="PIL")
+    try:
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except TuringlikeError as error:
+        complain(error)
+        return error.exit_code
+    except Interrupted as interrupted:
+        more = "" if options.command == "serve" else "; what was written stays: run the same command again to resume"
+        print(f"ended{more}", file=sys.stderr)
+        return 128 + interrupted.number
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except MemoryError:
+        print("turinglike: this process has no memory left", file=sys.stderr)
+        return OWN_ERROR
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; what it did not read is no error.
+        _drop_output()
+        return 0
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            _drop_output()
+            print(f"turinglike: nothing more can be written: {error}", file=sys.stderr)
+            return StorageError.exit_code
+        traceback.print_exc()
+        return OWN_ERROR
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_standard_streams() -> None:
+    """Open what the starter closed (``>&-``) to nowhere: otherwise the next file that is opened takes its number, and
+    what a library prints goes into it."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
+def complain(error: TuringlikeError) -> None:
+    """Print an error, and the problems that it names, on stderr."""
+    problems = error.problems if isinstance(error, InputError) else ()
+    for problem in problems[:SHOWN]:
+        print(problem, file=sys.stderr)
+    if len(problems) > SHOWN:
+        print(f"… and {len(problems) - SHOWN} more; `turinglike check --json` lists them all", file=sys.stderr)
+    print(f"turinglike: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@ from agents.hub import NoNetworkError, readable
 from agents.selection import checked_agents, resolve
 
 FAILED = 1  # the exit code if not everything was brought
-_say = partial(print, flush=True)
+_print = partial(print, flush=True)
 
 
 def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None) -> int:
@@ -44,9 +44,9 @@ def fetch(names: Sequence[str], assignments: Sequence[str], config: Path | None)
                 failed.append(name)
                 _complain(name, error)
             else:
-                brought.update({one.path: one.size for one in downloads})
+                brought.update({download.path: download.size for download in downloads})
     if brought:
-        _say(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
+        _print(f"total: {readable(sum(brought.values()))} in {len(brought)} checkpoint{'s' * (len(brought) != 1)}")
     if failed:
         print(f"turinglike: {len(failed)} of {len(entries)} agents could not be fetched for", file=sys.stderr)
     return FAILED if failed else 0
@@ -59,20 +59,20 @@ def _fetch_one(agent: Agent[Any], entry: Entry) -> Sequence[Download]:
     except NoNetworkError as error:
         if agent.missing() is not None:
             raise
-        _say(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
+        _print(f"{agent.name}: is on this machine; whether there is a newer revision could not be looked up\n  {error}")
         return ()
     missing = agent.missing()
-    _say(agent.name if downloads else f"{agent.name}: nothing to fetch")
-    for one in downloads:
-        _say(_about(one, entry))
+    _print(agent.name if downloads else f"{agent.name}: nothing to fetch")
+    for download in downloads:
+        _print(_about(download, entry))
     if missing is not None:
-        _say(f"  it still cannot run here: {missing}")
+        _print(f"  it still cannot run here: {missing}")
     return downloads
 
 
 @contextlib.contextmanager
 def _logged_to_stdout() -> Iterator[None]:
-    """Within the block sizes are said before they are downloaded. What the hub's client logs of its retries is left
+    """Within the block sizes are printed before they are downloaded. What the hub's client logs of its retries is left
     out; its bars it draws on a terminal alone."""
     from huggingface_hub.utils import logging as hub_logging
 
@@ -86,10 +86,10 @@ def _logged_to_stdout() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _about(found: Download, entry: Entry) -> str:
-    revision = "" if found.revision is None else f"  revision {found.revision}"
-    licence = found.licence or entry.licence
-    return f"  {found.name}{revision}  {readable(found.size)}  licence {licence}\n    {found.path}"
+def _about(download: Download, entry: Entry) -> str:
+    revision = "" if download.revision is None else f"  revision {download.revision}"
+    licence = download.licence or entry.licence
+    return f"  {download.name}{revision}  {readable(download.size)}  licence {licence}\n    {download.path}"
 
 
 def _complain(name: str, error: Exception) -> None:

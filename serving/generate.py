@@ -1,4 +1,4 @@
-"""``turinglike generate``: check, lock, answer, tidy up, say what was done."""
+"""``turinglike generate``: check, lock, answer, tidy up, report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from serving.runs.atomic_files import lock
 from serving.runs.eligibility import named
 from serving.runs.given_stimuli import chosen_by
 from serving.runs.run import is_ours, open_run
-from serving.runs.run_json import check_files
 from serving.runs.store import Store
 from serving.scheduling import interrupts
 from serving.scheduling.cluster import begun_ahead, check_installed
@@ -32,13 +31,13 @@ log = logging.getLogger("turinglike.scheduling")
 LARGE = 2 << 20  # bytes of a set: some 30,000 words, or 10,000 pictures
 
 
-def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequence[str] = ()) -> int:
+def generate(options: GenerateOptions, report: Callable[[str], None], then: Sequence[str] = ()) -> int:
     """Run the command; returns its exit code. Raises TuringlikeError, and Interrupted after a signal.
 
     ``then`` is the command that shows what was made, where that is not ``view``.
     """
     began = time.monotonic()
-    tell = _nothing if options.quiet else _warn
+    log_progress = _ignore if options.quiet else _warn
     made = checked_agents(options.entries, options.settings)
     check_usage(options.agents, options.entries, made, options.samples)
     may_be_here = options.address is None and options.replicas is None
@@ -52,10 +51,10 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
         options.address is None and not options.here and not all(agent.is_elsewhere() for agent in made.values())
     )
     with (
-        interrupts.raised(), _explained(options.verbose), _folder(options), lock(options.out) as check_lock,
+        interrupts.raised(), _debug_lines(options.verbose), _folder(options), lock(options.out) as check_lock,
         begun_ahead(needs_ray and _is_large(options.source)) as ahead,
     ):  # fmt: skip
-        tell(f"checking {options.source}")
+        log_progress(f"checking {options.source}")
         run = open_run(
             options.out,
             options.source,
@@ -85,14 +84,14 @@ def generate(options: GenerateOptions, say: Callable[[str], None], then: Sequenc
                     raise ClusterError(f"{error}, or with --here, which needs no Ray") from None
                 raise
         else:
-            say("nothing is left to answer")
+            report("nothing is left to answer")
         check_lock()
         generation.tidy()
-        _summarize(generation, say)
+        _summarize(generation, report)
         code = generation.exit_code()
-        say(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
+        report(f"records: {options.out / 'records'}, after {duration(time.monotonic() - began)}")
         if not options.quiet:
-            say(f"next: turinglike {shlex.join(_next(code, generation, then))}")
+            report(f"next: turinglike {shlex.join(_next(code, generation, then))}")
         return code
 
 
@@ -107,7 +106,6 @@ def _folder(options: GenerateOptions) -> Iterator[None]:
     out = options.out
     parts = ["records"] + ["turns"] * any("~" in name for name in options.agents)
     fresh = not out.exists()
-    check_files(out, links=False)
     try:
         if not fresh and not (out / "run.json").exists() and not all(is_ours(path.name) for path in out.iterdir()):
             raise InputError(f"{out} is not empty and not a run folder; choose another --out")
@@ -129,29 +127,28 @@ def _next(code: int, generation: Generation, then: Sequence[str]) -> Sequence[st
     return ("status", out) if code else then or ("view", out)
 
 
-def _summarize(generation: Generation, say: Callable[[str], None]) -> None:
-    """What was done, in a few lines."""
+def _summarize(generation: Generation, report: Callable[[str], None]) -> None:
     counts = generation.counts()
     for assignment in generation.assignments:
-        found = counts[assignment.name]
-        parts = [f"{found['ok']} ok"] + [f"{found[key]} {key}" for key in ("rejected", "failed") if found[key]]
-        left = assignment.total - found.total()
+        done = counts[assignment.name]
+        parts = [f"{done['ok']} ok"] + [f"{done[key]} {key}" for key in ("rejected", "failed") if done[key]]
+        left = assignment.total - done.total()
         if left:
             parts.append(f"{left} unanswered")
-        say(f"{assignment.name}: {', '.join(parts)}")
+        report(f"{assignment.name}: {', '.join(parts)}")
         if assignment.error is not None:
-            say(str(assignment.error))
+            report(str(assignment.error))
     for kind, count in generation.kinds.items():
         if not any(assignment.answers(kind) for assignment in generation.assignments):
             stimuli = f"{count} {'stimulus' if count == 1 else 'stimuli'}"
-            say(f"{named([kind])}: {stimuli}, and none of these agents answers it")
+            report(f"{named([kind])}: {stimuli}, and none of these agents answers it")
     if generation.run.skipped:
-        say(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
+        report(f"{generation.run.skipped} rows have no record: no readable id or task, or an id that stands earlier")
 
 
 @contextlib.contextmanager
-def _explained(verbose: bool) -> Iterator[None]:
-    """Within the block, if ``verbose``, scheduling says what it does and why."""
+def _debug_lines(verbose: bool) -> Iterator[None]:
+    """Within the block, if ``verbose``, the scheduling log goes to stderr."""
     if not verbose:
         yield
         return
@@ -172,8 +169,8 @@ class _Lines(logging.Handler):
         _warn(record.getMessage())
 
 
-def _nothing(text: str) -> None:
-    """Say nothing."""
+def _ignore(text: str) -> None:
+    pass
 
 
 def _warn(text: str) -> None:

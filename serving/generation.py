@@ -8,27 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
 import orjson
 
 from agents import catalogue
 from agents.contract import Agent
 from agents.errors import AgentStoppedError, InputError
-from agents.tasks import ConversationType
 from serving.assignments import Assignment, GenerateOptions
-from serving.chosen_agents import nothing_to_answer, tasks_asked
-from serving.conversations import policies
+from serving.chosen_agents import ConversingPair, nothing_to_answer, tasks_asked
 from serving.conversations.conversation import Conversation
 from serving.conversations.journal import read_journal
 from serving.progress import Progress
 from serving.runs.atomic_files import repair_tail
-from serving.runs.checksum import checksum, is_changed
 from serving.runs.eligibility import Kind, task_of
 from serving.runs.positions import Positions, id_key, task_key
 from serving.runs.record_lines import RecordHeader
 from serving.runs.resume_state import FAILED, NONE, OK, REJECTED, Maker, ResumeState
 from serving.runs.run import Run
+from serving.runs.run_json import checksum, is_changed
 from serving.runs.store import Store
 from serving.scheduling import machine, worker_process
 from serving.scheduling.cluster import Cluster
@@ -111,7 +109,7 @@ class Generation:
 
         return all(
             agent.is_elsewhere()
-            or sum(one.left(limit) for one in self.assignments if name in one.members) <= most(agent)
+            or sum(work.left(limit) for work in self.assignments if name in work.members) <= most(agent)
             for name, agent in self.agents.items()
         )
 
@@ -136,9 +134,9 @@ class Generation:
         try:
             with self.progress:
                 if not self.here:
-                    self.progress.doing("starting Ray")
-                await started(self.cluster.start(self.progress.doing), take_signals)
-                self.progress.doing("")
+                    self.progress.waits_for("starting Ray")
+                await started(self.cluster.start(self.progress.waits_for), take_signals)
+                self.progress.waits_for("")
                 self.started = True
                 worker_process.freeze()
                 self.pool = self._make_pool()
@@ -227,22 +225,22 @@ class Generation:
             members[name]["provenance"] = loaded
         self.run.save()
 
-    def _todo(self, assignment: Assignment) -> Iterator[_Open]:
+    def _todo(self, assignment: Assignment) -> Iterator[_OpenKey]:
         """Everything that the assignment has still to answer; what failed before comes after what is new."""
         resume = assignment.resume
         is_new = resume.state == NONE
         eligible = self.run.index.of_kinds(assignment.answers)
         for is_open in (is_new, resume.state >= FAILED) if self.options.retry_failed else (is_new,):
-            some = (eligible & is_open.any(axis=1)).tobytes()  # a number of bytes is had sooner than one of an array
-            every, samples = is_open.tobytes(), range(is_open.shape[1])
+            any_open = (eligible & is_open.any(axis=1)).tobytes()  # bytes are indexed faster
+            each_open, samples = is_open.tobytes(), range(is_open.shape[1])
             first = 0 if is_open is is_new else len(eligible)
             for position, row in enumerate(islice(self.run.rows(), self.options.limit)):
-                if some[position]:
+                if any_open[position]:
                     stimulus = orjson.loads(row)["id"]
                     for sample in samples:
-                        if every[position * len(samples) + sample]:
+                        if each_open[position * len(samples) + sample]:
                             before = "" if is_open is is_new else resume.code(resume.state.item(position, sample))
-                            yield _Open(position, stimulus, row, sample, first + position + 1, before)
+                            yield _OpenKey(position, stimulus, row, sample, first + position + 1, before)
 
     async def _answer(self, assignment: Assignment) -> None:
         seed, tasks = self.run.meta["seed"], assignment.about["task"]
@@ -250,10 +248,10 @@ class Generation:
         await self._write_invalid(assignment)
 
         def requests() -> Iterator[AgentRequest]:
-            for one in self._todo(assignment):
-                if one.position not in self.run.invalid:
-                    request = one.request(assignment.name, seed)
-                    request.order, request.failed_before = one.order, one.failed_before
+            for key in self._todo(assignment):
+                if key.position not in self.run.invalid:
+                    request = key.request(assignment.name, seed)
+                    request.order, request.failed_before = key.order, key.failed_before
                     yield request
 
         stream = self.scheduler.stream(requests())
@@ -267,13 +265,13 @@ class Generation:
         if not self.run.invalid:
             return
         seed = self.run.meta["seed"]
-        for number, one in enumerate(self._todo(assignment)):
-            reason = self.run.invalid.get(one.position)
+        for number, key in enumerate(self._todo(assignment)):
+            reason = self.run.invalid.get(key.position)
             if reason is not None:
-                request = one.request(assignment.name, seed)
+                request = key.request(assignment.name, seed)
                 request.fail(*reason)
                 request.draw_seed()
-                self._write(assignment, one.order, request, task_of(one.row))
+                self._write(assignment, key.order, request, task_of(key.row))
                 await self.store.room()
             if number % 1000 == 0:
                 await asyncio.sleep(0)
@@ -284,12 +282,7 @@ class Generation:
 
     async def _converse(self, assignment: Assignment) -> None:
         seed, journal = self.run.meta["seed"], assignment.journal
-        first, second = assignment.members
-        members = (self.agents[first], self.agents[second])
-        instructions = (members[0].instructions, members[1].instructions)
-        writers = (members[0].writes_dialogues, members[1].writes_dialogues)
-        chosen = policies.pair_settings(assignment.name, self.options.settings.get(assignment.name))
-        policy = {kind: chosen.policy_for(kind, members) for kind in get_args(ConversationType)}
+        pair = ConversingPair.of(assignment.name, self.agents, self.options.settings.get(assignment.name))
         state = assignment.resume.state
 
         def unfinished(stimulus: str, sample: int) -> bool:
@@ -307,15 +300,18 @@ class Generation:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for one in self._todo(assignment):
-                    if one.position in self.run.invalid:
+                for key in self._todo(assignment):
+                    if key.position in self.run.invalid:
                         continue
-                    conversation = Conversation(
-                        assignment.name, (first, second), one.row, one.sample, seed, one.order,
-                        policy[orjson.loads(one.row).get("type", "MM")], chosen, instructions, writers,
-                        journalled.pop((one.stimulus, one.sample), {}),
-                        lambda line: self.store.put(journal, line), one.failed_before,
-                    )  # fmt: skip
+                    conversation = pair.conversation(
+                        key.row,
+                        key.sample,
+                        seed,
+                        key.order,
+                        journalled=journalled.pop((key.stimulus, key.sample), {}),
+                        on_turn=lambda line: self.store.put(journal, line),
+                        failed_before=key.failed_before,
+                    )
                     await room.acquire()
                     group.create_task(hold(conversation))
                     await self.store.room()
@@ -324,13 +320,13 @@ class Generation:
 
     def counts(self) -> dict[str, Counter[str]]:
         """Per assignment, what is on disk: from before and since."""
-        found = {}
+        by_name = {}
         for assignment in self.assignments:
             counts = assignment.resume.counts(self.options.limit)
             # What is tried again is not counted as failed while it is open.
             counts["failed"] -= assignment.retried
-            found[assignment.name] = counts + self.store.done.get(assignment.records, Counter())
-        return found
+            by_name[assignment.name] = counts + self.store.done.get(assignment.records, Counter())
+        return by_name
 
     def tidy(self) -> None:
         """After the last write: one line per key, in the set's order, no journal of finished conversations, checksums
@@ -345,17 +341,17 @@ class Generation:
             assignment.resume.lines.tidy(assignment.records)
         for assignment in self.assignments:
             finished = counts[assignment.name].total() >= assignment.total
-            whole = (
+            complete = (
                 self.options.limit is None
                 and self.options.samples >= self.run.meta["agents"][assignment.name]["samples"]
             )
-            if assignment.is_pair and finished and whole:
+            if assignment.is_pair and finished and complete:
                 assignment.journal.unlink(missing_ok=True)
         before = {assignment.name: entries[assignment.name].get("records") for assignment in self.assignments}
         after = {assignment.name: checksum(assignment.records) for assignment in self.assignments}
         if before != after:
-            for name, found in after.items():
-                entries[name]["records"] = found
+            for name, sum_of_records in after.items():
+                entries[name]["records"] = sum_of_records
             self.run.save()
         with contextlib.suppress(OSError):  # there are none, or a conversation is unfinished
             (self.run.folder / "turns").rmdir()
@@ -370,7 +366,7 @@ class Generation:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenKey:
     """An answer that is still to be made."""
 
     position: int

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import base64
+import html
+import io
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from pydantic import PrivateAttr, model_validator
 
-from agents.answers import BY_TASK
-from agents.contract import is_installed
-from agents.errors import UnavailableError
-from agents.stimuli import Stimulus, as_dict, parse_row
-from serving import notebook
+from agents.answers import BY_TASK, ColorAnswer, ConversationAnswer, ObjectAnswer, ScanpathAnswer
+from agents.errors import AnswerError
+from agents.images import Image
+from agents.stimuli import ConversationStimulus, Stimulus, WordStimulus, as_dict, parse_row
 from serving.runs.reader import RunFolder
 from serving.runs.records import Record
 from serving.runs.stimulus_lookup import StimulusLookup
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 IN_A_NOTEBOOK = 24  # records that a list of them shows
-WIDE = 160  # characters of an answer that a line of text shows
+WIDE = 160  # characters of an answer in a line of text
+PICTURE = 320  # pixels of a picture's longer side in a notebook
+LONGEST = 2_000  # characters of a text in a notebook
+FIRST, LAST = "#ffd400", "#ff3b30"  # of a scanpath's fixations; those between are white
 
 
 class TypedRecord(Record):
@@ -49,19 +54,19 @@ class TypedRecord(Record):
 
     def __repr__(self) -> str:
         """One line of at most 200 characters or so."""
-        said = self.status if self.answer is None else repr(self.answer)
-        return f"<{self.agent} of {self.stimulus!r}: {said if len(said) <= WIDE else said[:WIDE] + '…'}>"
+        text = self.status if self.answer is None else repr(self.answer)
+        return f"<{self.agent} of {self.stimulus!r}: {text if len(text) <= WIDE else text[:WIDE] + '…'}>"
 
     def _repr_html_(self) -> str:
-        return notebook.records_html([self])
+        return records_html([self])
 
 
 def typed(record: bytes | dict[str, Any], shown: Callable[[], Stimulus | None] | None = None) -> TypedRecord:
     """A record from its JSON; ``shown`` gives its stimulus. Raises ``pydantic.ValidationError``."""
     load = TypedRecord.model_validate_json if isinstance(record, bytes) else TypedRecord.model_validate
-    found = load(record)  # type: ignore[arg-type]
-    found._shown = shown
-    return found
+    typed_record = load(record)  # type: ignore[arg-type]
+    typed_record._shown = shown
+    return typed_record
 
 
 class Records(list[TypedRecord]):
@@ -82,13 +87,7 @@ class Records(list[TypedRecord]):
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:
-        return notebook.records_html(self[:IN_A_NOTEBOOK], len(self))
-
-
-def _as_pandas(table: pyarrow.Table) -> pandas.DataFrame:
-    if not is_installed("pandas"):
-        raise UnavailableError("the package pandas is not installed: pip install pandas")
-    return table.to_pandas()
+        return records_html(self[:IN_A_NOTEBOOK], len(self))
 
 
 def _row(stimulus: Stimulus | None) -> dict[str, Any]:
@@ -107,8 +106,8 @@ class OpenRun:
 
     def of(self, *, agent: str | None = None, task: str | None = None, status: str | None = None) -> OpenRun:
         """Only the records of this agent, task, status."""
-        given = {"agent": agent, "task": task, "status": status}
-        return OpenRun(self.folder, self._chosen | {name: one for name, one in given.items() if one is not None})
+        criteria = {"agent": agent, "task": task, "status": status}
+        return OpenRun(self.folder, self._chosen | {key: value for key, value in criteria.items() if value is not None})
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name in [*self.folder.agents(), *self.folder.imports()]:
@@ -154,9 +153,124 @@ class OpenRun:
                 typed(record, partial(self._parsed, stimuli.get(record)))
                 for record in islice(self._rows(), IN_A_NOTEBOOK)
             ]
-        return notebook.records_html(first, len(self))
+        return records_html(first, len(self))
 
 
 def open_run(path: Path | str) -> OpenRun:
     """The run in the folder ``path``. Raises InputError if it is none, or is damaged."""
     return OpenRun(RunFolder(path))
+
+
+# HTML for notebooks: the picture with the answer drawn on it, or the text. No script, no request.
+
+
+def records_html(records: Sequence[TypedRecord], total: int | None = None) -> str:
+    """Records beside each other; ``total`` is how many there are, where these are the first."""
+    left = (total or len(records)) - len(records)
+    more = f'<p style="flex-basis:100%">… and {left:,} more</p>' if left > 0 else ""
+    cards = "".join(_card(record) for record in records)
+    return f'<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">{cards}{more}</div>'
+
+
+def _card(record: TypedRecord) -> str:
+    status = "" if record.status == "ok" else f" · {record.status}"
+    head = f"<b>{_esc(record.agent)}</b> · {_esc(record.stimulus)}{status}"
+    return (
+        f'<figure style="margin:0;max-width:{PICTURE}px;overflow-wrap:anywhere">{_picture(record)}'
+        f'<figcaption><small style="opacity:.7">{head}</small><br>{_answer_html(record)}</figcaption></figure>'
+    )
+
+
+def _answer_html(record: TypedRecord) -> str:
+    if record.error is not None and record.answer is None:
+        return f"<code>{_esc(record.error.code)}</code> {_esc(record.error.message)}"
+    match record.answer:
+        case ColorAnswer() as color:
+            swatches = [] if color.palette is None else [tuple(swatch.rgb) for swatch in color.palette]
+            return f"{_esc(color.color)}<br>{''.join(map(_swatch, swatches))}"
+        case ObjectAnswer() as objects:
+            return _esc(", ".join(objects.labels))
+        case ScanpathAnswer() as path:
+            return f"{len(path.fixations)} fixations"
+        case ConversationAnswer() as talk:
+            return "".join(
+                f"<p style='margin:2px 0'><b>{_esc(message.speaker)}</b> {_esc(message.text)}</p>"
+                for message in talk.messages
+            )
+        case None:
+            return ""
+        case answer:  # one text, which is the first field of the other answers
+            text = _esc(str(getattr(answer, next(iter(BY_TASK[record.task].model_fields)))))
+            stimulus = record.shown()
+            return f"{_esc(stimulus.cue)} → {text}" if isinstance(stimulus, WordStimulus) else text
+
+
+def _swatch(rgb: tuple[int, ...]) -> str:
+    return f'<span style="display:inline-block;width:22px;height:14px;background:rgb{rgb}"></span>'
+
+
+def _picture(record: TypedRecord) -> str:
+    """The picture that was shown, with a scanpath or boxes on it; empty where there is none to be had."""
+    stimulus = record.shown()
+    image = None if isinstance(stimulus, ConversationStimulus) else getattr(stimulus, "image", None)
+    if not isinstance(image, Image):
+        return ""
+    try:
+        source, width, height = _thumbnail(image)
+    except (AnswerError, MemoryError):
+        return ""
+    across, down = width, height
+    if isinstance(record.answer, ScanpathAnswer):  # drawn in its own frame, whatever the picture's size
+        across, down = record.answer.frame
+    name = _esc(record.stimulus)
+    scale = PICTURE / max(width, height)
+    size = f'width="{width * scale:.0f}" height="{height * scale:.0f}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {across} {down}" role="img" aria-label="{name}">'
+        f'<image href="{source}" width="{across}" height="{down}" preserveAspectRatio="none"/>'
+        f"{_marks(record.answer, max(across, down) / PICTURE)}</svg>"
+    )
+
+
+def _thumbnail(image: Image) -> tuple[str, int, int]:
+    """The picture as a data address, small, and its own width and height. Raises ImageError and MemoryError."""
+    from PIL import Image as PILImage
+
+    small = PILImage.fromarray(image.decode())
+    width, height = small.size
+    small.thumbnail((3 * PICTURE // 2, 3 * PICTURE // 2))  # some more pixels, for screens that have them
+    buffer = io.BytesIO()
+    small.save(buffer, "JPEG", quality=75)
+    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}", width, height
+
+
+def _marks(answer: Any, unit: float) -> str:
+    """A scanpath, or boxes with their labels; ``unit`` is a pixel of the screen."""
+    if isinstance(answer, ScanpathAnswer):
+        points = answer.fixations
+        line = " ".join(f"{x:g},{y:g}" for x, y in points)
+        marks = f'<polyline points="{line}" fill="none" stroke="white" stroke-width="{2 * unit:g}" opacity=".8"/>'
+        for number, (x, y) in enumerate(points, start=1):
+            color = FIRST if number == 1 else LAST if number == len(points) else "white"
+            marks += f'<circle cx="{x:g}" cy="{y:g}" r="{8 * unit:g}" fill="{color}" stroke="black" opacity=".85"/>'
+            marks += _label(x, y + 3.5 * unit, str(number), unit, anchor="middle", fill="black")
+        return marks
+    marks = ""
+    if isinstance(answer, ObjectAnswer):
+        for label, (x, y, width, height) in zip(answer.labels, answer.boxes or (), strict=False):
+            place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
+            marks += f'<rect {place} fill="none" stroke="{FIRST}" stroke-width="{2 * unit:g}"/>'
+            marks += _label(x + 4 * unit, y + 12 * unit, label, unit, anchor="start", fill="black", halo=FIRST)
+    return marks
+
+
+def _label(x: float, y: float, text: str, unit: float, *, anchor: str, fill: str, halo: str = "none") -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="{10 * unit:g}" font-family="sans-serif" text-anchor="{anchor}" '
+        f'fill="{fill}" stroke="{halo}" stroke-width="{3 * unit:g}" paint-order="stroke">{_esc(text)}</text>'
+    )
+
+
+def _esc(text: str) -> str:
+    cut = text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    return html.escape("".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in cut))

@@ -38,8 +38,8 @@ from judging.study.material import Material, TrialMaterial
 from judging.study.settings import CLOSING, FIELDS, JudgesSettings
 from judging.study.state import Judge, State, read_personal, read_state
 from judging.trial_set import MARKER
-from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import lock, replacing
+from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
 from serving.runs.run import open_run

@@ -1,5 +1,5 @@
 """The bare agent, without scheduler, Ray or records: one process, in which threads prepare the next stimuli beside the
-batch that is answered. Of an agent whose engine batches by itself, so many calls are kept under way."""
+batch that is answered. Of an agent whose engine batches by itself, as many calls are kept under way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agents.entry import Entry
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Stimulus
 from agents.tasks import Mode, Task
-from serving.bench import stimuli
+from serving.bench import stimuli as made_stimuli
 from serving.scheduling import machine, worker_process
 
 WARM_UP = 0.2  # of the measured seconds are warm-up at the least,
@@ -122,14 +122,14 @@ class Setup:
     def agent(self) -> Agent[Any]:
         return self.entry.make(self.settings)
 
-    def shown(self) -> list[Stimulus]:
-        return stimuli.read(self.source)
+    def stimuli(self) -> list[Stimulus]:
+        return made_stimuli.read(self.source)
 
 
 def draw_for(agent: Agent[Any], stimulus: Stimulus) -> Draw:
     """The draw that a run with the seed 0 has for a stimulus."""
     seed = seeds.derive(0, agent.name, stimulus.id, 0, None, 0)
-    return Draw(seed, options=stimuli.options(stimulus))
+    return Draw(seed, options=made_stimuli.options(stimulus))
 
 
 @dataclass
@@ -137,7 +137,7 @@ class BareAgent:
     """A loaded agent and the loop around it; ``threads`` prepare."""
 
     agent: Agent[Any]
-    shown: Sequence[Stimulus]
+    stimuli: Sequence[Stimulus]
     threads: int
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class BareAgent:
         return self._runner.run(self._ask(batch))[0]
 
     async def _measure(self, size: int, seconds: float) -> Tally:
-        source, continuous = cycle(self.shown), self.agent.continuous()
+        source, continuous = cycle(self.stimuli), self.agent.continuous()
         tally = Tally(Window(seconds, time.perf_counter(), together=size if continuous else 1))
         each = 1 if continuous else size
         # Beside the batch that is answered the next is prepared, or as many stimuli as there are threads.
@@ -194,11 +194,11 @@ class BareAgent:
         loop = asyncio.get_running_loop()
         done = await asyncio.gather(*(loop.run_in_executor(self._preparers, self._prepare, part) for part in parts))
         preparing = max(ended for _, ended in done) - began
-        found: list[Any] = [None] * len(batch)
+        results: list[Any] = [None] * len(batch)
         for start, (part, _) in enumerate(done):
-            found[start :: self.threads] = part
-        good = [number for number, value in enumerate(found) if not isinstance(value, AnswerError)]
-        values = [found[number] for number in good]
+            results[start :: self.threads] = part
+        good = [number for number, value in enumerate(results) if not isinstance(value, AnswerError)]
+        values = [results[number] for number in good]
         draws = [draw_for(self.agent, batch[number]) for number in good]
         began = time.perf_counter()
         if self.agent.continuous():
@@ -207,8 +207,8 @@ class BareAgent:
             replies = self.agent.respond(values, draws) if good else []
         responding = time.perf_counter() - began
         for number, reply in zip(good, replies, strict=True):
-            found[number] = reply
-        return found, preparing, responding
+            results[number] = reply
+        return results, preparing, responding
 
     def _prepare(self, part: Sequence[Stimulus]) -> tuple[list[Any], float]:
         """What was prepared (or why it could not be), and when that ended."""
@@ -247,8 +247,8 @@ def loaded(setup: Setup) -> Iterator[tuple[BareAgent, float, float]]:
     if setup.device == "cpu" and (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(threads if agent.parallel else 1)
     worker_process.freeze()
-    bare = BareAgent(agent, setup.shown(), threads)
-    bare.ask(bare.shown[:1])
+    bare = BareAgent(agent, setup.stimuli(), threads)
+    bare.ask(bare.stimuli[:1])
     yield bare, load_s, time.perf_counter() - began
     bare.close()
 

@@ -15,7 +15,7 @@ from typing import Any
 from agents.errors import AgentStoppedError, TuringlikeError
 from serving.scheduling.worker import describe
 
-PATIENCE = 10.0  # seconds in which a process that has said its last may end
+PATIENCE = 10.0  # seconds in which a process may end after its last message
 
 
 class DiedError(AgentStoppedError):
@@ -60,9 +60,9 @@ def run(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
 
 
 def figure(function: Callable[..., None], *arguments: Any) -> float | None:
-    """The one figure that ``function`` sends from a new process, if it sends any. Raises AgentStoppedError."""
-    found = list(run(function, *arguments))
-    return float(found[0]) if found else None
+    """The first number that ``function`` sends from a new process, or None. Raises AgentStoppedError."""
+    numbers = list(run(function, *arguments))
+    return float(numbers[0]) if numbers else None
 
 
 def _main(function: Callable[..., None], arguments: tuple[Any, ...], writer: Connection) -> None:

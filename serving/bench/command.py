@@ -2,7 +2,7 @@
 
 On a terminal stdout has the table; where stdout is a pipe or a file, stderr has the table, and stdout the JSON object
 alone, unless a file has it.
-What is going on is said on stderr. However it ends, by Ctrl-C too, what was measured so far is shown and written.
+Progress goes to stderr. However it ends, by Ctrl-C too, what was measured so far is printed and written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agents.entry import Entry
 from agents.errors import AgentStoppedError, InputError, StorageError, TuringlikeError, UnavailableError
 from agents.selection import checked_agents
 from agents.tasks import Mode, Task
-from serving.bench import child_process, plot, results, stimuli, sweep, table
+from serving.bench import child_process, output, results, stimuli, sweep
 from serving.bench.bare import Setup
 from serving.bench.results import BenchResult, Failed
 from serving.runs.atomic_files import replacing
@@ -35,7 +35,6 @@ from serving.scheduling.worker import describe
 from serving.timestamps import now
 
 STIMULI = 1024  # of each kind
-LIMITS_S = 1.0  # seconds for each of the device's limits, whatever is measured after them
 JSON, PLOT = "bench.json", "bench.png"
 
 
@@ -64,21 +63,21 @@ def bench(options: BenchOptions) -> int:
             options.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot write to {options.out}: {error.strerror}") from error
-    found = BenchResult(now(), machine.host(), machine.cpu())
+    result = BenchResult(now(), machine.host(), machine.cpu())
     minutes = math.ceil(len(agents) * _seconds(options) / 60)
-    _say(f"this takes about {minutes} min, and longer where an agent loads slowly or the machine is busy")
+    _log(f"this takes about {minutes} min, and longer where an agent loads slowly or the machine is busy")
     with interrupts.raised():
         try:
             with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
-                execute(options, agents, kinds, found, Path(folder))
+                execute(options, agents, kinds, result, Path(folder))
         except interrupts.Interrupted as ended:
-            for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; first what there is is told
+            for number in interrupts.SIGNALS:  # terminals and `timeout` send one twice; what there is comes first
                 signal.signal(number, signal.SIG_IGN)
-            _say("ended; what was measured so far is told")
-            _show(found, options.out)
+            _log("ended; what was measured so far follows")
+            _write(result, options.out)
             return 128 + ended.number
-        _show(found, options.out)
-    return 3 if found.failed else 0
+        _write(result, options.out)
+    return 3 if result.failed else 0
 
 
 def _seconds(options: BenchOptions) -> float:
@@ -104,42 +103,29 @@ def _kind(name: str, agent: Agent[Any], options: BenchOptions) -> tuple[Task, Mo
 
 def execute(
     options: BenchOptions, agents: Mapping[str, Agent[Any]], kinds: Mapping[str, tuple[Task, Mode | None]],
-    found: BenchResult, folder: Path,
+    result: BenchResult, folder: Path,
 ) -> None:  # fmt: skip
-    """Measure everything into ``found``, failures too. Raises UnavailableError if there is no such device."""
-    for message in _device_and_limits(options.device, found):
-        _say(message)
+    """Measure everything into ``result``, failures too. Raises UnavailableError if there is no such device."""
+    try:
+        [result.device] = child_process.run(send_device, options.device)
+    except AgentStoppedError as error:
+        if options.device == "cuda":
+            raise UnavailableError(str(error)) from None
+        result.failed.append(Failed(result.device.name, "device", str(error)))
     setups: dict[str, Setup] = {}
     for name, agent in agents.items():
-        with _noted(found, name, "bare"):
-            setups[name] = setup = _setup(options, name, agent, kinds[name], found.device, folder)
-            limits = found.limits if setup.device.startswith(found.device.kind) else {}
-            for one in sweep.measure(setup, options.sizes, limits, _say):
-                found.agents[:] = [other for other in found.agents if other.agent != name] + [one]
+        with _noted(result, name, "bare"):
+            setups[name] = setup = _setup(options, name, agent, kinds[name], result.device, folder)
+            for measured in sweep.measure(setup, options.sizes, _log):
+                result.agents[:] = [other for other in result.agents if other.agent != name] + [measured]
     if not options.bare:
-        measure_generate(setups, found, folder)
-    found.complete = True
+        measure_generate(setups, result, folder)
+    result.complete = True
 
 
-def _device_and_limits(choice: DeviceChoice, found: BenchResult) -> Iterator[str]:
-    try:
-        for message in child_process.run(send_device_and_limits, choice, LIMITS_S):
-            if isinstance(message, Device):
-                found.device = message
-                yield f"measuring the limits of {message.name}"
-            else:
-                found.limits = message
-    except AgentStoppedError as error:
-        if choice == "cuda" and found.device.kind != "cuda":
-            raise UnavailableError(str(error)) from None
-        found.failed.append(Failed(found.device.name, "limits", str(error)))
-
-
-def send_device_and_limits(send: Callable[[object], None], choice: DeviceChoice, seconds: float) -> None:
-    """Sends the device that is to be measured, then its limits. Raises UnavailableError."""
-    device = machine.device(choice)
-    send(device)
-    send(machine.limits(device.kind, seconds))
+def send_device(send: Callable[[object], None], choice: DeviceChoice) -> None:
+    """Sends the device that is to be measured. Raises UnavailableError."""
+    send(machine.device(choice))
 
 
 def _setup(
@@ -149,53 +135,52 @@ def _setup(
         takes_random = options.entries[name].takes_random_weights()
         raise UnavailableError(missing + f"; without weights: --set {name}.checkpoint=random" * takes_random)
     task, mode = kind
-    on = "cuda:0" if device.kind == "cuda" and agent.device_memory > 0 else "cpu"
+    place = "cuda:0" if device.kind == "cuda" and agent.device_memory > 0 else "cpu"
     source = stimuli.write(folder / f"{task}-{mode}.jsonl", {kind: STIMULI})
-    return Setup(options.entries[name], options.settings.get(name, {}), on, task, mode, source, options.seconds)
+    return Setup(options.entries[name], options.settings.get(name, {}), place, task, mode, source, options.seconds)
 
 
-def measure_generate(setups: Mapping[str, Setup], found: BenchResult, folder: Path) -> None:
-    """What needs Ray."""
+def measure_generate(setups: Mapping[str, Setup], result: BenchResult, folder: Path) -> None:
     from serving.bench import end_to_end
 
-    for one in found.agents:
-        with _noted(found, one.agent, "end_to_end"):
-            for whole in end_to_end.measure(one, setups[one.agent], folder):
-                one.end_to_end.append(whole)
-                _say(f"{one.agent}: {table.whole(whole)}")
+    for measured in result.agents:
+        with _noted(result, measured.agent, "end_to_end"):
+            for rates in end_to_end.measure(measured, setups[measured.agent], folder):
+                measured.end_to_end.append(rates)
+                _log(f"{measured.agent}: {output.end_to_end_line(rates)}")
 
 
 @contextlib.contextmanager
-def _noted(found: BenchResult, name: str, part: results.Part) -> Iterator[None]:
-    """What fails within the block is one sentence, and the rest goes on."""
+def _noted(result: BenchResult, name: str, part: results.Part) -> Iterator[None]:
+    """A failure within the block becomes a sentence in the result, and the other measurements go on."""
     try:
         yield
     except Exception as error:
         message = str(error) if isinstance(error, TuringlikeError) else describe(error)
-        found.failed.append(Failed(name, part, message))
-        _say(f"{name}: {message}")
+        result.failed.append(Failed(name, part, message))
+        _log(f"{name}: {message}")
 
 
-def _show(found: BenchResult, out: Path | None) -> None:
+def _write(result: BenchResult, out: Path | None) -> None:
     """Write the JSON object and the plot, and print the table. A disk that is full keeps nothing from being printed,
     and a reader of stdout that has gone nothing from being written. Raises StorageError."""
     is_written = False
     try:
         if out is not None:
             with replacing(out / JSON) as file:
-                file.write(found.to_json())
+                file.write(result.to_json())
             is_written = True
             try:
                 with replacing(out / PLOT) as file:
-                    plot.plot(found, file)
+                    output.plot(result, file)
             except UnavailableError as error:
-                _say(str(error))
+                _log(str(error))
     finally:
         is_terminal = sys.stdout.isatty()
-        table.show(Console(stderr=not is_terminal), found)
+        output.print_result(Console(stderr=not is_terminal), result)
         if not is_terminal and not is_written:
-            print(found.to_json().decode(), end="", flush=True)
+            print(result.to_json().decode(), end="", flush=True)
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

@@ -59,26 +59,26 @@ class BestEntry(Entry):
         return agent
 
 
-def measure(one: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
+def measure(measured: Measured, setup: Setup, folder: Path) -> Iterator[EndToEnd]:
     """An agent at its best batch size with 1, 2 and 4 workers, as far as there are cores or GPUs for them.
 
     The ratio is to the bare agent at the same batch size, measured right before and right after: on a machine that is
     not as fast all the time, the mean of the two is nearest to what it was meanwhile. Raises AgentStoppedError.
     """
-    size = one.at_best().batch_size
+    size = measured.at_best().batch_size
     after = child_process.figure(measure_once, setup, size) or 0.0
-    for replicas in replica_counts(one):
-        before, stimuli_s = after, measure_generate(one, setup, replicas, folder)
+    for replicas in replica_counts(measured):
+        before, stimuli_s = after, measure_generate(measured, setup, replicas, folder)
         after = child_process.figure(measure_once, setup, size) or 0.0
         mean = (before + after) / 2
         yield EndToEnd(replicas, size, stimuli_s, mean, stimuli_s / mean, (before, after))
 
 
-def replica_counts(one: Measured) -> list[int]:
-    """The numbers of workers that there are cores or GPUs for. An engine that batches by itself without a GPU has one
+def replica_counts(measured: Measured) -> list[int]:
+    """The numbers of workers that there are cores or GPUs for. An engine that batches by itself without a GPU has a
     limit of calls at once for all its workers, so that more of them mean nothing."""
-    if one.device == "cpu":
-        most = 1 if one.continuous else machine.cores()
+    if measured.device == "cpu":
+        most = 1 if measured.continuous else machine.cores()
     else:
         import torch
 
@@ -86,37 +86,37 @@ def replica_counts(one: Measured) -> list[int]:
     return [count for count in REPLICAS if count <= max(1, most)]
 
 
-def measure_generate(one: Measured, setup: Setup, replicas: int, folder: Path) -> float:
+def measure_generate(measured: Measured, setup: Setup, replicas: int, folder: Path) -> float:
     """Answers per second of so many workers, over a set that keeps them busy for three times as long as is measured.
     Raises AgentStoppedError."""
-    best = one.at_best()
+    best = measured.at_best()
     count = round(3 * replicas * best.stimuli_s * (setup.seconds + STARTING))
     count = max(min(count, MOST), ROUNDS * replicas * best.batch_size)
-    source = stimuli.write(folder / "end-to-end.jsonl", {(one.task, one.mode): count})
+    source = stimuli.write(folder / "end-to-end.jsonl", {(measured.task, measured.mode): count})
     with TemporaryDirectory(dir=folder) as out:
-        [stimuli_s] = child_process.run(generate, one, setup, replicas, source, Path(out))
+        [stimuli_s] = child_process.run(generate, measured, setup, replicas, source, Path(out))
         return float(stimuli_s)
 
 
 def generate(
-    send: Callable[[object], None], one: Measured, setup: Setup, replicas: int, source: Path, out: Path
+    send: Callable[[object], None], measured: Measured, setup: Setup, replicas: int, source: Path, out: Path
 ) -> None:
     """Call ``generate``, and end it when there are records enough; in a process of its own. Sends answers per second.
     Raises what ``generate`` raises, and AgentStoppedError if there are too few records."""
     from serving.generate import GenerateOptions
     from serving.generate import generate as answer
 
-    is_pair = one.task == "conversation"
-    name = f"{one.agent}~{one.agent}" if is_pair else one.agent
-    kept = {each.name: getattr(setup.entry, each.name) for each in fields(setup.entry)}
-    entry = BestEntry(**{**kept, "tasks": (one.task,)}, measured=one)
+    is_pair = measured.task == "conversation"
+    name = f"{measured.agent}~{measured.agent}" if is_pair else measured.agent
+    catalogued = {field.name: getattr(setup.entry, field.name) for field in fields(setup.entry)}
+    entry = BestEntry(**{**catalogued, "tasks": (measured.task,)}, measured=measured)
     options = GenerateOptions(
-        source, [name], out / "run", {one.agent: entry}, seed=0, replicas=replicas,
-        settings={one.agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
-        device="cpu" if one.device == "cpu" else "cuda",
+        source, [name], out / "run", {measured.agent: entry}, seed=0, replicas=replicas,
+        settings={measured.agent: setup.settings} | ({name: {"attempts": 1}} if is_pair else {}),
+        device="cpu" if measured.device == "cpu" else "cuda",
     )  # fmt: skip
     records = out / "run" / "records" / f"{name}.jsonl"
-    together = replicas * one.at_best().batch_size
+    together = replicas * measured.at_best().batch_size
 
     def end_in_time() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What ``turinglike bench`` found: the JSON object ``turinglike.bench/2``, as dataclasses that are filled on the way.
+"""What ``turinglike bench`` measured: the JSON object ``turinglike.bench/3``, as dataclasses.
 
 docs/bench.md says what each key means. Rates are per second of wall time, times are seconds, memory is bytes, shares
 lie between 0 and 1; null stands for what there is not, or what could not be measured here.
@@ -15,7 +15,7 @@ from agents import __version__
 from agents.tasks import Mode, Task
 from serving.scheduling.machine import Device, Host
 
-Part = Literal["limits", "bare", "end_to_end"]
+Part = Literal["device", "bare", "end_to_end"]
 StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 
 
@@ -23,7 +23,7 @@ StopReason = Literal["out_of_memory", "no_gain", "largest", "error"]
 class Size:
     """One batch size in the steady state; of an agent whose engine batches by itself, so many calls at once.
 
-    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not; ``flops`` are counted in one batch.
+    ``stimuli`` were answered in ``seconds``, and ``failed`` more were not.
     """
 
     batch_size: int
@@ -38,9 +38,6 @@ class Size:
     fixations_s: float | None = None
     peak_device_bytes: int | None = None
     busy: float | None = None
-    flops: int | None = None
-    flop_share: float | None = None
-    precision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,6 @@ class Measured:
     end_to_end: list[EndToEnd] = field(default_factory=list)
 
     def at_best(self) -> Size:
-        """What was measured at the best batch size, of an agent that was measured."""
         assert self.best is not None
         return self.best
 
@@ -112,18 +108,16 @@ class Failed:
 
 @dataclass
 class BenchResult:
-    """All of it. ``limits`` are operations per second of a product of large matrices, by type. ``complete`` is false
-    until everything was measured."""
+    """The whole result. ``complete`` is false until everything was measured."""
 
     created: str
     host: Host
     device: Device
-    limits: dict[str, float] = field(default_factory=dict)
     agents: list[Measured] = field(default_factory=list)
     failed: list[Failed] = field(default_factory=list)
     complete: bool = False
     version: str = __version__
-    schema: Literal["turinglike.bench/2"] = "turinglike.bench/2"
+    schema: Literal["turinglike.bench/3"] = "turinglike.bench/3"
 
     def to_json(self) -> bytes:
         """One line of JSON, with its newline."""

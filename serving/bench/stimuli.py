@@ -78,12 +78,12 @@ def _rows(folder: Path, task: Task, mode: Mode | None, count: int) -> list[dict[
 def _conversation(number: int) -> dict[str, Any]:
     """A conversation so far, in which one message is exchanged now."""
     drawn = random.Random(number)
-    topic, names = drawn.choice(TOPICS), [drawn.choice(those) for those in NAMES]
+    topic, names = drawn.choice(TOPICS), [drawn.choice(names) for names in NAMES]
     texts = [text.format(topic=topic) for text in MESSAGES[: 2 + number % (len(MESSAGES) - 1)]]
     return {
         "topic": topic,
         "names": names,
-        "personas": [drawn.choice(those) for those in PERSONAS],
+        "personas": [drawn.choice(personas) for personas in PERSONAS],
         "who_starts": SIDES[len(texts) % 2],
         "exchanges": 1,
         "history": [{"speaker": names[turn % 2], "text": text} for turn, text in enumerate(texts)],

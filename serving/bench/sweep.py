@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -15,8 +15,8 @@ from agents.contract import Reply
 from agents.errors import AgentStoppedError
 from serving.bench import child_process
 from serving.bench.bare import BareAgent, Setup, loaded
+from serving.bench.output import rate
 from serving.bench.results import Differing, Measured, Size, Stopped, StopReason
-from serving.bench.table import rate
 from serving.runs.run import digest
 from serving.scheduling import machine
 from serving.scheduling.device_errors import is_out_of_memory, release_memory
@@ -26,78 +26,81 @@ LARGEST = 1024  # where a sweep without --batch-sizes ends
 NEARLY = 0.97  # of the highest throughput is as good
 ABOUT = 0.9  # is good enough, where a batch of what is better takes hardly any time
 LONG = 0.05  # seconds of a batch beside which the few milliseconds that a scheduler needs for one do not count
-COUNTED = 10.0  # times the measured seconds: a batch that takes longer is not run once more to count its operations
 COMPARED, FEWEST = 64, 8  # answers that are compared with those one at a time; fewer where that takes too long
-TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-def measure(
-    setup: Setup, sizes: Sequence[int] | None, limits: Mapping[str, float], say: Callable[[str], None]
-) -> Iterator[Measured]:
+def measure(setup: Setup, sizes: Sequence[int] | None, log: Callable[[str], None]) -> Iterator[Measured]:
     """Measure an agent in another process: ``sizes``, or None for doubling. Yields what is known of it, each time more.
 
     Raises AgentStoppedError with what kept anything from being measured.
     """
     agent, name = setup.agent(), setup.entry.name
     about = digest([(setup.entry, agent)])
-    one = Measured(
-        name, setup.task, setup.mode, about["digest"], about["settings"], setup.device, agent.continuous()
-    )  # fmt: skip
-    say(f"{name}: loading")
-    told = 0
+    measured = Measured(
+        agent=name,
+        task=setup.task,
+        mode=setup.mode,
+        digest=about["digest"],
+        settings=about["settings"],
+        device=setup.device,
+        continuous=agent.continuous(),
+    )
+    log(f"{name}: loading")
+    logged = 0
     try:
-        for message in child_process.run(measure_sizes, setup, one, sizes, limits):
-            one = message
-            for size in one.sizes[told:]:
-                say(f"{name}: {_unit(one)} {size.batch_size}: {rate(size.stimuli_s)} stimuli/s")
-            told = len(one.sizes)
-            if one.sizes:
-                yield one
+        for message in child_process.run(measure_sizes, setup, measured, sizes):
+            measured = message
+            for size in measured.sizes[logged:]:
+                log(f"{name}: {_unit(measured)} {size.batch_size}: {rate(size.stimuli_s)} stimuli/s")
+            logged = len(measured.sizes)
+            if measured.sizes:
+                yield measured
     except child_process.DiedError as error:
         # Killed while it tried a size, it had too little memory for that.
-        if not error.killed or not one.sizes or one.stopped is not None:
+        if not error.killed or not measured.sizes or measured.stopped is not None:
             raise
-        last = one.sizes[-1].batch_size
-        one.stopped = Stopped(last, "out_of_memory", f"more than {_unit(one)} {last}: {error}")
-        yield one
-    if one.stopped is not None:
-        if one.stopped.why == "error" or not one.sizes:
-            raise AgentStoppedError(one.stopped.message)
-        say(f"{name}: {one.stopped.message}")
+        last = measured.sizes[-1].batch_size
+        measured.stopped = Stopped(last, "out_of_memory", f"more than {_unit(measured)} {last}: {error}")
+        yield measured
+    if measured.stopped is not None:
+        if measured.stopped.why == "error" or not measured.sizes:
+            raise AgentStoppedError(measured.stopped.message)
+        log(f"{name}: {measured.stopped.message}")
 
 
 def best(sizes: Sequence[Size], long: float = LONG) -> Size:
     """The smallest size whose throughput is :data:`NEARLY` the highest and of which a batch takes ``long`` at least; if
     none takes so long, the same with :data:`ABOUT`; if there is none either, the largest of that throughput."""
-    highest = max(one.stimuli_s for one in sizes)
+    highest = max(size.stimuli_s for size in sizes)
     for share in (NEARLY, ABOUT):
-        good = [one for one in sorted(sizes, key=lambda one: one.batch_size) if one.stimuli_s >= share * highest]
-        if found := next((one for one in good if one.p50_s >= long), None):
-            return found
+        good = sorted((size for size in sizes if size.stimuli_s >= share * highest), key=lambda size: size.batch_size)
+        slow = [size for size in good if size.p50_s >= long]
+        if slow:
+            return slow[0]
     return good[-1]
 
 
 def measure_sizes(
-    send: Callable[[Measured], None], setup: Setup, one: Measured, sizes: Sequence[int] | None,
-    limits: Mapping[str, float],
-) -> None:  # fmt: skip
-    """Measure one size after the other; sends ``one`` each time that there is more in it. Raises what the agent raises
+    send: Callable[[Measured], None], setup: Setup, measured: Measured, sizes: Sequence[int] | None
+) -> None:
+    """Measure the sizes in turn; sends ``measured`` each time that there is more in it. Raises what the agent raises
     while it is loaded or first asked."""
-    with loaded(setup) as (bare, one.load_s, one.first_answer_s):
-        one.random_weights = bool(bare.agent.provenance().get("random_weights"))
+    with loaded(setup) as (bare, measured.load_s, measured.first_answer_s):
+        measured.random_weights = bool(bare.agent.provenance().get("random_weights"))
         for size in doubling(bare) if sizes is None else sizes:
-            one.stopped = _measure(setup, bare, size, one, limits)
-            if one.stopped is None and sizes is None and gained_nothing(one.sizes, _long(one)):
-                one.stopped = Stopped(size, "no_gain", f"{_unit(one)} {size}: nothing gained by two doublings")
-            send(one)
-            if one.stopped is not None:
+            measured.stopped = _measure(setup, bare, size, measured)
+            if measured.stopped is None and sizes is None and gained_nothing(measured.sizes, _long(measured)):
+                message = f"{_unit(measured)} {size}: nothing gained by two doublings"
+                measured.stopped = Stopped(size, "no_gain", message)
+            send(measured)
+            if measured.stopped is not None:
                 break
         else:
             if sizes is None:
-                one.stopped = Stopped(size, "largest", f"{_unit(one)} {size}: the largest tried")
-        if one.best is not None and one.best.batch_size > 1:
-            one.differing = _compare(bare, one.best.batch_size, 2 * setup.seconds)
-        send(one)
+                measured.stopped = Stopped(size, "largest", f"{_unit(measured)} {size}: the largest tried")
+        if measured.best is not None and measured.best.batch_size > 1:
+            measured.differing = _compare(bare, measured.best.batch_size, 2 * setup.seconds)
+        send(measured)
 
 
 def doubling(bare: BareAgent) -> Iterator[int]:
@@ -110,27 +113,27 @@ def doubling(bare: BareAgent) -> Iterator[int]:
     yield most
 
 
-def gained_nothing(found: Sequence[Size], long: float) -> bool:
+def gained_nothing(sizes: Sequence[Size], long: float) -> bool:
     """Whether the last two sizes brought nothing, and larger ones would not help a scheduler either (see
     :func:`best`)."""
-    rates = [one.stimuli_s for one in found]
-    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2]) and found[-1].p50_s >= long
+    rates = [size.stimuli_s for size in sizes]
+    return len(rates) > 2 and NEARLY * max(rates[-2:]) <= max(rates[:-2]) and sizes[-1].p50_s >= long
 
 
-def _unit(one: Measured) -> str:
-    return "calls at once" if one.continuous else "batch size"
+def _unit(measured: Measured) -> str:
+    return "calls at once" if measured.continuous else "batch size"
 
 
-def _long(one: Measured) -> float:
+def _long(measured: Measured) -> float:
     """See :func:`best`; calls are not handed over together."""
-    return 0.0 if one.continuous else LONG
+    return 0.0 if measured.continuous else LONG
 
 
-def _measure(setup: Setup, bare: BareAgent, size: int, one: Measured, limits: Mapping[str, float]) -> Stopped | None:
-    """Add one size in the steady state to ``one``; returns why it cannot be measured."""
+def _measure(setup: Setup, bare: BareAgent, size: int, measured: Measured) -> Stopped | None:
+    """Add a size in the steady state to ``measured``; returns why it cannot be measured."""
 
     def stop(why: StopReason, message: str) -> Stopped:
-        return Stopped(size, why, f"{_unit(one)} {size}{message}")
+        return Stopped(size, why, f"{_unit(measured)} {size}{message}")
 
     release_memory()
     torch: Any = sys.modules.get("torch")
@@ -145,70 +148,41 @@ def _measure(setup: Setup, bare: BareAgent, size: int, one: Measured, limits: Ma
         return stop("error", f": {describe(error)}")
     if not tally.answered:
         return stop("error", f": no stimulus is answered: {tally.failure}")
-    seconds, p50, host = tally.seconds, tally.percentile(0.5), machine.peak()
-    # An agent that chooses by itself tells what it chose; the others compute in fp32 unless they are told.
-    chosen = TYPES.get(str(getattr(bare.agent.settings, "precision", "fp32")), "float32")
-    precision = str(bare.agent.provenance().get("dtype", chosen))
-    device = None if cuda is None else int(cuda.max_memory_reserved())
-    flops = _flops(bare, size) if p50 <= COUNTED * setup.seconds else None
-    limit = limits.get(precision)
-    found = Size(
-        batch_size=size,
-        stimuli_s=tally.answered / seconds,
-        p50_s=p50,
-        p95_s=tally.percentile(0.95),
-        peak_host_bytes=host,
-        seconds=seconds,
-        stimuli=tally.answered,
-        failed=tally.failed,
-        tokens_s=None if tally.tokens is None else tally.tokens / seconds,
-        fixations_s=None if tally.fixations is None else tally.fixations / seconds,
-        peak_device_bytes=device,
-        busy=None if one.continuous else min(1.0, tally.responding / seconds),
-        flops=flops,
-        flop_share=flops * len(tally.latencies) / seconds / limit if flops and limit else None,
-        precision=precision if flops else None,
+    seconds = tally.seconds
+    measured.sizes.append(
+        Size(
+            batch_size=size,
+            stimuli_s=tally.answered / seconds,
+            p50_s=tally.percentile(0.5),
+            p95_s=tally.percentile(0.95),
+            peak_host_bytes=machine.peak(),
+            seconds=seconds,
+            stimuli=tally.answered,
+            failed=tally.failed,
+            tokens_s=None if tally.tokens is None else tally.tokens / seconds,
+            fixations_s=None if tally.fixations is None else tally.fixations / seconds,
+            peak_device_bytes=None if cuda is None else int(cuda.max_memory_reserved()),
+            busy=None if measured.continuous else min(1.0, tally.responding / seconds),
+        )
     )
-    one.sizes.append(found)
-    one.best = best(one.sizes, _long(one))
+    measured.best = best(measured.sizes, _long(measured))
     return None
 
 
-def _flops(bare: BareAgent, size: int) -> int | None:
-    """The operations of one batch by torch's own counter; None where torch does not compute in this process."""
-    if "torch" not in sys.modules or bare.agent.continuous():
-        return None
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
-
-    def attention(query: Any, key: Any, value: Any, *others: Any, **options: Any) -> int:
-        return int(sdpa_flop_count(query, key, value))
-
-    # torch has no formula for attention as the CPU computes it
-    formulas = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
-    try:
-        with FlopCounterMode(display=False, custom_mapping=formulas) as counter:
-            bare.ask(list(islice(cycle(bare.shown), size)))
-    except Exception as error:  # counting takes a little memory, and is not possible for every module
-        print(f"operations are not counted: {describe(error)}", file=sys.stderr)
-        return None
-    return int(counter.get_total_flops()) or None
-
-
 def _compare(bare: BareAgent, size: int, seconds: float) -> Differing:
-    """How many answers in batches of ``size`` are not those one at a time, for which there are ``seconds``."""
+    """How many answers in batches of ``size`` are not those made singly, for which there are ``seconds``."""
     release_memory()
     count, until = max(COMPARED, size), time.perf_counter() + seconds
     alone: list[Reply | Exception] = []
-    for stimulus in islice(cycle(bare.shown), count):
+    for stimulus in islice(cycle(bare.stimuli), count):
         if len(alone) >= FEWEST and time.perf_counter() > until:
             break
         alone += bare.ask([stimulus])
-    source, count = cycle(bare.shown), len(alone)
-    together: list[Reply | Exception] = []
-    while len(together) < count:
-        together += bare.ask(list(islice(source, size)))
-    differ = sum(_text(one) != _text(other) for one, other in zip(alone, together, strict=False))
+    source, count = cycle(bare.stimuli), len(alone)
+    batched: list[Reply | Exception] = []
+    while len(batched) < count:
+        batched += bare.ask(list(islice(source, size)))
+    differ = sum(_text(first) != _text(second) for first, second in zip(alone, batched, strict=False))
     return Differing(differ / count, differ, count, size)
 
 

@@ -37,10 +37,9 @@ FORMATS = {
     "jsonl": "serving.export.tables:JSONL",
     "csv": "serving.export.tables:CSV",
     "parquet": "serving.export.parquet:PARQUET",
-    "dataset": "serving.export.dataset:DATASET",
-    "turingtest": "serving.export.benchmark:TURINGTEST",
-    "ground-truth": "serving.export.ground_truth:GROUND_TRUTH",
-    "coco-search18": "serving.export.coco_search18:COCO_SEARCH18",
+    "turingtest": "serving.export.published_files:TURINGTEST",
+    "ground-truth": "serving.export.published_files:GROUND_TRUTH",
+    "coco-search18": "serving.export.scanpaths:COCO_SEARCH18",
     "pysaliency": "serving.export.pysaliency:PYSALIENCY",
 }
 MARKER = "_export.json"

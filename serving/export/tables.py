@@ -21,9 +21,9 @@ import orjson
 
 from agents.answers import BY_TASK
 from agents.stimuli import ALL_TASKS
-from serving.export.csv_rows import write_rows
 from serving.export.registry import FileFormat, FormatOptions
 from serving.export.selection import Record, Row, Selection, misfit
+from serving.runs.csv_tables import write_rows
 from serving.runs.records import Attempt
 from serving.runs.stimulus_lookup import StimulusLookup
 

@@ -19,8 +19,18 @@ from pathlib import Path
 
 from agents.errors import Problem
 from serving.histories.chat import EMPTY, NOTICES, UNSEEN, Chat, ChatMessage, same_name, shortened
-from serving.histories.whatsapp_stamps import Order, read_stamp, times, usual_form
-from serving.histories.whatsapp_words import ATTACHED, DELETED, EDITED, ENCRYPTED, OMITTED, REMOVAL
+from serving.histories.whatsapp_stamps import (
+    ATTACHED,
+    DELETED,
+    EDITED,
+    ENCRYPTED,
+    OMITTED,
+    REMOVAL,
+    Order,
+    read_stamp,
+    times,
+    usual_form,
+)
 
 MARK = "\u200e"  # stands before what the messenger writes, and before a mention
 BLANK = UNSEEN + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())

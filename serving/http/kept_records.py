@@ -19,7 +19,6 @@ from serving.http.errors import ApiError
 from serving.runs.atomic_files import lock
 from serving.runs.output_paths import make_parent
 from serving.runs.run import is_ours, open_served
-from serving.runs.run_json import check_files
 from serving.runs.store import Store
 
 log = logging.getLogger("turinglike.http")
@@ -67,7 +66,6 @@ def kept_records(folder: Path, seed: int, described: Mapping[str, dict[str, Any]
     Raises InputError (another kind of folder), IdentityError (another seed, another agent of the same name),
     StorageError and LockedError.
     """
-    check_files(folder, links=False)
     begun = (folder / "run.json").exists() or not folder.is_dir()
     if not begun and not all(is_ours(path.name) for path in folder.iterdir()):
         raise InputError(f"{folder} is not empty and not a run folder; choose another --out")

@@ -22,8 +22,7 @@ from agents.stimuli import Stimulus, Task
 from serving.http.errors import ApiError, failure, invalid
 from serving.http.openai_bodies import AnswerRequest
 from serving.http.service import Service
-from serving.scheduling.listeners import Say
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.request import AgentRequest, Listener
 
 EVENTS = "text/event-stream"
 IGNORED = "turinglike-ignored"  # the header that names what has no effect
@@ -132,7 +131,7 @@ class _Stream:
             self._answering.result()
 
     async def _answer(self) -> list[AgentRequest]:
-        def listener(index: int) -> Say:
+        def listener(index: int) -> Listener:
             def say(text: str) -> None:
                 if len(text) > len(self._said[index]):
                     self._said[index] = text
@@ -186,7 +185,7 @@ class _Stream:
 
 
 async def _answers(
-    service: Service, asking: AnswerRequest, question: Question, count: int, says: Sequence[Say | None] = ()
+    service: Service, asking: AnswerRequest, question: Question, count: int, says: Sequence[Listener | None] = ()
 ) -> list[AgentRequest]:
     """Samples 0 to ``count`` - 1, which ``says`` hear while they are made; if one cannot be had or failed, the others
     are given up. Raises ApiError."""

@@ -4,8 +4,8 @@
 - Topical-Chat's ``{id: {"content": [{"agent", "message", …}, …], …}}``: two people each.
 - The published Turing test's pages (``.html``), one conversation each: ``<p> A: … </p>``, ``<p> B: … </p>``. A page
   does not say who A and B were.
-- A table (``.csv``) of people's answers, see :mod:`serving.runs.answer_tables`;
-  of verdicts also jsPsych's data (``.csv``, ``.json``), see :mod:`serving.runs.verdict_forms`.
+- A table (``.csv``) of people's answers, see :mod:`serving.runs.people_tables`;
+  of verdicts also jsPsych's data (``.csv``, ``.json``), see :mod:`serving.runs.people_tables`.
 - COCO's captions, ``{"images": [{"id", "file_name", …}, …], "annotations": [{"image_id", "caption", …}, …]}``, and
   nocaps's: people who are not told apart.
 - COCO-Search18's list ``[{"name", "subject", "task", "condition", "X", "Y", "T", …}, …]``: people, or the machines that
@@ -27,7 +27,7 @@ from agents.answers import CaptionAnswer, ConversationAnswer, Message, ScanpathA
 from agents.attention.scanpath_comparison import Size
 from agents.errors import InputError, Problem
 from agents.stimuli import Task
-from serving.runs.answer_tables import add_table, refuse
+from serving.runs.people_tables import JSPSYCH, Responses, add_jspsych, add_table, refuse
 from serving.runs.published_benchmark import (
     Answered,
     Form,
@@ -40,8 +40,7 @@ from serving.runs.published_benchmark import (
 )
 from serving.runs.records import KEYS, problems
 from serving.runs.row_problems import as_problems, repeated_ids, strict_json
-from serving.runs.scanpath_files import CocoPath, searched_for, sidecar
-from serving.runs.verdict_forms import JSPSYCH, Responses, add_jspsych
+from serving.runs.scanpath_sets import CocoPath, searched_for, sidecar
 
 PERSON = "human"
 _LABELLED = re.compile(r"\s*([AB])\s*:\s*(.*)", re.DOTALL)

@@ -11,11 +11,9 @@ that importing twice leaves the same bytes. Either all files are imported or, if
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Container, Sequence
 from contextlib import ExitStack
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +26,13 @@ from serving.runs.atomic_files import lock, replacing, write_json
 from serving.runs.display_text import count
 from serving.runs.import_forms import read_file
 from serving.runs.output_paths import make_parent
-from serving.runs.published_benchmark import Source, person
+from serving.runs.people_tables import Responses
+from serving.runs.published_benchmark import Source
 from serving.runs.reader import RunFolder
-from serving.runs.run_json import check_files, new_run_json
+from serving.runs.run_json import new_run_json
 from serving.runs.schemas import IMPORT, mismatch
-from serving.runs.verdict_forms import Responses
 
 FILES = {"human": "humans", "published": "published"}
-# Answers that two machines share before their being all equal is called a copy. Two good colour machines agree on most
-# pictures: at 4 of 5 they agree on 30 in a row once in 800 times (0.8^30), on ten in a row every tenth time.
-ENOUGH = 30
-
 Rows = list[dict[str, Any]]
 
 
@@ -75,15 +69,13 @@ def import_files(
         raise InputError(f"nothing was imported: {count(len(wrong), 'problem')}", wrong)
     if name is not None and not any(source.name == name for source in sources):
         raise InputError("--name is for files that do not say whose answers they hold; these do")
-    check_files(out, links=False)
     _refuse_other_folders(out)
     make_parent(out / "records" / "humans.jsonl")
     with lock(out):
         folder = _open_run(out, sources)
         before = _load_about(out / "import.json")
         listed, rows = _merged(folder, before, sources)
-        copies = _copies(rows["published"])
-        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": listed, "copies": copies}
+        about = {"schema": IMPORT, "run": folder.meta["run"], "sources": listed}
         with ExitStack() as stack:  # all are written before the first is put in place
             files = [stack.enter_context(replacing(out / "import.json"))]
             files[0].write(orjson.dumps(about, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -93,8 +85,7 @@ def import_files(
                     files[-1].writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows[kind])
             for file in files:
                 file.flush()
-    _summarise(out, sources, copies)
-    _warn_of_names(rows["human"])
+    _summarise(sources)
     print(printable(f"imported into {out}"))
     return 0
 
@@ -171,21 +162,7 @@ def _origin(row: dict[str, Any], known: Container[tuple[Any, ...]]) -> tuple[Any
     return submitted if submitted in known else (digest, task, None)
 
 
-def _copies(published: Rows) -> Rows:
-    """Pairs of machines that gave the same answers to all stimuli that both were shown, at least :data:`ENOUGH`."""
-    answers: dict[tuple[str, str], dict[tuple[str, int], bytes]] = {}
-    for row in published:
-        said = orjson.dumps(row["raw"])
-        answers.setdefault((row["task"], row["agent"]), {})[row["stimulus"], row["sample"]] = said
-    found = []
-    for one, other in combinations(sorted(answers), 2):
-        same = [said == answers[other][key] for key, said in answers[one].items() if key in answers[other]]
-        if one[0] == other[0] and len(same) >= ENOUGH and all(same):
-            found.append({"task": one[0], "agents": [one[1], other[1]], "answers": len(same)})
-    return found
-
-
-def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
+def _summarise(sources: Sequence[Source]) -> None:
     for source in sources:
         about = source.about()
         print(
@@ -198,31 +175,3 @@ def _summarise(out: Path, sources: Sequence[Source], copies: Rows) -> None:
         if source.left_out:
             names = ", ".join(printable(name) for name in source.left_out)
             print(f"  left out: {'column' if len(source.left_out) == 1 else 'columns'} {names}")
-    for copy in copies:
-        one, other = map(printable, copy["agents"])
-        print(
-            f"warning: {copy['task']}: all {copy['answers']:,} shared answers of {one} and {other} are the same; "
-            "one is probably a copy of the other and then tells nothing of its own"
-        )
-
-
-def _warn_of_names(people: Rows) -> None:
-    """Say where names may be one person's, and where one has several answers to a stimulus."""
-    named = [row for row in people if row["agent"].startswith("human:") and row["agent"] != person("")]
-    alike: dict[str, dict[str, None]] = {}
-    for row in named:
-        alike.setdefault(_folded(row["agent"].partition(":")[2]), {})[row["agent"]] = None
-    for names in alike.values():
-        if len(names) > 1:
-            listed = ", ".join(map(printable, names))
-            print(f"warning: these may be one person, who is several here: {listed}; if so, give one name")
-    if further := sum(row["sample"] > 0 for row in named):
-        answers = count(further, "answer is a further one", "answers are further ones")
-        print(f"warning: {answers} of a person to the same stimulus; they are samples 1, 2, …")
-
-
-def _folded(name: str) -> str:
-    """A name without what a person does not see or type in the same way twice: small and capital letters, spaces,
-    invisible characters, zeros before a number."""
-    text = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(one for one in text if unicodedata.category(one) not in ("Cf", "Zs")).lstrip("0")

@@ -3,8 +3,8 @@ what ``run.json`` holds."""
 
 from __future__ import annotations
 
-import re
-import stat
+import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import __version__
 from agents.catalogue import NAME
-from agents.errors import InputError, Problem
+from agents.errors import InputError
 from serving.runs import schemas
 from serving.runs.row_problems import as_problems
 from serving.timestamps import now
@@ -22,7 +22,6 @@ from serving.timestamps import now
 FOLDERS = ("records", "turns")
 OWN = ("run.json", "stimuli.jsonl", "stimuli.index", "stimuli.new", "asked.jsonl", "lock", "import.json", *FOLDERS)
 ONE_OR_TWO = rf"{NAME.pattern}(~{NAME.pattern})?"  # an agent, or a pair
-MOST_BYTES = 16 << 20  # of run.json
 Whole = Annotated[int, Field(ge=0)]
 
 
@@ -86,42 +85,10 @@ def new_run_json(run: str, seed: int, samples: int) -> dict[str, Any]:
     }
 
 
-def check_files(folder: Path, *, links: bool) -> None:
-    """Raise InputError, with each, where what a run keeps for itself is not what it must be: plain files and folders,
-    records under the name of an agent. ``links`` to such are fine for readers; who writes would write elsewhere.
-    """
-    problems = []
-    try:
-        inside = [path for name in FOLDERS if (folder / name).is_dir() for path in (folder / name).iterdir()]
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error.strerror}") from error
-    found = [folder / name for name in OWN] + [path for path in inside if path.name.endswith(".jsonl")]
-    for path in found:
-        is_folder = path.parent == folder and path.name in FOLDERS
-        try:
-            about = path.stat() if links else path.lstat()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            problems.append(Problem(str(path), None, None, f"cannot be looked at: {error.strerror}"))
-            continue
-        is_linked = stat.S_ISLNK(about.st_mode) or (not links and not is_folder and about.st_nlink > 1)
-        if is_linked or not (stat.S_ISDIR(about.st_mode) if is_folder else stat.S_ISREG(about.st_mode)):
-            kind = "a link, through which nothing is written" if is_linked else "something else"
-            problems.append(Problem(str(path), None, None, f"must be a {'folder' if is_folder else 'file'}, is {kind}"))
-        elif path.name not in OWN and not re.fullmatch(rf"({ONE_OR_TWO}|\..*)\.jsonl", path.name):
-            problems.append(Problem(str(path), None, None, "is not named after an agent"))
-    if problems:
-        raise InputError(f"{folder} is not a run folder that can be relied on", problems)
-
-
 def read_run_json(folder: Path) -> dict[str, Any]:
     """``run.json`` of a folder, as it stands. Raises InputError if there is none, or if it cannot be relied on."""
     path = folder / "run.json"
-    check_files(folder, links=True)
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MiB")
         meta = orjson.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         reason = "it has no run.json" if folder.is_dir() else "there is no such folder"
@@ -140,3 +107,27 @@ def read_run_json(folder: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise InputError(f"{path} is damaged", as_problems(error, str(path))) from None
     return dict(meta)
+
+
+PIECE = 1 << 20
+
+
+def checksum(path: Path) -> dict[str, Any]:
+    """What ``run.json`` keeps of a record file: its ``bytes`` and their ``sha256``."""
+    size = path.stat().st_size
+    return {"bytes": size, "sha256": _sha256(path, size)}
+
+
+def is_changed(path: Path, kept: Mapping[str, Any] | None) -> bool:
+    """Whether the file, if there is one, no longer begins with what ``kept`` stands for."""
+    return kept is not None and path.exists() and _sha256(path, kept["bytes"]) != kept["sha256"]
+
+
+def _sha256(path: Path, size: int) -> str | None:
+    """Of the first ``size`` bytes; None if there are fewer."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while size and (piece := file.read(min(size, PIECE))):
+            found.update(piece)
+            size -= len(piece)
+    return None if size else found.hexdigest()

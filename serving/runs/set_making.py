@@ -26,13 +26,13 @@ from serving.runs.atomic_files import replacing
 from serving.runs.checking import check_set, print_report
 from serving.runs.csv_tables import repeated_columns
 from serving.runs.display_text import count
-from serving.runs.image_folder import SUFFIXES, image_names
 from serving.runs.output_paths import make_parent, new_folder, refuse_existing
 from serving.runs.published_benchmark import read_whole, task_of_file
 from serving.runs.row_problems import as_problems, repeated_ids, shown, strict_json
-from serving.runs.scanpath_files import searched_for
+from serving.runs.scanpath_sets import searched_for
 from serving.runs.set_rows import ID_DIGITS, with_free_fields, with_meta
 from serving.runs.set_rows import Row as SetRow
+from serving.runs.stimulus_set import SUFFIXES, image_names
 from serving.runs.table_sets import column_names, is_table, table_rows
 
 NO_IMAGES = "say with --images in which folder the pictures are"

@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.errors import printable
-from serving.runs.checksum import is_changed
 from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.positions import Positions, joint_key
 from serving.runs.reader import Damage, RunFolder
+from serving.runs.run_json import is_changed
 
 SHOWN = 200  # characters of a message or of a rejected text
 SHORTEST = 2.0  # seconds between the first and the last record before they say anything of a rate

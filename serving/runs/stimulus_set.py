@@ -33,7 +33,6 @@ from serving.runs.columns import (
     tasks_of,
 )
 from serving.runs.csv_tables import CsvReader, repeated_columns
-from serving.runs.image_folder import image_names
 from serving.runs.row_problems import shown
 from serving.runs.set_rows import Row, RowReader, json_object, with_free_fields
 from serving.runs.table_sets import column_names, is_table, table_rows
@@ -196,3 +195,45 @@ def _renamed(reader: RowReader, line: int | None, names: Sequence[str]) -> dict[
     for name in filter(is_free, renamed):
         reader.note(note(name) if name else "a column without a name is left out")
     return renamed
+
+
+# Formats that no agent can decode are among them, so that such a picture is reported and not silently left out.
+SUFFIXES = frozenset(
+    (
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib", ".tif", ".tiff"),
+        *(".jp2", ".jxl", ".heic", ".heif", ".avif", ".svg", ".eps", ".ico", ".psd", ".ppm", ".pgm", ".tga", ".exr"),
+    )
+)
+
+
+def image_names(folder: Path, above: tuple[tuple[int, int], ...] = ()) -> Iterator[str]:
+    """Names relative to ``folder``, at any depth, with "/" between the parts, sorted as whole names.
+
+    Whatever has an image's suffix in its name counts, regular file or not; names that begin with a dot do not. Links
+    to folders are followed, but never in a circle: ``above`` are the device and number of the folders on the way.
+    Raises InputError for a folder that cannot be read.
+    """
+    try:
+        about = folder.stat()
+        here = (about.st_dev, about.st_ino)
+        if here in above:
+            return
+        with os.scandir(folder) as entries:
+            # A folder sorts as the names in it will.
+            names = sorted(entry.name + "/" * _is_folder(entry) for entry in entries if entry.name[0] != ".")
+    except OSError as error:
+        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
+        raise InputError(f"{shown}: cannot be read: {error.strerror or error}") from None
+    for name in names:
+        if name.endswith("/"):
+            for inner in image_names(folder / name, (*above, here)):
+                yield name + inner
+        elif os.path.splitext(name)[1].lower() in SUFFIXES:
+            yield name
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False

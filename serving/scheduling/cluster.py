@@ -51,7 +51,7 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
     heads: list[local_ray.RayHead] = []
     if is_wanted and is_installed("ray") and "ray" not in sys.modules:
         local_ray.set_environment()
-        with contextlib.suppress(OSError):  # the start itself will say why
+        with contextlib.suppress(OSError):  # the start itself will log_progress why
             heads.append(local_ray.RayHead.begin())
     try:
         yield heads
@@ -62,7 +62,7 @@ def begun_ahead(is_wanted: bool) -> Iterator[list[local_ray.RayHead]]:
 
 @dataclass(slots=True)
 class Cluster:
-    """A connection to Ray. ``nodes`` say what there is to place agents on.
+    """A connection to Ray. ``nodes`` log_progress what there is to place agents on.
 
     A process that is connected already (a notebook) keeps its connection: it is used, and not ended by ``stop``.
     ``ahead`` is of :func:`begun_ahead`.
@@ -75,9 +75,9 @@ class Cluster:
     _head: local_ray.RayHead | None = field(init=False, default=None)
     _load_locks: dict[tuple[str, ...], asyncio.Lock] = field(init=False, default_factory=dict)
 
-    async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Start or join Ray, which takes seconds, on a busy machine a minute; ``say`` hears what is waited for. A
-        cancellation ends it within 2 seconds. Raises ClusterError, and UnavailableError where Ray is not installed."""
+    async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
+        """Start or join Ray, which takes seconds, on a busy machine a minute. A cancellation ends it within 2 seconds.
+        Raises ClusterError, and UnavailableError where Ray is not installed."""
         check_installed()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call of Ray's may start another one behind our back
@@ -87,7 +87,7 @@ class Cluster:
             local_ray.set_environment()
             importing = _in_thread(partial(importlib.import_module, "ray"))  # beside, as it takes its second
             try:
-                where = await self._start_head(say)
+                where = await self._start_head(log_progress)
             finally:
                 if not importing.done():
                     end_at_once()
@@ -108,35 +108,35 @@ class Cluster:
             reason = str(error).strip().splitlines()
             raise ClusterError(f"{what}: {reason[0] if reason else type(error).__name__}") from error
 
-    async def _start_head(self, say: Callable[[str], None]) -> str:
+    async def _start_head(self, log_progress: Callable[[str], None]) -> str:
         """Start Ray here, if need be by a second try; returns its address. Raises ClusterError."""
         try:
-            return await self._one_start(say)
+            return await self._try_start(log_progress)
         except ClusterError as error:
-            say(f"Ray did not start: {error}; trying once more")
+            log_progress(f"Ray did not start: {error}; trying once more")
         try:
-            return await self._one_start(say)
+            return await self._try_start(log_progress)
         except ClusterError as error:
             raise ClusterError(f"Ray cannot be started: {error}; {AGAIN}") from None
 
-    async def _one_start(self, say: Callable[[str], None]) -> str:
+    async def _try_start(self, log_progress: Callable[[str], None]) -> str:
         try:
             self._head = head = self.ahead.pop() if self.ahead else local_ray.RayHead.begin()
         except OSError as error:
             raise ClusterError(str(error)) from None
         address = asyncio.create_task(asyncio.to_thread(head.address))
         try:
-            began, told = time.monotonic(), FIRST_LINE
+            began, next_line = time.monotonic(), FIRST_LINE
             while not (await asyncio.wait({address}, timeout=LOOK))[0]:
                 if (what := head.lost()) is not None:
                     if (await asyncio.wait({address}, timeout=LOOK))[0]:
-                        break  # it said why before it ended
+                        break  # it sent the reason before it ended
                     raise ClusterError(f"{what} ended")
                 if (waited := time.monotonic() - began) > LONGEST_START:
                     raise ClusterError(f"it took more than {LONGEST_START:.0f} s")
-                if waited > told:
-                    say(f"still starting Ray ({told} s)")
-                    told *= 2
+                if waited > next_line:
+                    log_progress(f"still starting Ray ({next_line} s)")
+                    next_line *= 2
             return address.result()
         except BaseException:
             self._head = None

@@ -15,13 +15,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agents.contract import Agent
+import orjson
+
+from agents import answers, stimuli
+from agents.contract import Agent, Reply
 from agents.errors import AgentStoppedError
-from serving.scheduling.attempts import is_empty, is_retried
-from serving.scheduling.listeners import Says
 from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost, count_death, reload
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.request import AgentRequest, Listeners
 from serving.scheduling.worker import BatchReply, PackedReply, PackedRequest, describe
 from serving.timestamps import now
 
@@ -36,7 +37,7 @@ class ReplicaWorker(Protocol):
     device: str
 
     async def start(self, timeout: float) -> dict[str, Any]: ...
-    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = ...) -> BatchReply: ...
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = ...) -> BatchReply: ...
     async def died(self) -> WorkerLost: ...
     def kill(self) -> None: ...
 
@@ -217,10 +218,10 @@ class Dispatcher:
                 (request.row, request.files, request.draw_seed(), request.sample, request.attempt, request.options)
             )
         # A worker answers its batches in turn: the time of those ahead is not this one's.
-        says = {place: request.tell for place, request in enumerate(batch) if request.say is not None}
+        listeners = {place: request.tell for place, request in enumerate(batch) if request.say is not None}
         ahead = 0 if self.continuous else len(replica.in_flight) - 1
         try:
-            reply = await replica.worker.call(packed, self.timeout * (1 + ahead), says)
+            reply = await replica.worker.call(packed, self.timeout * (1 + ahead), listeners)
         except WorkerLost as lost:
             self._lose(replica, lost)
             return
@@ -282,12 +283,12 @@ class Dispatcher:
                 assert isinstance(answer, bytes)
                 request.status, request.answer = "ok", answer
                 try:
-                    if self.agent.filters and is_retried(request, self.agent):
+                    if self.agent.filters and _is_retried(request, self.agent):
                         self.submit(request)
                         continue
                 except Exception as error:  # a filter is an agent's own code: what it raises fails this request alone
                     request.fail("filter_failed", describe(error))
-                if is_empty(request) and not getattr(self.agent, "random", False):
+                if _is_empty(request) and not getattr(self.agent, "random", False):
                     request.fail("no_text", "the answer is empty")
             self._finish(request)
 
@@ -324,3 +325,44 @@ class Dispatcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_retried(request: AgentRequest, agent: Agent[Any]) -> bool:
+    """Run the filters on an answer: note what they found, and count the attempt up if another follows.
+
+    After the last attempt the request's status is ``rejected``. Raises whatever a filter raises.
+    """
+    stimulus = stimuli.parse_row(request.row)
+    model = answers.TurnAnswer if stimulus.task == "conversation" else answers.BY_TASK[stimulus.task]
+    assert request.answer is not None
+    reply = Reply(model.model_validate_json(request.answer), None if request.raw is None else orjson.loads(request.raw))
+    verdicts = [verdict for judge in agent.filters if (verdict := judge(stimulus, reply)) is not None]
+    if not verdicts:
+        return False
+    request.attempts.append(
+        request.attempt_record([{"filter": v.filter, "rejected": v.rejected, "found": v.found} for v in verdicts])
+    )
+    if not any(verdict.rejected for verdict in verdicts):
+        return False
+    if request.attempt + 1 >= agent.attempts:
+        request.status = "rejected"
+        return False
+    request.attempt += 1
+    return True
+
+
+def _is_empty(request: AgentRequest) -> bool:
+    """Whether a word or a text that was answered is empty. What two machines say to each other is judged as a
+    conversation."""
+    answer = request.answer or b""
+    if request.status != "ok" or not answer.startswith((b'{"text":"', b'{"word":"')):
+        return False
+    if answer[9:10].isalnum():  # as of most
+        return False
+    stimulus = stimuli.parse_row(request.row)
+    if isinstance(stimulus, stimuli.ConversationStimulus) and (
+        stimulus.type == "MM" or "pseudo" in (request.options or {})
+    ):
+        return False
+    content = orjson.loads(answer)
+    return answers.is_blank(content.get("text", content.get("word", "")))

@@ -1,8 +1,8 @@
 """A process around the one that does a command's work, which may end without a word: Ray ends its driver so when one of
 Ray's processes dies, and an agent that answers in this process may end it.
 
-The driver is a fork. It says how it ends through a pipe; if it is gone without having said so, this process says why,
-or, where an agent may have been the cause, lets another fork go on.
+The driver is a fork, which reports its end through a pipe. If it is gone without a report, this process prints why.
+Where an agent may have been the cause, another fork goes on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PR_SET_PDEATHSIG = 1  # of Linux's prctl
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SENT = (*FORWARDED, signal.SIGKILL)  # by somebody, and not by Ray
 OWN_ERROR = 70  # EX_SOFTWARE of sysexits.h
-ANSWERS_HERE, ANSWERS_ONLY_HERE = 255, 254  # said before agents answer in the fork; no exit codes of ours
+ANSWERS_HERE, ANSWERS_ONLY_HERE = 255, 254  # sent before agents answer in the fork; no exit codes of ours
 AGENT_DIED = "the process died in which the agents answered; "
 GOES_ON = "going on with a process for each"
 ENDS = "every record written so far is safe: run the same command again, without --here if it has that"
@@ -40,8 +40,8 @@ def end_at_once() -> None:
 
 
 def answers_here(*, go_on: bool = True) -> bool:
-    """Say that agents answer in this process from now on, and whether to ``go_on`` with another if they end it. False
-    where nobody would go on, and where they have ended one."""
+    """Report that agents answer in this process from now on, and whether to ``go_on`` with another process if they
+    end it. False where nobody would go on, and where they have ended a process before."""
     if _writer is None or (go_on and _agents_ended_it):
         return False
     end_at_once()
@@ -57,18 +57,18 @@ def watched(main: Callable[[], int]) -> int:
     """
     handlers = {number: signal.getsignal(number) for number in FORWARDED}
     global _agents_ended_it
-    said, status = _in_fork(main, handlers)
+    sent, status = _in_fork(main, handlers)
     # A kill may be the system's, for want of memory, and nobody asked it to end.
-    agents_ended_it = said in (bytes([ANSWERS_HERE]), bytes([ANSWERS_ONLY_HERE])) and -status not in FORWARDED
+    agents_ended_it = sent in (bytes([ANSWERS_HERE]), bytes([ANSWERS_ONLY_HERE])) and -status not in FORWARDED
     if agents_ended_it and status <= 128:
-        goes_on = said[0] == ANSWERS_HERE
+        goes_on = sent[0] == ANSWERS_HERE
         print(f"turinglike: {AGENT_DIED}{GOES_ON if goes_on else ENDS}", file=sys.stderr)
         if not goes_on:
             return AgentStoppedError.exit_code
         _agents_ended_it = True
-        said, status = _in_fork(main, handlers)
-    if said and said[-1] < ANSWERS_ONLY_HERE:
-        return said[-1]
+        sent, status = _in_fork(main, handlers)
+    if sent and sent[-1] < ANSWERS_ONLY_HERE:
+        return sent[-1]
     if -status in SENT:
         print(f"turinglike: ended by {signal.Signals(-status).name}", file=sys.stderr)
         return 128 - status
@@ -79,8 +79,8 @@ def watched(main: Callable[[], int]) -> int:
 
 
 def _in_fork(main: Callable[[], int], handlers: Mapping[signal.Signals, Any]) -> tuple[bytes, int]:
-    """What the fork, which has these handlers of signals, said until its end; and how it ended: its exit code, or below
-    0 the signal's number."""
+    """The bytes that the fork wrote to its pipe, and its exit code, or below 0 the signal's number. The fork gets
+    ``handlers`` of signals."""
     reader, writer = os.pipe()
     parent = os.getpid()
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they can be passed on
@@ -94,7 +94,7 @@ def _in_fork(main: Callable[[], int], handlers: Mapping[signal.Signals, Any]) ->
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         _end_with(parent)
-        _say_how_it_ends(main, writer)
+        _report_end(main, writer)
     os.close(writer)
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -104,17 +104,17 @@ def _in_fork(main: Callable[[], int], handlers: Mapping[signal.Signals, Any]) ->
     for number in FORWARDED:
         signal.signal(number, forward)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
-    said = b""
-    while part := os.read(reader, 2 - len(said)):
-        said += part
+    sent = b""
+    while part := os.read(reader, 2 - len(sent)):
+        sent += part
         if part[-1] < ANSWERS_ONLY_HERE:
             break
     os.close(reader)
-    return said, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return sent, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _say_how_it_ends(main: Callable[[], int], writer: int) -> None:
-    """Call ``main`` and end this process with its exit code, which is said before Ray is left."""
+def _report_end(main: Callable[[], int], writer: int) -> None:
+    """Call ``main`` and end this process with its exit code, which is written to the pipe before Ray is left."""
     global _writer
     _writer = writer
     try:

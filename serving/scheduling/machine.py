@@ -1,9 +1,8 @@
-"""What this machine is, what it can do at most, and how much memory a process of it has taken."""
+"""What this machine is, and how much memory a process of it has taken."""
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import platform
 import re
@@ -12,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -45,14 +43,12 @@ ASK_GPU = (
     "import torch; c = torch.cuda; "
     "print(c.get_device_properties(0).total_memory, c.get_device_name(0)) if c.is_available() else None"
 )
-TYPES = {"cpu": ("float32",), "cuda": ("bfloat16", "float16", "float32")}  # of agents
-SIDES = {"cpu": 2048, "cuda": 8192}  # of the matrices by which a device's limit is measured
 
 
 def host() -> Host:
     """This machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    cpu = _found("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or platform.machine()
+    cpu = _first_match("/proc/cpuinfo", r"model name\s*:\s*(.+)") or platform.processor() or platform.machine()
     return Host(socket.gethostname(), cpu, cores(), memory)
 
 
@@ -97,31 +93,10 @@ def gpu() -> Device | None:
     return Device(name, "cuda", int(memory)) if memory else None
 
 
-def limits(kind: str, seconds: float) -> dict[str, float]:
-    """The most operations per second of products of square matrices (two for each multiplication), by type, each
-    measured for ``seconds``. Without torch none is known."""
-    if importlib.util.find_spec("torch") is None:
-        return {}
-    import torch
-
-    found: dict[str, float] = {}
-    side = SIDES[kind]
-    for precision in TYPES[kind]:
-        matrix = torch.full((side, side), 0.5, device=kind, dtype=getattr(torch, precision))
-        torch.mm(matrix, matrix)  # the first one chooses its kernel
-        fastest, until = math.inf, time.perf_counter() + seconds
-        while fastest == math.inf or time.perf_counter() < until:
-            began = time.perf_counter()
-            torch.mm(matrix, matrix)[0, 0].item()  # which waits for a GPU
-            fastest = min(fastest, time.perf_counter() - began)
-        found[precision] = 2 * side**3 / fastest
-    return found
-
-
 def available() -> int | None:
     """Bytes of memory that a process can still get here without swapping; None where the system does not tell."""
-    found = _found("/proc/meminfo", r"MemAvailable:\s*(\d+) kB")
-    return None if found is None else int(found) * 1024
+    kibibytes = _first_match("/proc/meminfo", r"MemAvailable:\s*(\d+) kB")
+    return None if kibibytes is None else int(kibibytes) * 1024
 
 
 def peak() -> int:
@@ -130,10 +105,10 @@ def peak() -> int:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def _found(path: str, pattern: str) -> str | None:
+def _first_match(path: str, pattern: str) -> str | None:
     """The first line of a system's file that matches, if there is one: the group of it."""
     try:
-        found = re.search(f"^{pattern}$", Path(path).read_text(), re.MULTILINE)
+        match = re.search(f"^{pattern}$", Path(path).read_text(), re.MULTILINE)
     except OSError:
         return None
-    return found[1].strip() if found else None
+    return match[1].strip() if match else None

@@ -1,7 +1,7 @@
 """Which agents fit where: admission and places by declared memory.
 
-A group of agents that are needed together (one agent; the two of a pair; everything given to ``serve``) is admitted
-together, and waits for others to end; one that cannot fit even on the empty cluster is refused before anything loads.
+A group of agents that are needed together (an agent; a pair; all agents of ``serve``) is admitted together, and waits
+for others to end. A group that cannot fit even on the empty cluster is refused before anything loads.
 Each replica of an admitted agent has its place, a node and GPUs of it, which it keeps for as long as it is loaded.
 """
 
@@ -72,8 +72,10 @@ class Room:
     def find(self, need: Need, *, spread: bool) -> Place | None:
         """Where one more replica fits, if anywhere: where the agent has the fewest replicas and most is free, or, not
         to ``spread``, in the first place."""
-        found = [(self._cost(need, place) if spread else (), place) for place in self._fitting(need)]
-        return min(found, key=lambda one: one[0])[1] if found else None
+        places = [*self._fitting(need)]
+        if spread:
+            return min(places, key=lambda place: self._cost(need, place), default=None)
+        return places[0] if places else None
 
     def _fitting(self, need: Need) -> Iterable[Place]:
         for index, node in enumerate(self.nodes):
@@ -85,9 +87,9 @@ class Room:
                 fitting = (gpu for gpu, free in enumerate(self._gpus[index]) if free >= need.device_memory)
                 yield from (Place(index, (gpu,)) for gpu in fitting)
             else:
-                whole = [gpu for gpu, free in enumerate(self._gpus[index]) if free == node.gpu_memory]
-                if len(whole) >= need.devices and node.gpu_memory >= need.device_memory:
-                    yield Place(index, tuple(whole[: need.devices]))
+                unused = [gpu for gpu, free in enumerate(self._gpus[index]) if free == node.gpu_memory]
+                if len(unused) >= need.devices and node.gpu_memory >= need.device_memory:
+                    yield Place(index, tuple(unused[: need.devices]))
 
     def _cost(self, need: Need, place: Place) -> tuple[float, ...]:
         node = place.node
@@ -102,8 +104,8 @@ class Room:
         self._memory[place.node] -= sign * need.memory
         self._there[need.agent, place.node, None] += sign
         for gpu in place.gpus:
-            whole = self.nodes[place.node].gpu_memory
-            self._gpus[place.node][gpu] -= sign * (whole if need.devices > 1 else need.device_memory)
+            gpu_memory = self.nodes[place.node].gpu_memory
+            self._gpus[place.node][gpu] -= sign * (gpu_memory if need.devices > 1 else need.device_memory)
             self._there[need.agent, place.node, gpu] += sign
 
 
@@ -117,14 +119,14 @@ def place_all(needs: Sequence[Need], room: Room) -> Places | None:
     for spread in (True, False):
         left = room.copy()
         places: dict[str, list[Place]] = {need.agent: [] for need in needs}
-        for need in chain.from_iterable([one] * one.replicas for one in largest_first):
+        for need in chain.from_iterable([need] * need.replicas for need in largest_first):
             place = left.find(need, spread=spread)
             if place is None:
                 break
             left.take(need, place)
             places[need.agent].append(place)
         else:
-            return {agent: tuple(found) for agent, found in places.items()}
+            return {agent: tuple(chosen) for agent, chosen in places.items()}
     return None
 
 
@@ -147,7 +149,7 @@ def fits(needs: Sequence[Need], nodes: Sequence[Node]) -> bool:
 def refusal(needs: Sequence[Need], nodes: Sequence[Node]) -> str:
     """Why ``needs`` cannot fit, with the sizes, in one sentence."""
     wanted = ", ".join(
-        f"{one.agent} needs {one.replicas} x {sizes(one.memory, one.devices, one.device_memory)}" for one in needs
+        f"{need.agent} needs {need.replicas} x {sizes(need.memory, need.devices, need.device_memory)}" for need in needs
     )
     there = ", ".join(sizes(node.memory, node.gpu_count, node.gpu_memory) for node in nodes)
     return f"too large to be loaded together: {wanted}; there is {there or 'nothing'}"
@@ -174,15 +176,15 @@ def fewer_replicas(
     needs: Mapping[str, Need], groups: Iterable[Sequence[str]], nodes: Sequence[Node]
 ) -> dict[str, Need]:
     """The needs with only as many replicas as let each of the ``groups`` fit, if one of each agent does."""
-    found = dict(needs)
+    reduced = dict(needs)
     for group in groups:
         agents = tuple(dict.fromkeys(group))
-        if not fits([replace(found[agent], replicas=1) for agent in agents], nodes):
+        if not fits([replace(reduced[agent], replicas=1) for agent in agents], nodes):
             continue
-        while not fits([found[agent] for agent in agents], nodes):
-            most = max(agents, key=lambda agent: found[agent].replicas)
-            found[most] = replace(found[most], replicas=found[most].replicas - 1)
-    return found
+        while not fits([reduced[agent] for agent in agents], nodes):
+            most = max(agents, key=lambda agent: reduced[agent].replicas)
+            reduced[most] = replace(reduced[most], replicas=reduced[most].replicas - 1)
+    return reduced
 
 
 @dataclass(slots=True)
@@ -235,12 +237,12 @@ class Admission:
     def place(self, agents: Sequence[str]) -> bool:
         """Give the replicas of those of the agents that have none their places, if there are enough."""
         new = [self.needs[agent] for agent in agents if agent not in self.places]
-        found = place_all(new, self._room)
-        if found is None:
+        places = place_all(new, self._room)
+        if places is None:
             return False
-        self.places.update(found)
+        self.places.update(places)
         for need in new:
-            for place in found[need.agent]:
+            for place in places[need.agent]:
                 self._room.take(need, place)
         return True
 
@@ -256,21 +258,18 @@ class Admission:
     def device_limit(self, agent: str, place: Place) -> int:
         """Bytes of a GPU that a replica in its place may take: beside what it needs, its part of what nobody else is to
         have there."""
-        need, whole = self.needs[agent], self.nodes[place.node].gpu_memory
+        need, gpu_memory = self.needs[agent], self.nodes[place.node].gpu_memory
         if need.devices > 1:
-            return whole
+            return gpu_memory
         there = {
             name: sum(other.node == place.node and other.gpus == place.gpus for other in places)
             for name, places in self.places.items()
         }
         if self._all_fit:
-            return (
-                whole
-                * need.device_memory
-                // sum(count * self.needs[name].device_memory for name, count in there.items())
-            )
-        left = whole - there[agent] * need.device_memory
+            declared = sum(count * self.needs[name].device_memory for name, count in there.items())
+            return gpu_memory * need.device_memory // declared
+        left = gpu_memory - there[agent] * need.device_memory
         others = (other for other in self.needs.values() if other.agent != agent and other.devices == 1)
         if any(0 < other.device_memory <= left for other in others):
             return need.device_memory
-        return whole // there[agent]
+        return gpu_memory // there[agent]

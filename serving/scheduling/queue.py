@@ -30,7 +30,6 @@ class RequestQueue:
         return len(self._shared) + sum(map(len, self._bound.values()))
 
     def push(self, request: AgentRequest) -> None:
-        """Add a request."""
         self._push((request.order, next(self._arrivals), request))
 
     def first(self, replica: int) -> AgentRequest | None:
@@ -40,13 +39,13 @@ class RequestQueue:
 
     def pop(self, count: int, replica: int) -> list[AgentRequest]:
         """Take out the next requests for a replica, at most ``count``."""
-        found: list[AgentRequest] = []
-        while len(found) < count and (heap := self._heap(replica)):
-            found.append(heapq.heappop(heap)[2])
-        return found
+        requests: list[AgentRequest] = []
+        while len(requests) < count and (heap := self._heap(replica)):
+            requests.append(heapq.heappop(heap)[2])
+        return requests
 
     def set_replicas(self, numbers: Iterable[int]) -> None:
-        """Say which replicas there are now; the turns that wait are bound anew."""
+        """Set the present replicas; the turns that wait are bound anew."""
         self._replicas = list(numbers)
         if self._sticky:
             for entry in self._take_all():

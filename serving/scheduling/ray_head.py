@@ -1,9 +1,8 @@
 """The process that starts Ray's on this machine and ends with them; run as a file, with Ray's options as JSON.
 
-It says on its standard output, in lines of JSON, the ``pid`` of each of Ray's processes with its ``name``, and at last
-the ``address`` of Ray, or the ``error`` for which there is none. It ends, and Ray with it, when its standard input
-does. A start that hangs can be ended from outside, which inside of the process that wants Ray it cannot be: Ray holds
-the interpreter's lock while it waits. Nothing of ours is imported here.
+It writes lines of JSON to its standard output: the ``pid`` and ``name`` of each of Ray's processes, and at last the
+``address`` of Ray, or an ``error``. It ends, and Ray with it, when its standard input does. A start that hangs can be
+ended from outside only, as Ray holds the interpreter's lock while it waits. This file imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ def job_config() -> Any:
 def main(options: dict[str, Any]) -> None:
     """Start Ray, and leave it when the input has ended."""
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Ray's own words are nobody's
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Ray's output is dropped
 
-    def say(**what: Any) -> None:
+    def send(**what: Any) -> None:
         answer.write(json.dumps(what) + "\n")
         answer.flush()
 
@@ -49,7 +48,7 @@ def main(options: dict[str, Any]) -> None:
 
     def noted(command: Any, process_type: str, *more: Any, **others: Any) -> Any:
         begun = start(command, process_type, *more, **others)
-        say(name=process_type, pid=begun.process.pid)
+        send(name=process_type, pid=begun.process.pid)
         return begun
 
     def patient(*where: Any) -> Any:
@@ -75,10 +74,10 @@ def main(options: dict[str, Any]) -> None:
         ray.init(address="local", job_config=job_config(), log_to_driver=False, configure_logging=False, **options)
     except Exception as error:
         reason = str(error).strip().splitlines()
-        say(error=reason[0] if reason else type(error).__name__)
+        send(error=reason[0] if reason else type(error).__name__)
         os._exit(1)
     started.set()
-    say(address=ray.get_runtime_context().gcs_address)
+    send(address=ray.get_runtime_context().gcs_address)
     waiting.join()
     ray.shutdown()
 

@@ -12,15 +12,16 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from agents import stimuli
-from agents.errors import AgentStoppedError, ImageError
+from agents.errors import ImageError
 from agents.images import Image
 from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError
-from serving.scheduling.listeners import NOBODY, Says, aloud
-from serving.scheduling.recovery import Cause, WorkerLost
+from serving.scheduling.recovery import WorkerLost, load_in_time
+from serving.scheduling.request import NOBODY, Listeners, in_loop
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
 
 Probe = tuple[str, int, int]  # a file's path, size and time of change, to recognise it on another machine
@@ -57,11 +58,39 @@ class WorkerActor:
     async def answer_one(self, request: PackedRequest) -> BatchReply:
         return await self.worker.answer_one(request)
 
-    async def answer_aloud(
+    async def answer_streamed(
         self, batch: Sequence[PackedRequest], places: Sequence[int]
     ) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
-        async for said in aloud(self.worker, batch, places):
-            yield said
+        async for part in _streamed(self.worker, batch, places):
+            yield part
+
+
+async def _streamed(
+    worker: Worker, batch: Sequence[PackedRequest], places: Sequence[int]
+) -> AsyncGenerator[dict[int, str] | BatchReply, None]:
+    """The new text of the answers at ``places``, again and again while ``worker`` makes them, and at last its replies.
+    Raises FatalDeviceError."""
+    wake = asyncio.Event()
+    texts, lengths = dict.fromkeys(places, ""), dict.fromkeys(places, 0)
+
+    def update(place: int, text: str) -> None:
+        texts[place] = text
+        wake.set()
+
+    listeners = in_loop({place: partial(update, place) for place in places})
+    continuous = worker.agent.continuous()
+    answering = asyncio.create_task(
+        worker.answer_one(batch[0], listeners[0]) if continuous else worker.answer(batch, listeners)
+    )
+    answering.add_done_callback(lambda _: wake.set())
+    while not answering.done():
+        await wake.wait()
+        wake.clear()
+        new = {place: text[lengths[place] :] for place, text in texts.items() if len(text) > lengths[place]}
+        if new:
+            lengths |= {place: len(texts[place]) for place in new}
+            yield new
+    yield answering.result()
 
 
 @dataclass(slots=True)
@@ -84,17 +113,7 @@ class RemoteWorker:
 
     async def start(self, timeout: float) -> dict[str, Any]:
         """Create the actor and load the agent; returns its provenance. Raises AgentStoppedError."""
-        try:
-            return await self._start(timeout)
-        except TimeoutError:
-            why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
-        except Exception as error:
-            why = f"could not be loaded: {one_line(error)}"
-        except asyncio.CancelledError:
-            self.kill()
-            raise
-        self.kill()
-        raise AgentStoppedError(f"agent {self.spec.entry.name} {why}")
+        return await load_in_time(self.spec.entry.name, self._start(timeout), timeout, self.kill)
 
     async def _start(self, timeout: float) -> dict[str, Any]:
         await _in_thread(self._create)
@@ -120,15 +139,15 @@ class RemoteWorker:
         )
         self._actor = options.remote(self.spec)
 
-    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
         if not self.shares_disk:
             batch = await asyncio.to_thread(self._with_files, batch)
         actor = self._actor
 
         def send() -> Any:
-            if says:
-                return actor.answer_aloud.remote(tuple(batch), tuple(says))
+            if listeners:
+                return actor.answer_streamed.remote(tuple(batch), tuple(listeners))
             # As a tuple the batch is serialised as a whole; of a list Ray would pickle each item by itself.
             return actor.answer_one.remote(batch[0]) if self.continuous else actor.answer.remote(tuple(batch))
 
@@ -136,21 +155,21 @@ class RemoteWorker:
         ref = await _in_thread(send) if any(files for _, files, *_ in batch) else send()
         try:
             async with asyncio.timeout(timeout):
-                reply: BatchReply = await (self._hear(ref, says) if says else self._await(ref))
+                reply: BatchReply = await (self._receive(ref, listeners) if listeners else self._await(ref))
                 return reply
         except TimeoutError:
-            raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
+            raise WorkerLost.by_timeout(timeout) from None
 
-    async def _hear(self, refs: Any, says: Says) -> BatchReply:
-        """Tell those who listen what the worker says, up to its replies. Raises WorkerLost."""
-        texts = dict.fromkeys(says, "")
+    async def _receive(self, refs: Any, listeners: Listeners) -> BatchReply:
+        """Pass the texts on, up to the replies. Raises WorkerLost."""
+        texts = dict.fromkeys(listeners, "")
         async for ref in refs:
-            said = await self._await(ref)
-            if isinstance(said, BatchReply):
-                return said
-            for place, more in said.items():
+            part = await self._await(ref)
+            if isinstance(part, BatchReply):
+                return part
+            for place, more in part.items():
                 texts[place] += more
-                says[place](texts[place])
+                listeners[place](texts[place])
         raise WorkerLost("worker_died", "the worker process stopped in the middle of its answers")
 
     async def died(self) -> WorkerLost:
@@ -175,8 +194,7 @@ class RemoteWorker:
         except exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, FatalDeviceError):
-                code: Cause = "out_of_memory" if cause.of_memory else "device_error"
-                raise WorkerLost(code, one_line(cause)) from None
+                raise WorkerLost.by_device(cause) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except exceptions.OutOfMemoryError as error:
             raise WorkerLost("out_of_memory", one_line(error)) from None
@@ -212,12 +230,12 @@ async def _in_thread(function: Callable[[], Any]) -> Any:
 
 
 def _image_bytes(row: bytes, root: str) -> Mapping[str, bytes]:
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for image in stimuli.parse_row(row, root=root).images():
         # The worker looks for a file that is not sent, and fails this one stimulus with the reason.
         with contextlib.suppress(ImageError):
-            found[image.name] = image.read()
-    return found
+            files[image.name] = image.read()
+    return files
 
 
 def probe_for(root: str, image: str | None) -> Probe | None:
@@ -227,7 +245,7 @@ def probe_for(root: str, image: str | None) -> Probe | None:
 
 def _file_signature(path: str) -> Probe | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return path, found.st_size, found.st_mtime_ns
+    return path, status.st_size, status.st_mtime_ns

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from agents.errors import OF_STIMULUS, AgentStoppedError
+from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.request import AgentRequest
+from serving.scheduling.worker import one_line
 
 DEATHS = 3
 FIRST = 20
@@ -38,6 +40,32 @@ class WorkerLost(Exception):
     def __init__(self, cause: Cause, message: str) -> None:
         super().__init__(message)
         self.cause: Cause = cause
+
+    @classmethod
+    def by_device(cls, error: FatalDeviceError) -> WorkerLost:
+        return cls("out_of_memory" if error.of_memory else "device_error", one_line(error))
+
+    @classmethod
+    def by_timeout(cls, seconds: float) -> WorkerLost:
+        return cls("timeout", f"no answer within {seconds:g} s; give it more with --timeout")
+
+
+async def load_in_time(
+    agent: str, loading: Coroutine[Any, Any, dict[str, Any]], seconds: float, kill: Callable[[], None]
+) -> dict[str, Any]:
+    """The provenance that ``loading`` returns. Where it fails or is cancelled, the worker is killed; raises
+    AgentStoppedError, also for a TimeoutError after so many ``seconds``."""
+    try:
+        return await loading
+    except TimeoutError:
+        why = f"was not loaded within {seconds:g} s; give it more with --load-timeout"
+    except Exception as error:
+        why = f"could not be loaded: {one_line(error)}"
+    except asyncio.CancelledError:
+        kill()
+        raise
+    kill()
+    raise AgentStoppedError(f"agent {agent} {why}")
 
 
 def count_death(in_flight: list[AgentRequest], lost: WorkerLost) -> bool:

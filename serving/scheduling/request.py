@@ -1,9 +1,12 @@
-"""What goes through the scheduler: a request goes in, and comes out with its outcome."""
+"""What goes through the scheduler: a request goes in, and comes out with its outcome. Listeners get the text of an
+answer while it is made."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -11,6 +14,19 @@ import orjson
 from agents import seeds
 
 Status = Literal["ok", "rejected", "failed", "unanswered"]
+Listener = Callable[[str], None]  # called with the text of an answer so far
+Listeners = Mapping[int, Listener]  # by the places of requests in a batch
+NOBODY: Listeners = {}
+
+
+def in_loop(listeners: Listeners) -> Listeners:
+    """The same callbacks for other threads: they are called in the running event loop."""
+    loop = asyncio.get_running_loop()
+
+    def call(listener: Listener, text: str) -> None:
+        loop.call_soon_threadsafe(listener, text)
+
+    return {place: partial(call, listener) for place, listener in listeners.items()}
 
 
 @dataclass(slots=True, eq=False)

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agents.contract import Agent
-from agents.errors import AgentStoppedError
 from serving.scheduling import machine
 from serving.scheduling.device_errors import FatalDeviceError
 from serving.scheduling.dispatch import ReplicaWorker
-from serving.scheduling.listeners import NOBODY, Says, in_loop
 from serving.scheduling.placement import Device, Node
 from serving.scheduling.ray_workers import Probe
-from serving.scheduling.recovery import Cause, WorkerLost
-from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec, one_line
+from serving.scheduling.recovery import WorkerLost, load_in_time
+from serving.scheduling.request import NOBODY, Listeners, in_loop
+from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
 _loading = threading.Lock()  # libraries change what is global to a process while they load a model
 
@@ -42,18 +41,8 @@ class LocalWorker:
 
     async def start(self, timeout: float) -> dict[str, Any]:
         """Load the agent; returns its provenance. Raises AgentStoppedError."""
-        try:
-            async with asyncio.timeout(timeout):
-                return await asyncio.get_running_loop().run_in_executor(self._loader, self._load)
-        except TimeoutError:
-            why = f"was not loaded within {timeout:g} s; give it more with --load-timeout"
-        except Exception as error:
-            why = f"could not be loaded: {one_line(error)}"
-        except asyncio.CancelledError:
-            self.kill()
-            raise
-        self.kill()
-        raise AgentStoppedError(f"agent {self.worker.agent.name} {why}")
+        loading = asyncio.get_running_loop().run_in_executor(self._loader, self._load)
+        return await load_in_time(self.worker.agent.name, asyncio.wait_for(loading, timeout), timeout, self.kill)
 
     def _load(self) -> dict[str, Any]:
         try:
@@ -62,21 +51,20 @@ class LocalWorker:
         finally:
             self._loader.shutdown(wait=False)
 
-    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         """Answer one batch (one request, for a continuous engine). Raises WorkerLost."""
-        says = in_loop(says)
+        listeners = in_loop(listeners)
         if self._process.root is not None:
             self.worker.spec = replace(self.worker.spec, root=self._process.root)
         try:
             async with asyncio.timeout(timeout):
                 if self.worker.agent.continuous():
-                    return await self.worker.answer_one(batch[0], says.get(0))
-                return await self.worker.answer(batch, says)
+                    return await self.worker.answer_one(batch[0], listeners.get(0))
+                return await self.worker.answer(batch, listeners)
         except FatalDeviceError as error:
-            code: Cause = "out_of_memory" if error.of_memory else "device_error"
-            raise WorkerLost(code, one_line(error)) from None
+            raise WorkerLost.by_device(error) from None
         except TimeoutError:
-            raise WorkerLost("timeout", f"no answer within {timeout:g} s; give it more with --timeout") from None
+            raise WorkerLost.by_timeout(timeout) from None
 
     async def died(self) -> WorkerLost:
         """Return never: there is no process of its own."""
@@ -113,8 +101,8 @@ class ThisProcess:
         wanted = device == "auto" and any(agent.device_memory for agent in agents.values())
         return cls(has_use_for_gpu=wanted or device == "cuda")
 
-    async def start(self, say: Callable[[str], None] = lambda text: None) -> None:
-        """Find out what there is here, of which there is nothing to ``say``."""
+    async def start(self, log_progress: Callable[[str], None] = lambda text: None) -> None:
+        """Find out what there is here, which is quick."""
         if not self.nodes:
             here = machine.host()
             gpu = await asyncio.to_thread(machine.gpu) if self.has_use_for_gpu else None

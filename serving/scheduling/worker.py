@@ -35,7 +35,7 @@ from agents.entry import Entry
 from agents.errors import AnswerError
 from serving.scheduling import worker_process
 from serving.scheduling.device_errors import FatalDeviceError, is_fatal, is_out_of_memory, release_memory
-from serving.scheduling.listeners import NOBODY, Say, Says
+from serving.scheduling.request import NOBODY, Listener, Listeners
 
 # Plain tuples, as they travel between processes by the thousand.
 # A stimulus's canonical JSON, the bytes of its images if they travel, and the attempt's seed, sample, number, options
@@ -150,8 +150,8 @@ class Worker:
             self._device.submit(self.agent.close)
         self._device.shutdown(wait=False)
 
-    async def answer(self, batch: Sequence[PackedRequest], says: Says = NOBODY) -> BatchReply:
-        """Answer a batch: one reply per request, in order; ``says`` are called from other threads. Raises
+    async def answer(self, batch: Sequence[PackedRequest], listeners: Listeners = NOBODY) -> BatchReply:
+        """Answer a batch: one reply per request, in order; ``listeners`` are called from other threads. Raises
         FatalDeviceError.
 
         A batch whose pictures would take too much memory is answered in parts, and beside no other such batch; what
@@ -159,27 +159,34 @@ class Worker:
         """
         parts, size = await self._parts(batch)
         async with self._large if size > MOST_DECODED // 2 else contextlib.nullcontext():
-            return await self._answer_parts(batch, deque(parts), says)
+            return await self._answer_parts(batch, deque(parts), listeners)
 
-    async def _answer_parts(self, batch: Sequence[PackedRequest], parts: deque[list[int]], says: Says) -> BatchReply:
-        whole = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
+    async def _answer_parts(
+        self, batch: Sequence[PackedRequest], parts: deque[list[int]], listeners: Listeners
+    ) -> BatchReply:
+        total = BatchReply([("", "", None, None, 0.0)] * len(batch), 0.0, 0)
         while parts:
             places = parts.popleft()
-            reply = await self._answer_part([batch[place] for place in places], [says.get(place) for place in places])
-            for place, one in zip(places, reply.replies, strict=True):
-                whole.replies[place] = one
-                if one[0] == "out_of_memory" and len(places) > 1:
+            reply = await self._answer_part(
+                [batch[place] for place in places], [listeners.get(place) for place in places]
+            )
+            for place, packed in zip(places, reply.replies, strict=True):
+                total.replies[place] = packed
+                if packed[0] == "out_of_memory" and len(places) > 1:
                     parts.append([place])
-            whole.responding += reply.responding
-            whole.size = max(whole.size, reply.size)
-            whole.limit = reply.limit or whole.limit
-        return whole
+            total.responding += reply.responding
+            total.size = max(total.size, reply.size)
+            total.limit = reply.limit or total.limit
+        return total
 
-    async def _answer_part(self, batch: Sequence[PackedRequest], says: Sequence[Say | None]) -> BatchReply:
+    async def _answer_part(self, batch: Sequence[PackedRequest], listeners: Sequence[Listener | None]) -> BatchReply:
         keys = _keys(batch)
         distinct = dict(zip(keys, batch, strict=True))
         prepared = dict(zip(distinct, await self._prepare_all(list(distinct.values())), strict=True))
-        items = [(prepared[key], _draw(request, say)) for key, request, say in zip(keys, batch, says, strict=True)]
+        items = [
+            (prepared[key], _draw(request, listener))
+            for key, request, listener in zip(keys, batch, listeners, strict=True)
+        ]
         return await asyncio.get_running_loop().run_in_executor(self._device, self._respond_all, items)
 
     async def _parts(self, batch: Sequence[PackedRequest]) -> tuple[list[list[int]], int]:
@@ -199,7 +206,7 @@ class Worker:
                 part, left = part + 1, MOST_DECODED
             chosen[key] = part
             left -= size
-        return [[place for place, key in enumerate(keys) if chosen[key] == one] for one in range(part + 1)], sum(sizes)
+        return [[place for place, key in enumerate(keys) if chosen[key] == at] for at in range(part + 1)], sum(sizes)
 
     def _decoded_size(self, row: bytes, files: Mapping[str, bytes] | None) -> int:
         """Bytes of a stimulus's pictures once they are decoded; what cannot be decoded takes none."""
@@ -210,7 +217,7 @@ class Worker:
                 size += 3 * header.width * header.height
         return size
 
-    async def answer_one(self, request: PackedRequest, say: Say | None = None) -> BatchReply:
+    async def answer_one(self, request: PackedRequest, listener: Listener | None = None) -> BatchReply:
         """Answer one request with an engine that batches by itself. Raises FatalDeviceError."""
         [prepared] = await self._prepare_all([request])
         began = time.perf_counter()
@@ -219,7 +226,7 @@ class Worker:
             reply = prepared.error
         else:
             try:
-                reply = await self.agent.respond_one(prepared.value, _draw(request, say))
+                reply = await self.agent.respond_one(prepared.value, _draw(request, listener))
             except Exception as error:
                 reply = _without_traceback(error)
         return BatchReply([_pack(reply, prepared)], time.perf_counter() - began, 1)
@@ -286,10 +293,10 @@ class Worker:
         if len(batch) == 1:
             return [replies]
         half = len(batch) // 2
-        found = self._respond(batch[:half]) + self._respond(batch[half:])
-        if isinstance(replies, MemoryError) and not any(isinstance(reply, MemoryError) for reply in found):
+        halves = self._respond(batch[:half]) + self._respond(batch[half:])
+        if isinstance(replies, MemoryError) and not any(isinstance(reply, MemoryError) for reply in halves):
             self.limit = min(self.limit, len(batch) - half)
-        return found
+        return halves
 
     def _ask(self, batch: list[tuple[Any, Draw]]) -> Sequence[Reply | Exception] | Exception:
         """The agent's replies, or what it raised."""
@@ -308,9 +315,9 @@ def _keys(batch: Sequence[PackedRequest]) -> list[Any]:
     return [(row, id(files) if files else None) for row, files, *_ in batch]
 
 
-def _draw(request: PackedRequest, say: Say | None) -> Draw:
+def _draw(request: PackedRequest, listener: Listener | None) -> Draw:
     _, _, seed, sample, attempt, options = request
-    return Draw(seed, sample, attempt, options or {}, say)
+    return Draw(seed, sample, attempt, options or {}, listener)
 
 
 def _without_traceback(error: Exception) -> Exception:
@@ -325,19 +332,19 @@ def _without_traceback(error: Exception) -> Exception:
 
 def _pack(reply: Reply | Exception, prepared: _Prepared) -> PackedReply:
     code, raw = None, None
-    said: bytes | str
+    content: bytes | str
     try:
         if isinstance(reply, Exception):
             raise reply
-        said = _answer_json(reply.answer, prepared.task)
+        content = _answer_json(reply.answer, prepared.task)
         raw = orjson.dumps(clean(reply.raw))
     except AnswerError as error:
-        code, said = error.code, str(clean(str(error)))
+        code, content = error.code, str(clean(str(error)))
     except MemoryError as error:
-        code, said = "out_of_memory", str(error)
+        code, content = "out_of_memory", str(error)
     except Exception as error:
-        code, said = "respond_failed", describe(error)
-    return code, said, raw, prepared.sha256, prepared.seconds
+        code, content = "respond_failed", describe(error)
+    return code, content, raw, prepared.sha256, prepared.seconds
 
 
 def _answer_json(answer: BaseModel, task: stimuli.Task | None) -> bytes:
@@ -380,8 +387,8 @@ def one_line(error: BaseException) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of what can change an answer and is loaded in this process, by distribution."""
-    found = {"python": platform.python_version()}
+    loaded = {"python": platform.python_version()}
     for module, package in PACKAGES.items():
         if module in sys.modules:
-            found[package] = importlib.metadata.version(package)
-    return found
+            loaded[package] = importlib.metadata.version(package)
+    return loaded

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from agents.answer_numbers import cliffs_delta, in_widths, likeness, numbers, words_of
 from agents.vision.colors import WORDS
-from serving.web.viewer_histograms import HOW, Histograms
 
 PEOPLE = "people"
 UNKNOWN = "human:unknown"  # whose samples are as many people
@@ -31,7 +31,6 @@ LENGTHS = list(range(42))  # words of a caption; the last bin has all longer one
 SECTORS = 16  # of directions
 MAP = (12, 16)  # cells of first fixations, down and across
 Z = 1.959964
-BAND = f"A band is {HOW}, value by value."
 
 Row = list[float | int | None]
 Labelled = Sequence[tuple[str, Mapping[str, Any]]]
@@ -63,19 +62,12 @@ class Mean:
         if share:
             return wilson(mean, units, self.number)
         error = math.sqrt(units / (units - 1) * float(((sums - mean * counts) ** 2).sum())) / float(counts.sum())
-        return [mean, mean - student(units - 1) * error, mean + student(units - 1) * error, self.number]
+        reach = float(stdtrit(units - 1, 0.975)) * error
+        return [mean, mean - reach, mean + reach, self.number]
 
 
 def doubles() -> array[float]:
     return array("d")
-
-
-def student(degrees: int) -> float:
-    """The 97.5th percentile of Student's t (a series in 1 / degrees, to 1 % from three degrees on)."""
-    if degrees < 3:
-        return (12.7062, 4.3027)[degrees - 1]
-    terms = ((Z**3 + Z) / 4, (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96, (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384)
-    return Z + math.fsum(term / degrees ** (power + 1) for power, term in enumerate(terms))
 
 
 class Statistics:
@@ -89,7 +81,7 @@ class Statistics:
         self.alike: dict[tuple[str, str, str], Mean] = defaultdict(Mean)
         self.words: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self.confusion: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        self.histograms = Histograms()
+        self.histograms: dict[tuple[str, str], NDArray[np.int64]] = {}  # name, who answered -> counts
         self.rejections: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         self.records: Counter[tuple[str, str]] = Counter()
         self.seconds: dict[tuple[str, str], array[float]] = defaultdict(doubles)
@@ -124,24 +116,27 @@ class Statistics:
         elif task == "image_captioning":
             self.words[task, of].update(words_of(answer["text"]))
             length = min(len(answer["text"].split()), len(LENGTHS) - 1)
-            self.histograms.add(("length", of), number, [length], len(LENGTHS))
+            self._count(("length", of), [length], len(LENGTHS))
         elif task == "word_association":
             self.words[task, of][answer["word"].casefold()[:60]] += 1
         elif task == "attention_prediction":
-            self._path(number, of, answer)
+            self._path(of, answer)
 
-    def _path(self, number: int, of: str, answer: Mapping[str, Any]) -> None:
+    def _path(self, of: str, answer: Mapping[str, Any]) -> None:
         points = in_widths(answer)
         across, up = np.diff(points, axis=0).T * [[1], [-1]]  # y points down in a picture
         lengths = np.hypot(across, up)
-        self.histograms.add(("amplitude", of), number, np.minimum(lengths * 25, 24).astype(int), 25)
+        self._count(("amplitude", of), np.minimum(lengths * 25, 24).astype(int), 25)
         turns = np.round(np.arctan2(up, across)[lengths > 0] / (2 * np.pi) * SECTORS)
-        self.histograms.add(("direction", of), number, turns.astype(int) % SECTORS, SECTORS)
+        self._count(("direction", of), turns.astype(int) % SECTORS, SECTORS)
         first = points[1:2] if answer.get("forced_first") else points[:1]
         down, right = (first / [1, answer["frame"][1] / answer["frame"][0]] * [MAP[1], MAP[0]]).T[::-1]
         inside = (down >= 0) & (down < MAP[0]) & (right >= 0) & (right < MAP[1])
         cells = down[inside].astype(int) * MAP[1] + right[inside].astype(int)
-        self.histograms.add(("first", of), number, cells, MAP[0] * MAP[1])
+        self._count(("first", of), cells, MAP[0] * MAP[1])
+
+    def _count(self, key: tuple[str, str], cells: Sequence[int] | NDArray[np.integer], size: int) -> None:
+        self.histograms[key] = self.histograms.get(key, 0) + np.bincount(cells, minlength=size)
 
     def _compare(self, number: int, parsed: Labelled) -> float | None:
         """Each two who answered, people with people too; people's answers count for ``people`` as a whole."""
@@ -191,7 +186,7 @@ class Statistics:
                 "across": f"words ({LENGTHS[-1]}: as many or more)",
                 "down": "share of captions",
             }
-            yield from self._histograms("length", "lines", "Lengths of captions", ofs, BAND, **axes)
+            yield from self._histograms("length", "lines", "Lengths of captions", ofs, "", **axes)
         if task in ("object_detection", "word_association", "image_captioning") and ofs:
             yield from self._frequencies(task, ofs)
         yield from self._agreement(task, ofs)
@@ -238,24 +233,20 @@ class Statistics:
     def _gaze(self, ofs: list[str]) -> Iterator[dict[str, Any]]:
         yield from self._numbers("attention_prediction", ofs)
         axes = {"x": (np.arange(25) / 25).tolist(), "across": "widths of the frame", "down": "share of saccades"}
-        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, BAND, **axes)
-        note = f"Share of saccades in each of 16 directions; right is right, up is up. A line across an arc is {HOW}."
+        yield from self._histograms("amplitude", "lines", "Saccade amplitudes", ofs, "", **axes)
+        note = "Share of saccades in each of 16 directions; right is right, up is up."
         yield from self._histograms("direction", "roses", "Saccade directions", ofs, note)
-        note = (
-            "Share of paths, over the frame: the second fixation where the first is forced, else the first. A cell's "
-        )
-        note += f"title has its interval, {HOW}."
+        note = "Share of paths, over the frame: the second fixation where the first is forced, else the first."
         yield from self._histograms("first", "maps", "First fixations that were chosen", ofs, note, shape=MAP)
 
     def _histograms(
         self, name: str, kind: str, title: str, ofs: list[str], note: str, **more: Any
     ) -> Iterator[dict[str, Any]]:
-        found = {of: shares for of in ofs if (shares := self.histograms.shares((name, of))) is not None}
-        if found:
-            more["values"] = [_rounded(shares) for shares, _, _ in found.values()]
-            more["ends"] = [ends and [_rounded(end) for end in ends] for _, ends, _ in found.values()]
-            more["totals"] = [total for _, _, total in found.values()]
-            yield _figure(kind, title, list(found), note, **more)
+        counts = {of: self.histograms[name, of] for of in ofs if self.histograms.get((name, of), np.zeros(1)).any()}
+        if counts:
+            more["values"] = [np.round(cells / cells.sum(), 6).tolist() for cells in counts.values()]
+            more["totals"] = [int(cells.sum()) for cells in counts.values()]
+            yield _figure(kind, title, list(counts), note, **more)
 
     def _frequencies(self, task: str, ofs: list[str]) -> Iterator[dict[str, Any]]:
         """How often each word or label is used, and how many different ones."""
@@ -331,10 +322,6 @@ class Statistics:
             )
             note += "where 90 % of the answers lie."
             yield _figure("panels", "Speed", rows, note, panels=[panel])
-
-
-def _rounded(shares: NDArray[np.float64]) -> list[float]:
-    return [round(share, 6) for share in shares.tolist()]
 
 
 def _figure(kind: str, title: str, rows: list[str], note: str = "", **more: Any) -> dict[str, Any]:

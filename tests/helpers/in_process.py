@@ -13,10 +13,9 @@ import pytest
 
 from agents import catalogue
 from serving.scheduling.dispatch import Dispatcher, ReplicaWorker
-from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.placement import GIB, Node
 from serving.scheduling.recovery import Cause, WorkerLost
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.this_process import LocalWorker, ThisProcess
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
@@ -45,12 +44,12 @@ class Mortal(InProcess):
         self.poison, self.cause = poison, cause
         self.calls: list[int] = []
 
-    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         self.calls.append(len(batch))
         await asyncio.sleep(0)
         if any(re.search(self.poison, row.decode()) for row, *_ in batch):
             raise WorkerLost(self.cause, "the worker process died")
-        return await super().call(batch, timeout, says)
+        return await super().call(batch, timeout, listeners)
 
 
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,32 +99,8 @@ class Missing(_Words):
         return "there are no weights: fetch them"
 
 
-class Layered(_Words):
-    """Two linear layers and attention over four tokens of each text, without gradients as agents compute; in float64,
-    as it tells."""
-
-    def load(self, device: str) -> None:
-        import torch
-
-        self.layers = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16))
-        self.layers.double().requires_grad_(False)
-
-    def respond(self, batch: Sequence[Any], draws: Sequence[Draw]) -> Sequence[Reply | Exception]:
-        import torch
-
-        with torch.inference_mode():
-            rows = self.layers(torch.ones(len(batch), 4, 16).double()).view(len(batch), 4, 2, 8).transpose(1, 2)
-            torch.nn.functional.scaled_dot_product_attention(rows, rows, rows)
-        return super().respond(batch, draws)
-
-    def provenance(self) -> dict[str, Any]:
-        return {"dtype": "float64"}
-
-
-def look(send: Callable[[object], None], choice: str, seconds: float) -> None:
-    """What the command finds out about its device, without measuring it: that needs torch, and seconds."""
+def send_cpu(send: Callable[[object], None], choice: str) -> None:
     send(machine.cpu())
-    send({})
 
 
 def linger(send: Callable[[object], None]) -> None:
@@ -133,7 +109,7 @@ def linger(send: Callable[[object], None]) -> None:
     time.sleep(600)
 
 
-KINDS = (Crowded, Unprepared, Killed, Hungry, Unanswering, Raising, Unloadable, Missing, Layered)
+KINDS = (Crowded, Unprepared, Killed, Hungry, Unanswering, Raising, Unloadable, Missing)
 ENTRIES = {
     cls.__name__.lower(): Entry(cls.__name__.lower(), f"{__name__}:{cls.__name__}", cls.tasks, "", "") for cls in KINDS
 }

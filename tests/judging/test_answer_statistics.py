@@ -12,7 +12,6 @@ from scipy.stats import mannwhitneyu
 from agents.answer_numbers import cliffs_delta, cohens_d
 from agents.vision.colors import WORDS
 from judging.answer_statistics import answer_statistics
-from judging.answers_page import statistics_section
 
 
 def _answer(asked: str, agent: str, stimulus: str = "s", **answer: Any) -> dict[str, Any]:
@@ -95,11 +94,3 @@ def test_scanpaths() -> None:
         np.mean([np.mean([40, 40, 40, math.hypot(32, 23), 40]) / 64, 0])
     )
     assert rows["share of returns", "ivsn"]["mean"] == pytest.approx(1 / 3)  # the fourth, to the second
-
-
-def test_the_page_names_everybody() -> None:
-    people = [_answer("image_captioning", "human:1", text=text) for text in ("A dog.", "Two Cats!")]
-    [shown] = statistics_section(answer_statistics([*people, _answer("image_captioning", "<b>", text="a dog")]))
-    assert "5.5 ± 2.12" in shown
-    assert "&lt;b&gt;" in shown
-    assert statistics_section([]) == []

@@ -289,7 +289,7 @@ def test_from_runs_and_imports_to_one_page_of_pass_rates(
     assert main(["score", str(verdicts), "-o", str(tmp_path / "S")]) == 0
     said = capsys.readouterr().out
     found = json.loads((tmp_path / "S" / "scores.json").read_text())
-    assert found["scores"] == found["timing"] == []  # no single speakers, no delays
+    assert found["scores"] == []  # no single speakers
     rates = {(row["judge"], row["turns"]): row for row in found["pairs"]["rates"]}
     for turns, number in ((3, 5), (10, 4)):
         machine, people = rates["llm-judge-openai", turns], rates["people", turns]

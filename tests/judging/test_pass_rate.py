@@ -1,8 +1,7 @@
-"""The X-Turn pass rate and the timing channel, beside what they should be: scipy, and truths that are put in."""
+"""The X-Turn pass rate, beside what it should be: scipy, and truths that are put in."""
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest
 
 from judging.pass_rate import pass_rates, words_per_message
-from judging.timing import timing_channel
-from serving.conversations.delays import DelaySettings
 
 GPT_4 = {3: 0.519, 10: 0.389, 110: 0.133}  # X-Turing's, by turns
 
@@ -170,51 +167,3 @@ def test_words_that_the_machine_wrote_itself_are_not_the_persons() -> None:
     one |= {side: {"messages": [*before, *said]}, "delays": {side: [None, None, *[1.5] * len(said)]}}
     [row] = words_per_message([one])
     assert (row["agent_words"], row["person_words"]) == (8, 5)
-
-
-@pytest.mark.parametrize("is_pair", [True, False])
-@pytest.mark.parametrize(("hurry", "is_told"), [(1.0, False), (0.4, True)])
-def test_delays_tell_who_types_by_another_model_and_nothing_else(hurry: float, is_told: bool, is_pair: bool) -> None:
-    """People and machines with messages of one length; the machine types by the same model, or in less time."""
-    numbers = random.Random(4)
-    models = {"human": DelaySettings(), "machine": DelaySettings(type_mean=0.3 * hurry, think_scale=0.25 * hurry)}
-    answers = []
-    for at in range(200):
-        one: dict[str, Any] = pair(at, (6, 6))
-        delays: dict[str, list[float]] = {}
-        for side, truth in (("answer", one["truth"]), ("beside", one["beside_truth"])):
-            for message in one[side]["messages"]:
-                message["text"] = "x" * numbers.randint(10, 60)
-            read = 0
-            for message in one[side]["messages"]:
-                model = models[truth if message["speaker"] == "B" else "human"]
-                delays.setdefault(side, []).append(model.draw(len(message["text"]), read, numbers))
-                read = len(message["text"])
-        one["delays"] = delays
-        if not is_pair:
-            one |= {"speaker": "B", "beside_truth": None}
-        answers.append(one)
-    table = pd.DataFrame(
-        {
-            "judge": "human:1",
-            "judge_kind": "human",
-            "trial": one["trial"],
-            # A judge who goes by how long the first message of B took.
-            "verdict": "machine" if one["delays"]["answer"][1] < 11 else "human",
-        }
-        for one in answers
-    )
-    found = {(row["told"], row["by"]): row for row in timing_channel(table, answers, 0)}
-    truth = found["truth", "delays and lengths"]
-    assert truth["shown"] == ("pairs" if is_pair else "speakers")
-    assert truth["number"] == truth["topics"] == 200
-    assert (truth["rate_low"] > 0.7) is is_told
-    assert is_told or truth["rate_low"] < 0.5 < truth["rate_high"]
-    lengths = found["truth", "lengths"]
-    assert lengths["rate_low"] < 0.5 < lengths["rate_high"]
-    assert found["people", "delays and lengths"]["rate_low"] > 0.5  # what the judge went by
-
-
-def test_without_delays_there_is_no_timing_channel() -> None:
-    table = pd.DataFrame([verdict("human:1", at, 6, False, trial=f"t{at}") for at in range(200)])
-    assert timing_channel(table, [pair(at, (6, 6)) for at in range(200)], 0) == []

@@ -17,8 +17,8 @@ from PIL import Image as PILImage
 
 from serving.cli import build_parser, main
 from serving.runs.atomic_files import lock
-from serving.runs.line_order import RecordLines
 from serving.runs.records import Record
+from serving.runs.resume_state import RecordLines
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

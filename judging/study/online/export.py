@@ -24,8 +24,8 @@ from judging.study.online.state import SIDES, Judged, OnlineTest, Part
 from judging.study.online.trials import trial_of
 from judging.study.state import State
 from judging.trial_set import MARKER, JudgesList, write_trial_set
-from serving.export.csv_rows import write_rows
 from serving.runs.atomic_files import lock, replacing
+from serving.runs.csv_tables import write_rows
 from serving.runs.output_paths import new_folder
 from serving.runs.records import KEYS
 from serving.runs.run import open_run

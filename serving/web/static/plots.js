@@ -252,15 +252,9 @@
     return { parts, height: top + rows.length * tall + 6, table };
   }
 
-  /** A histogram's cells as intervals: [share, low, high]. */
-  const cellsOf = (values, ends) =>
-    values.map((row, at) => row.map((share, cell) => [share, ends[at]?.[0][cell], ends[at]?.[1][cell]]));
-  const highest = (cells) => Math.max(...cells.flat().map(([share, , high]) => Math.max(share, high ?? 0)), 1e-9);
-
-  function lines({ rows, values, ends, x, totals, across, down }) {
+  function lines({ rows, values, x, totals, across, down }) {
     const [left, top, width, height] = [52, 12, 470, 220];
-    const cells = cellsOf(values, ends);
-    const most = highest(cells);
+    const most = Math.max(...values.flat(), 1e-9);
     const place = (at, share) => [left + (at / (x.length - 1)) * width, top + height - (share / most) * height];
     const parts = [text(left + width / 2, top + height + 34, across, { "text-anchor": "middle" })];
     parts.push(
@@ -281,12 +275,6 @@
       place(bin, share)
         .map((one) => one.toFixed(1))
         .join(",");
-    rows.forEach((_, at) => {
-      if (!ends[at]) return;
-      const [low, high] = ends[at].map((end) => end.map(spot));
-      const points = [...high, ...low.reverse()].join(" ");
-      parts.push(svg("polygon", { class: "band", points, fill: colourOf(rows, at), "fill-opacity": 0.2 }));
-    });
     rows.forEach((name, at) => {
       const colour = colourOf(rows, at);
       const points = values[at].map(spot).join(" ");
@@ -300,7 +288,7 @@
     });
     const table = [
       ["", ...rows],
-      ...x.map((value, bin) => [short(value), ...cells.map((row) => interval(row[bin], percent))]),
+      ...x.map((value, bin) => [short(value), ...values.map((row) => percent(row[bin]))]),
     ];
     return { parts, height: Math.max(top + height + 44, top + rows.length * 18 + 20), table };
   }
@@ -318,18 +306,16 @@
     return { parts, height: Math.ceil(rows.length / 4) * (tall + 30) };
   }
 
-  function roses({ rows, values, ends, totals }) {
-    const cells = cellsOf(values, ends);
-    const most = highest(cells);
+  function roses({ rows, values, totals }) {
+    const most = Math.max(...values.flat(), 1e-9);
     const sectors = values[0].length;
     const drawn = multiples(rows, totals, 150, (at, x, y, side) => {
       const [cx, cy, radius] = [x + side / 2, y + 74, 70];
       const parts = [1, 0.5].map((share) =>
         svg("circle", { cx, cy, r: radius * share, fill: "none", stroke: INK, "stroke-opacity": 0.25 }),
       );
-      const long = (share) => Math.sqrt(share / most) * radius; // the area stands for the share
-      cells[at].forEach(([share, low, high], sector) => {
-        const r = long(share);
+      values[at].forEach((share, sector) => {
+        const r = Math.sqrt(share / most) * radius; // the area stands for the share
         const sides = [-0.5, 0.5].map((half) => ((sector + half) / sectors) * 2 * Math.PI);
         const [a, b] = sides.map(
           (angle) => `${(cx + r * Math.cos(angle)).toFixed(1)} ${(cy - r * Math.sin(angle)).toFixed(1)}`,
@@ -339,27 +325,19 @@
           fill: colourOf(rows, at),
           "fill-opacity": 0.75,
         });
-        const told = interval([share, low, high], percent);
-        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${told}`));
+        wedge.append(svg("title", null, `${Math.round((sector / sectors) * 360)}°: ${percent(share)}`));
         parts.push(wedge);
-        if (low === undefined) return;
-        const [x1, y1, x2, y2] = [low, high].flatMap((end) => {
-          const angle = (sector / sectors) * 2 * Math.PI;
-          return [cx + long(end) * Math.cos(angle), cy - long(end) * Math.sin(angle)].map((one) => one.toFixed(1));
-        });
-        parts.push(svg("line", { class: "band", x1, y1, x2, y2, stroke: INK, "stroke-width": 1.4 }));
       });
       return parts;
     });
     const head = ["", ...values[0].map((_, sector) => `${(sector / sectors) * 360}°`)];
     return {
       ...drawn,
-      table: [head, ...rows.map((name, at) => [name, ...cells[at].map((cell) => interval(cell, percent))])],
+      table: [head, ...rows.map((name, at) => [name, ...values[at].map(percent)])],
     };
   }
 
-  function maps({ rows, values, ends, totals, shape: [down, across] }) {
-    const cells = cellsOf(values, ends);
+  function maps({ rows, values, totals, shape: [down, across] }) {
     const most = Math.max(...values.flat(), 1e-9);
     const drawn = multiples(rows, totals, 126, (at, x, y, side) => {
       const cell = (side - 16) / across;
@@ -384,7 +362,7 @@
           fill: "#d55e00",
           "fill-opacity": (0.1 + (0.9 * share) / most).toFixed(3),
         });
-        part.append(svg("title", null, interval(cells[at][number], percent)));
+        part.append(svg("title", null, percent(share)));
         parts.push(part);
       });
       return parts;
@@ -395,7 +373,7 @@
       table.push([
         name,
         `row ${Math.floor(top / across) + 1} of ${down}, column ${(top % across) + 1} of ${across}`,
-        interval(cells[at][top], percent),
+        percent(values[at][top]),
       ]);
     });
     return { ...drawn, table };

@@ -77,7 +77,7 @@ def test_answers_come_in_the_order_of_the_stimuli(name: str, words: Path) -> Non
 
 def test_a_stimulus_that_cannot_be_prepared_fails_alone(words: Path) -> None:
     with bare("unprepared", words) as one:
-        found = one.ask(one.shown[:9])
+        found = one.ask(one.stimuli[:9])
     assert [isinstance(reply, AnswerError) for reply in found] == [number % 4 == 0 for number in range(9)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from measured_agents import look
+from measured_agents import send_cpu
 
 from agents import catalogue
 from agents.contract import Agent
@@ -82,7 +82,7 @@ def test_agents_are_made_as_they_were_measured() -> None:
 @pytest.mark.slow
 def test_a_whole_bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_to_end, "REPLICAS", (1,))
-    monkeypatch.setattr(command, "send_device_and_limits", look)
+    monkeypatch.setattr(command, "send_device", send_cpu)
     asked = ["null", "--task", "conversation", "--batch-sizes", "4", "--set", "null.delay_s=0.05"]
     assert main(["bench", *asked, "--seconds", "0.5", "--device", "cpu"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -17,12 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_folders import ANSWERS, agent_entry, attempt, failed, record, stimulus, write_run
 
-from agents import catalogue
 from agents.errors import InputError
 from agents.stimuli import TASKS
 from serving.cli import build_parser
-from serving.export.csv_rows import unguarded
 from serving.export.registry import FORMATS, export, load
+from serving.runs.csv_tables import unguarded
 from serving.runs.importing import import_files
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems
@@ -174,27 +173,6 @@ def test_parquet_read_by_pyarrow(tmp_path: Path) -> None:
     assert types["meta.odd"] == types["meta.pool"] == "string"
 
 
-def test_a_dataset_is_the_table_and_a_card_with_the_licences(tmp_path: Path) -> None:
-    run, out = _mixed(tmp_path), tmp_path / "answers"
-    export(run, "dataset", out)
-    export(run, "parquet", tmp_path / "t.parquet")
-    assert pq.read_table(out / "records.parquet").equals(pq.read_table(tmp_path / "t.parquet"))  # all samples
-    _, head, card = (out / "README.md").read_text().split("---\n", 2)
-    assert "- config_name: default\n  data_files: records.parquet\n" in head
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in card.splitlines() if line.startswith("| ")]
-    told = {row[0]: (row[1], row[-1]) for row in rows}
-    assert told["mmcq"] == (str(sum(row["agent"] == "mmcq" for row in _exported(run))), catalogue.get("mmcq").licence)
-    assert told["human:05"] == ("1", "the people's to say")
-    hostile = stimulus("c1", COLOR, source="a|b<img>", meta={"author": "[x](y)\n# z", "licence": "CC0"})
-    theirs = record("c1", COLOR, "published:google", kind="published", seed=None)
-    other = write_run(tmp_path / "other", [hostile, stimulus("c2", COLOR)], {"published": [theirs]})
-    export(other, "dataset", tmp_path / "d")
-    card = (tmp_path / "d" / "README.md").read_text()
-    assert r"| a\|b\<img\> | \[x\]\(y\)\\n\# z | CC0 | 1 |" in card
-    assert "| unknown | unknown | unknown | 1 |" in card
-    assert "| published:google | 1 |  |  | the publisher's to say |" in card
-
-
 def _without_controls(text: str) -> str:
     """As CSV has a text: control characters but for tabs and line ends are U+FFFD."""
     return "".join("\ufffd" if category(one) == "Cc" and one not in "\t\r\n" else one for one in text)
@@ -344,7 +322,7 @@ def test_turingtest_comes_back_by_import(tmp_path: Path) -> None:
 def test_fixations_are_always_inside_the_frame(width: int, height: int, points: list[tuple[float, float]]) -> None:
     from collections import Counter
 
-    from serving.export.benchmark import RESPONSES
+    from serving.export.published_files import RESPONSES
 
     answer = {"frame": [width, height], "fixations": [list(point) for point in points]}
     found = RESPONSES[GAZE](answer, Counter())
@@ -418,7 +396,7 @@ def test_what_has_no_place_in_the_benchmark_is_said(tmp_path: Path) -> None:
     records = {"hunter": [record("g2", GAZE, "hunter")]}
     agents = {"hunter": {**agent_entry(GAZE), "modes": ["search"]}}
     run = write_run(tmp_path / "run", stimuli, records, agents)
-    said = r"in this format, which has no place for visual search \(use coco-search18, pysaliency, jsonl or judges\)"
+    said = r"in this format, which has no place for visual search \(use coco-search18, pysaliency or jsonl\)"
     with pytest.raises(InputError, match=rf"run: there is nothing to export {said}$"):
         export(run, "turingtest", tmp_path / "out")
     write_run(tmp_path / "both", stimuli, records, {"hunter": agent_entry(GAZE, "conversation")})

@@ -71,21 +71,6 @@ def test_tables_that_are_read(data: bytes, tmp_path: Path) -> None:
     assert answers(tmp_path) == [("human:05", "sun", "moon")]
 
 
-def test_names_that_may_be_one_persons_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What Unicode calls the same text is one name; of letters' case and what is not seen a person must judge."""
-    names = ["Zo\u00e9", "Zoe\u0301", "  Zo\u00e9 ", "zo\u00e9", "Z\u200bo\u00e9", "07", "7", "Ann"]
-    rows = [f"sun,{name},moon{number}" for number, name in enumerate(names)]
-    (tmp_path / "people.csv").write_text("\n".join(["stimulus,subject,response", *rows, "sea,Ann,wave"]))
-    assert imported(tmp_path / "people.csv") == 0
-    told = capsys.readouterr().out
-    several = "warning: these may be one person, who is several here: "
-    assert f"{several}human:Zo\u00e9, human:zo\u00e9, human:Z\\u200bo\u00e9;" in told
-    assert f"{several}human:07, human:7;" in told
-    assert "warning: 2 answers are further ones of a person to the same stimulus; they are samples 1, 2, …" in told
-    assert "human:Ann" not in told
-    assert [agent for agent, _, _ in answers(tmp_path)][:3] == ["human:Zo\u00e9"] * 3
-
-
 def test_cells_may_be_large(tmp_path: Path) -> None:
     head = f"{JSPSYCH},stimulus,time_elapsed".split(",")
     with (tmp_path / "data.csv").open("w", newline="") as file:

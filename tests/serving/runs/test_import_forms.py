@@ -16,7 +16,7 @@ from serving.export.registry import export
 from serving.runs.importing import import_files
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems
-from serving.runs.scanpath_files import read_set
+from serving.runs.scanpath_sets import read_set
 
 GAZE, TALK = "attention_prediction", "conversation"
 PAGE = """<script>window.parent.postMessage({}, "*");</script>

@@ -102,19 +102,6 @@ def test_everything_odd_is_kept(files: dict[str, Path], tmp_path: Path, capsys: 
     assert meta["agents"] == {}
 
 
-@pytest.mark.parametrize(("rows", "flagged"), [(30, True), (29, False)])
-def test_a_copy_is_flagged_from_thirty_answers_on(tmp_path: Path, rows: int, flagged: bool) -> None:
-    """The published word answers of davinci are GPT-2's: 150 of 150."""
-    words = {
-        f"cue{number}": [_machine(f"w{number}", name) for name in ("gpt2", "davinci")] + [_machine("x", "word2vec")]
-        for number in range(rows)
-    }
-    import_files([_write(tmp_path / "word.json", words)], tmp_path / "out")
-    copies = orjson.loads((tmp_path / "out" / "import.json").read_bytes())["copies"]
-    found = {"task": "word_association", "agents": ["published:davinci", "published:gpt2"], "answers": rows}
-    assert copies == ([found] if flagged else [])
-
-
 def _bytes(out: Path) -> dict[str, bytes]:
     names = ("records/humans.jsonl", "records/published.jsonl", "import.json", "run.json")
     return {name: (out / name).read_bytes() for name in names}

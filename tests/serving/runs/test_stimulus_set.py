@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from agents.errors import InputError
 from agents.stimuli import canonical, parse_row
 from serving.runs import csv_tables
-from serving.runs.image_folder import image_names
 from serving.runs.set_rows import Row
-from serving.runs.stimulus_set import read_rows
+from serving.runs.stimulus_set import image_names, read_rows
 
 WORD = {"id": "w", "task": "word_association", "cue": "cat"}
 ROWS: list[dict[str, Any]] = [

@@ -14,10 +14,9 @@ from in_process import scheduled
 
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.queue import RequestQueue
 from serving.scheduling.recovery import WorkerLost
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import BatchReply, PackedRequest
 
@@ -46,7 +45,7 @@ class Noting:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
+    async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
         self.busy += 1
         self.most = max(self.most, self.busy)
         for row, *_ in batch:

@@ -14,9 +14,8 @@ from agents import catalogue
 from agents.errors import OF_STIMULUS, AgentStoppedError
 from agents.stimuli import parse_row
 from serving.scheduling.dispatch import Dispatcher
-from serving.scheduling.listeners import NOBODY, Says
 from serving.scheduling.recovery import CircuitBreaker, WorkerLost
-from serving.scheduling.request import AgentRequest
+from serving.scheduling.request import NOBODY, AgentRequest, Listeners
 from serving.scheduling.scheduler import Scheduler
 from serving.scheduling.worker import BatchReply, PackedRequest, Worker, WorkerSpec
 
@@ -102,10 +101,10 @@ def test_a_lost_worker_is_loaded_again(
                 raise AgentStoppedError("there is no room")
             return await super().start(timeout)
 
-        async def call(self, batch: list[PackedRequest], timeout: float, says: Says = NOBODY) -> BatchReply:
+        async def call(self, batch: list[PackedRequest], timeout: float, listeners: Listeners = NOBODY) -> BatchReply:
             if started == 1:
                 raise WorkerLost("worker_died", "the worker process died")
-            return await super().call(batch, timeout, says)
+            return await super().call(batch, timeout, listeners)
 
     async def slept(seconds: float) -> None:
         paused.append(seconds)

@@ -15,13 +15,10 @@ from scipy import stats
 from agents.answer_numbers import likeness
 from serving.runs.reader import RunFolder
 from serving.web.viewer_data import gathered
-from serving.web.viewer_histograms import Histograms
-from serving.web.viewer_statistics import Mean, Statistics, rarefied, student, wilson
+from serving.web.viewer_statistics import Mean, Statistics, rarefied, wilson
 
 
-def test_percentiles_and_shares_are_those_of_scipy() -> None:
-    for degrees in (1, 2, 3, 5, 9, 30, 1000):
-        assert student(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.01)
+def test_shares_are_those_of_scipy() -> None:
     for number, units in ((0, 9), (3, 9), (9, 9), (40, 100)):
         theirs = stats.binomtest(number, units).proportion_ci(method="wilson")
         assert wilson(number / units, units, units)[1:3] == pytest.approx([theirs.low, theirs.high])
@@ -36,7 +33,7 @@ def test_an_interval_has_stimuli_as_its_units() -> None:
         for _ in range(4):
             often.add(stimulus, value)
     theirs = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
-    assert once.interval() == pytest.approx([values.mean(), *theirs, 40], rel=1e-3)
+    assert once.interval() == pytest.approx([values.mean(), *theirs, 40])
     assert often.interval()[:3] == pytest.approx(once.interval()[:3])
     alone = Mean()
     alone.add(0, 3.0)
@@ -52,38 +49,6 @@ def test_vocabulary_is_the_mean_over_all_draws() -> None:
         assert mean == pytest.approx(np.mean(draws))
         assert high - mean == pytest.approx(1.959964 * math.sqrt(np.var(draws)))
         assert low == pytest.approx(max(0, 2 * mean - high))
-
-
-def test_bands_are_those_of_a_bootstrap_over_stimuli() -> None:
-    """Against SciPy's, which draws so many stimuli of so many; of the same answers given four times they are the same,
-    and what is held does not grow with the stimuli."""
-    random = np.random.default_rng(1)
-    answers = [random.integers(0, 4, random.integers(1, 9)) // random.integers(1, 3) for _ in range(600)]
-    once, often, short = Histograms(), Histograms(), Histograms()
-    for stimulus, cells in enumerate(answers):
-        once.add(("x", "a"), stimulus, cells, 4)
-        for _ in range(4):
-            often.add(("x", "a"), stimulus, cells, 4)
-        if stimulus < 9:
-            short.add(("x", "a"), stimulus, cells, 4)
-    shares, ends, total = once.shares(("x", "a"))
-    counts = np.array([np.bincount(cells, minlength=4) for cells in answers])
-    assert (shares.tolist(), total) == (pytest.approx((counts.sum(0) / counts.sum()).tolist()), counts.sum())
-    for cell in range(4):
-        theirs = stats.bootstrap(
-            (counts[:, cell], counts.sum(1)), lambda some, all_, axis=-1: some.sum(axis) / all_.sum(axis), paired=True,
-            method="percentile", n_resamples=4000, rng=2,
-        ).confidence_interval  # fmt: skip
-        wide = theirs.high - theirs.low
-        assert [ends[0][cell], ends[1][cell]] == pytest.approx([theirs.low, theirs.high], abs=0.1 * wide)
-    assert np.array_equal(often.shares(("x", "a"))[1], ends)
-    few, many = short.shares(("x", "a")), once.shares(("x", "a"))
-    assert (few[1][1] - few[1][0]).min() > 2 * (many[1][1] - many[1][0]).max()
-    assert short.sums["x", "a"].shape == once.sums["x", "a"].shape
-    alone = Histograms()
-    alone.add(("x", "a"), 7, [0, 1], 4)
-    assert alone.shares(("x", "a"))[1:] == (None, 2)
-    assert alone.shares(("x", "b")) is None
 
 
 @pytest.mark.parametrize(

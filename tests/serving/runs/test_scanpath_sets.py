@@ -10,7 +10,7 @@ from run_folders import ANSWERS, agent_entry, failed, line, record, stimulus, wr
 from agents.attention.scanpath_comparison import shared_stimuli
 from agents.errors import InputError
 from serving.export.registry import export
-from serving.runs.scanpath_files import read_set, split
+from serving.runs.scanpath_sets import read_set, split
 
 TASK = "attention_prediction"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from serving.export.csv_rows import unguarded, write_rows
+from serving.runs.csv_tables import unguarded, write_rows
 
 FORMULAS = [
     "=1+1",

@@ -19,12 +19,12 @@ from agents.answers import ScanpathAnswer
 from agents.attention.scanpath_comparison import Recorded, Size
 from agents.errors import InputError, Problem
 from serving.runs.display_text import count
-from serving.runs.image_folder import SUFFIXES
 from serving.runs.published_benchmark import read_source
 from serving.runs.reader import RunFolder
 from serving.runs.records import problems as record_problems
 from serving.runs.row_problems import as_problems
 from serving.runs.stimulus_lookup import StimulusLookup
+from serving.runs.stimulus_set import SUFFIXES
 
 TASK = "attention_prediction"
 GROUPS = {"humans": "human", "machines": "machine", "published": "published"}

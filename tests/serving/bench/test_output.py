@@ -10,16 +10,13 @@ from PIL import Image
 from rich.console import Console
 
 from agents.errors import UnavailableError
-from serving.bench import plot, table
+from serving.bench import output
 from serving.bench.results import BenchResult, EndToEnd, Failed, Measured, Size, Stopped
 from serving.scheduling.machine import Device, Host
 
 
-def size(batch_size: int, rate: float, flops: int | None = None) -> Size:
-    return Size(
-        batch_size, rate, batch_size / rate, 2 * batch_size / rate, 1 << 30, 4.0, int(4 * rate), busy=0.9,
-        flops=flops, flop_share=0.5 if flops else None,
-    )  # fmt: skip
+def size(batch_size: int, rate: float) -> Size:
+    return Size(batch_size, rate, batch_size / rate, 2 * batch_size / rate, 1 << 30, 4.0, int(4 * rate), busy=0.9)
 
 
 def agent(name: str, *sizes: Size) -> Measured:
@@ -29,21 +26,21 @@ def agent(name: str, *sizes: Size) -> Measured:
 def result(*agents: Measured) -> BenchResult:
     device = Device("a processor x 2", "cpu", 1 << 34)
     about = Host("node", "a processor", 2, 1 << 34)
-    return BenchResult("2025-01-01T00:00:00.000Z", about, device, {"float32": 2e11}, [*agents])
+    return BenchResult("2025-01-01T00:00:00.000Z", about, device, [*agents])
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "bench_result",
     [
-        result(agent("one", size(1, 10.0, 1000), size(2, 15.0, 2000))),
+        result(agent("one", size(1, 10.0), size(2, 15.0))),
         result(),
-        result(*(agent(f"agent-{n}", size(1, 1.0 + n, 10**n), size(3, 2.0 + n)) for n in range(13))),
+        result(*(agent(f"agent-{n}", size(1, 1.0 + n), size(3, 2.0 + n)) for n in range(13))),
     ],
     ids=["one", "nothing", "many"],
 )
-def test_a_picture_is_written_whatever_is_missing(shown: BenchResult) -> None:
+def test_a_picture_is_written_whatever_is_missing(bench_result: BenchResult) -> None:
     drawn = io.BytesIO()
-    plot.plot(shown, drawn)
+    output.plot(bench_result, drawn)
     with Image.open(drawn) as picture:
         picture.load()
         assert picture.format == "PNG"
@@ -55,7 +52,7 @@ def test_without_matplotlib_there_is_one_sentence(monkeypatch: pytest.MonkeyPatc
     for name in ("matplotlib.backends.backend_agg", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UnavailableError, match=r"matplotlib is not installed; pip install 'turinglike\[bench\]'"):
-        plot.plot(result(), io.BytesIO())
+        output.plot(result(), io.BytesIO())
 
 
 def test_the_table_has_what_there_is() -> None:
@@ -65,7 +62,7 @@ def test_the_table_has_what_there_is() -> None:
     shown = result(one)
     shown.failed = [Failed("three", "bare", "the weights have gone")]
     written = io.StringIO()
-    table.show(Console(file=written, width=60), shown)
+    output.print_result(Console(file=written, width=60), shown)
     lines = written.getvalue().splitlines()
     head = next(line for line in lines if "batch" in line)
     assert head.split() == ["batch", "stimuli/s", "p50", "p95", "busy", "host"]

@@ -22,6 +22,7 @@ from pydantic import Field
 from agents.errors import InputError, Problem
 from serving.export.registry import FolderFormat, FormatOptions
 from serving.export.selection import MALFORMED, Selection, misfit
+from serving.runs.display_text import count
 from serving.runs.eligibility import Kind, is_asked, kind_of
 from serving.runs.published_benchmark import UNKNOWN
 from serving.runs.stimulus_lookup import StimulusLookup
@@ -83,7 +84,8 @@ def write_turingtest(chosen: Selection, out: Path, options: BenchmarkOptions) ->
                 notes["remarks"].append(f"{name}: {missing:,} of {len(ids[task]):,} {task} answers are missing")
         notes["agents_notes"][name] = dict(counts)
     if gaps and not options.allow_missing:
-        raise InputError(f"{len(gaps):,} answers are missing (--allow-missing exports the others)", gaps)
+        verb = "is" if len(gaps) == 1 else "are"
+        raise InputError(f"{count(len(gaps), 'answer')} {verb} missing (--allow-missing exports the others)", gaps)
     if not chosen.taken.total():
         raise InputError(f"{chosen.folder.path}: there is nothing to export in this format{_without_place(chosen)}")
     return notes

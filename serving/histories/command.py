@@ -18,6 +18,7 @@ from serving.histories.chat import Chat, ChatMessage, read_telegram, same_name
 from serving.histories.whatsapp import is_whatsapp, read_whatsapp
 from serving.histories.whatsapp_stamps import Order
 from serving.runs.atomic_files import replacing
+from serving.runs.display_text import count
 from serving.runs.output_paths import refuse_existing
 from serving.terminal import plain_table, print_table
 
@@ -47,7 +48,7 @@ def history(options: argparse.Namespace) -> int:
     chats = [read_chat(path, options.dates, options.person) for path in options.files]
     problems = [problem for chat in chats for problem in chat.problems]
     if problems:
-        raise InputError(f"{len(problems)} messages cannot be read", problems)
+        raise InputError(f"{count(len(problems), 'message')} cannot be read", problems)
     if not any(chat.messages for chat in chats):
         raise InputError(f"{options.files[0]}: holds no message")
     chosen = chosen_person(chats, options.person)

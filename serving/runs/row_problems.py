@@ -60,7 +60,7 @@ def _told(item: Mapping[str, Any]) -> str:
     if item["type"] == "string_too_short" and context["min_length"] == 1:
         return "must not be empty"
     said: str = OURS.get(item["type"], "").format(**context) or item["msg"]
-    return said
+    return said.removeprefix("Value error, ")
 
 
 def as_problems(error: ValidationError, where: str, line: int | None = None) -> list[Problem]:

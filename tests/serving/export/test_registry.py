@@ -387,7 +387,7 @@ def test_an_agent_that_is_asked_search_alone_has_no_gaps_in_free_viewing(tmp_pat
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["_export.json", "_stimuli.jsonl", "gbvs"]
     agents["hunter"]["modes"] = ["free", "search"]
     write_run(tmp_path / "run", stimuli, records, agents)
-    with pytest.raises(InputError, match="1 answers are missing"):
+    with pytest.raises(InputError, match="1 answer is missing"):
         export(run, "turingtest", tmp_path / "two")
 
 

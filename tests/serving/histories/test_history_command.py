@@ -156,7 +156,9 @@ def test_a_time_that_cannot_be_read_is_refused_by_its_line(
     text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert made(tmp_path, text)[0] == 2
-    assert message in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert message in told
+    assert "1 messages" not in told
     assert not (tmp_path / "out.jsonl").exists()
 
 

@@ -192,6 +192,7 @@ def test_what_is_wrong_is_told_and_nothing_is_imported(
     with pytest.raises(InputError) as refused:
         import_files([write(tmp_path / name, content)], out, **more)
     assert message in str(refused.value.problems)
+    assert "Value error" not in str(refused.value.problems)
     assert not out.exists()
 
 

@@ -88,14 +88,14 @@ deepgaze = family("attention.deepgaze:DeepGazeAgent", GAZE, "Kümmerer, Bethge, 
 center = family("attention.baselines:CenterAgent", GAZE, "Clarke, Tatler 2014", ran=True)
 chance = family("attention.baselines:RandomAgent", GAZE, "the baseline of every scanpath study", ran=True)
 
-word2vec = family("language.vector_files:VectorFileAgent", WORDS, "Mikolov et al. 2013")
-glove = family("language.vector_files:VectorFileAgent", WORDS, "Pennington et al. 2014", "PDDL-1.0")
-gpt2_words = family("language.gpt2_embedding:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
+word2vec = family("language.word_embeddings:VectorFileAgent", WORDS, "Mikolov et al. 2013")
+glove = family("language.word_embeddings:VectorFileAgent", WORDS, "Pennington et al. 2014", "PDDL-1.0")
+gpt2_words = family("language.word_embeddings:GPT2EmbeddingAgent", WORDS, "Radford et al. 2019", MIT)
 minilm = family("language.minilm:MiniLMAgent", WORDS, "Reimers, Gurevych 2019", ran=True)
 eliza = family("language.eliza:ElizaAgent", CHAT, "Weizenbaum 1966", ran=True)
 completion = family("language.completion:CompletionAgent", TALK, "Radford et al. 2019", MIT)
-dialogpt = family("language.dialogpt:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
-blenderbot = family("language.blenderbot:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
+dialogpt = family("language.dialogue_models:DialoGPTAgent", CHAT, "Zhang et al. 2020, arXiv 1911.00536", MIT)
+blenderbot = family("language.dialogue_models:BlenderbotAgent", CHAT, "Roller et al. 2021, arXiv 2004.13637")
 # As the papers asked Llama 3.3: warmer by the turn, no penalties, nothing in small letters.
 LLAMA: dict[str, Any] = {
     "program": "llama-3.3",
@@ -133,7 +133,7 @@ gpt35 = family("language.openai_chat:OpenAIChatAgent", TALK, "OpenAI 2023, GPT-3
 claude_by_openai = family("language.openai_chat:OpenAIChatAgent", TALK, "Anthropic, Claude", PROPRIETARY)
 claude = family("language.claude:ClaudeAgent", TALK, "Anthropic, Claude", PROPRIETARY)
 text_server = family("language.openai_chat:OpenAICompletionAgent", TALK, "Brown et al. 2020", PROPRIETARY)
-embedding_server = family("language.openai_embedding:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
+embedding_server = family("language.word_embeddings:OpenAIEmbeddingAgent", WORDS, "OpenAI 2024", PROPRIETARY)
 universal = family("universal.openai_universal:UniversalAgent", TASKS, "OpenAI 2024, GPT-4o", PROPRIETARY)
 
 UNIVERSAL = "agents.universal"

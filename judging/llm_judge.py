@@ -26,7 +26,7 @@ from agents.contract import GIB, Agent, Draw, Reply, Verdict
 from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engine_agent import EngineAgent, EngineChoice, EngineSettings, FittedRequest
-from agents.language.engines.openai_settings import ChatSettings
+from agents.language.engines.openai import ChatSettings
 from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.engines.vllm import VLLMEngine
 from agents.language.openai_chat import ServerAgent

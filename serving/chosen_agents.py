@@ -13,7 +13,7 @@ from agents import catalogue
 from agents.contract import Agent
 from agents.entry import Entry
 from agents.errors import InputError, Problem, UnavailableError
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import Policy
 from agents.tasks import ConversationType
 from serving.conversations import policies
 from serving.conversations.conversation import Conversation

@@ -16,11 +16,9 @@ from agents.answers import TurnAnswer
 from agents.contract import MIB, NO_ANSWER, Agent, Draw, Reply, Verdict
 from agents.errors import AnswerError, UnavailableError
 from agents.language import chat_prompts, person, prompts, pseudo_dialogue
-from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ChatSettings, SeededSettings
+from agents.language.engines.openai import ChatSettings, OpenAIEngine, SeededSettings
 from agents.language.engines.request import Sampling, TextRequest
-from agents.language.engines.server import ServerEngine, ServerText
-from agents.language.engines.server_settings import ClientSettings
+from agents.language.engines.server import ClientSettings, ServerEngine, ServerText
 from agents.language.person import PersonSettings, open_person
 from agents.language.truncation import TruncationSettings, read_lengths, says_too_little, sent_message, spoken
 from agents.language.words.replies import word_answer

@@ -16,9 +16,8 @@ from pydantic import ConfigDict, Field
 from agents.contract import Draw, Settings
 from agents.errors import InputError
 from agents.language import prompts
-from agents.language.chat_style import Style, measure
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
-from agents.language.history import HistoryMessage, newest, read_history
+from agents.language.history import HistoryMessage, Style, measure, newest, read_history
 from agents.language.prompts import Remembered
 from agents.language.truncation import own_part
 from agents.stimuli import ConversationStimulus, Utterance

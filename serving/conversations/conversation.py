@@ -20,8 +20,7 @@ from typing import Any
 import orjson
 
 from agents.answers import TurnAnswer
-from agents.language.filters.policies import Judgement
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import Judgement, Policy
 from agents.stimuli import ConversationStimulus, parse_row
 from serving.conversations.burst import BurstTranscript
 from serving.conversations.journal import Turn, Turns, add_costs, turn_line

@@ -34,8 +34,7 @@ from agents import stimuli
 from agents.answers import Message, TurnAnswer
 from agents.contract import Verdict
 from agents.errors import AgentStoppedError, AnswerError, InputError
-from agents.language.filters.policies import THRESHOLDS
-from agents.language.filters.settings import MEASURE, FilterSettings
+from agents.language.filters.policies import MEASURE, THRESHOLDS, FilterSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from serving.conversations.delays import DelaySettings
 from serving.conversations.journal import Turn, add_costs, turn_line

@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from agents.answers import ConversationAnswer, Message, PseudoMessage, TurnAnswer, is_blank
 from agents.contract import Draw
-from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
-from agents.language.filters.settings import FilterSettings, Policy
+from agents.language.filters.policies import FilterSettings, Judgement, Policy, judge_conversation, judge_turn
 from agents.language.labels import leading_label, short_names
 from agents.stimuli import ConversationStimulus, Utterance, parse_row
 from serving.conversations.delays import DelaySettings

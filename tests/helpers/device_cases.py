@@ -102,13 +102,13 @@ CASES: dict[str, Maker] = {
     "agents.attention.return_fixations:ReturnFixations": _vgg,
     "agents.attention.eccnet:EccNetAgent": partial(_vgg, **VIEW),
     "agents.attention.deepgaze:DeepGazeAgent": _deepgaze,
-    "agents.language.vector_files:VectorFileAgent": _vectors,
-    "agents.language.gpt2_embedding:GPT2EmbeddingAgent": _embedding(tiny_language.gpt2),
+    "agents.language.word_embeddings:VectorFileAgent": _vectors,
+    "agents.language.word_embeddings:GPT2EmbeddingAgent": _embedding(tiny_language.gpt2),
     "agents.language.minilm:MiniLMAgent": _embedding(tiny_embeddings.sentence_bert),
-    "agents.language.openai_embedding:OpenAIEmbeddingAgent": _server,
+    "agents.language.word_embeddings:OpenAIEmbeddingAgent": _server,
     "agents.language.completion:CompletionAgent": partial(_language, "gpt2", positions=512),
-    "agents.language.dialogpt:DialoGPTAgent": partial(_language, "gpt2"),
-    "agents.language.blenderbot:BlenderbotAgent": partial(_language, "blenderbot"),
+    "agents.language.dialogue_models:DialoGPTAgent": partial(_language, "gpt2"),
+    "agents.language.dialogue_models:BlenderbotAgent": partial(_language, "blenderbot"),
     "agents.language.chat:ChatAgent": partial(_language, "llama", positions=1024),
 }
 

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.contract import NO_ANSWER
 from agents.language.engines.request import Finish, TextRequest
-from agents.language.engines.server import ServerEngine, ServerReply, ServerText
-from agents.language.engines.server_settings import ClientSettings
+from agents.language.engines.server import ClientSettings, ServerEngine, ServerReply, ServerText
 from agents.servers import Address
 
 FINISH: dict[str | None, Finish] = {

@@ -4,13 +4,101 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from agents.contract import NO_ANSWER
 from agents.errors import AnswerError
-from agents.language.engines.openai_replies import TextReply, VectorReply
-from agents.language.engines.openai_settings import ChatSettings, SeededSettings, ServerSettings
 from agents.language.engines.request import ChatMessage, Finish, TextRequest
-from agents.language.engines.server import ServerEngine, ServerText
+from agents.language.engines.server import ClientSettings, ServerEngine, ServerReply, ServerText
+from agents.servers import Address
+
+
+class ServerSettings(ClientSettings):
+    """As for every server, and where those with OpenAI's interface differ."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    base_url: Address = "https://api.openai.com/v1"
+    """The server's address up to and including the version, as in http://localhost:8000/v1."""
+    key_variable: Annotated[str, Field(max_length=64, json_schema_extra=NO_ANSWER)] = "OPENAI_API_KEY"
+    """The environment variable that holds the key, in capitals; empty: no key is sent. The key is never a setting."""
+
+
+class SeededSettings(ServerSettings):
+    """Of models that say something, not the same each time."""
+
+    seed_bits: int = Field(53, ge=0, le=53)
+    """How many bits of an attempt's seed are sent to the server, for those that take fewer; 0: none."""
+
+
+class ChatSettings(SeededSettings):
+    """Of models that chat."""
+
+    length_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What the limit of tokens is called in chats; OpenAI's reasoning models want max_completion_tokens."""
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Part(_Reply):
+    text: str | None = None
+
+
+class _Message(_Reply):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+
+class Choice(_Reply):
+    """One text: a completion's ``text`` or a chat's ``message``."""
+
+    text: str | None = None
+    message: _Message | None = None
+    finish_reason: str | None = None
+
+    def said(self) -> str | None:
+        """The text; "" where an assistant said nothing (it reasoned up to its limit, or used a tool), None where the
+        reply has no text at all."""
+        if self.message is None:
+            return self.text
+        content = self.message.content
+        if isinstance(content, list):
+            content = "".join(part.text or "" for part in content)
+        return content or self.message.refusal or ""
+
+    def is_filtered(self) -> bool:
+        """Whether the server's filter or the model itself declined, where a server tells that apart."""
+        return self.finish_reason == "content_filter" or bool(self.message and self.message.refusal)
+
+
+class TextReply(ServerReply):
+    """The body of a completion or a chat."""
+
+    choices: Annotated[list[Choice], Field(min_length=1)]
+    system_fingerprint: Any = None
+
+
+class _Vector(_Reply):
+    index: int | None = None
+    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
+
+
+class VectorReply(_Reply):
+    """The body of an embeddings reply."""
+
+    data: list[_Vector]
+
+    def vectors(self, count: int) -> list[list[float]] | None:
+        """The vectors by their ``index``; None unless there is one for each of ``count`` texts."""
+        by_index = {
+            position if one.index is None else one.index: one.embedding for position, one in enumerate(self.data)
+        }
+        return [by_index[position] for position in range(count)] if sorted(by_index) == list(range(count)) else None
+
 
 MOST_STOPS = 4  # OpenAI takes no more; the others are cut off here
 MEDIA = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import GenerationConfig
 
-    from agents.language.engines.streaming import Streamer
+    from agents.language.engines.stopping import Streamer
 
 CHUNK = 64  # rows of one call, beams not counted
 
@@ -195,7 +195,7 @@ class TransformersEngine(LocalEngine):
         """What tells the texts as they are generated, if anybody listens; a beam is known at its end alone."""
         if self._beams is not None or not any(row.say for row in rows):
             return None
-        from agents.language.engines.streaming import Streamer
+        from agents.language.engines.stopping import Streamer
 
         return Streamer([row.say for row in rows], [row.sampling for row in rows], self._ends, self._decode)
 

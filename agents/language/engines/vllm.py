@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -27,6 +27,46 @@ from agents.loading import dtype_for, load_part
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from vllm import SamplingParams
+
+SEEDS = 1 << 63  # vLLM takes seeds of torch's generators, and no negative one
+
+
+def sampling_params(
+    sampling: Sampling,
+    seed: int,
+    ends: Sequence[int],
+    schema: Mapping[str, Any] | None = None,
+    *,
+    streams: bool = False,
+) -> SamplingParams:
+    """``sampling`` for one request with its own ``seed``; ``ends`` are the tokens that end a text, which is to be JSON
+    of the ``schema``. With ``streams`` the text comes as it is generated, too.
+
+    All that can change a text is given, and nothing is left to the checkpoint's generation_config.json. vLLM draws from
+    logits divided by a temperature of at least 0.01.
+    """
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        frequency_penalty=sampling.frequency_penalty,
+        presence_penalty=sampling.presence_penalty,
+        repetition_penalty=1.0,
+        seed=seed % SEEDS,
+        max_tokens=sampling.max_tokens,
+        min_tokens=min(sampling.min_tokens, sampling.max_tokens),
+        stop=sampling.outright(),
+        stop_token_ids=list(ends),
+        skip_special_tokens=True,
+        output_kind=RequestOutputKind.CUMULATIVE if streams else RequestOutputKind.FINAL_ONLY,
+        structured_outputs=StructuredOutputsParams(json=dict(schema)) if schema is not None else None,
+    )
+
 
 GONE = 60.0  # seconds for killed processes to end
 GRACE = 2.0  # seconds for vLLM to end its processes by itself
@@ -188,8 +228,8 @@ class VLLMEngine(LocalEngine):
         from vllm.exceptions import VLLMClientError
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        from agents.language.engines.streaming import settled
-        from agents.language.engines.vllm_sampling import sampling_params
+        from agents.language.engines.stopping import settled
+        from agents.language.engines.vllm import sampling_params
 
         prompt = self.fitted_tokens(request)
         parameters = sampling_params(

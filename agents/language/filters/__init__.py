@@ -4,8 +4,7 @@
 
     texts         words and sentences of messages
     messages      the filters: pure functions of texts and thresholds
-    settings      FilterSettings (thresholds), Policy (what follows from each filter), the papers' policies
-    policies      judge_turn, judge_conversation
+    policies      FilterSettings (thresholds), Policy (what follows from each filter), judge_turn, judge_conversation
 
 A turn is judged in view of the messages so far, and sampled again if the policy says so; a whole conversation when its
 last message is said, or none is to come. People's conversations and imported ones are measured by the same functions.

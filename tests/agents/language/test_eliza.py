@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from agents.contract import Draw
 from agents.language.eliza import SCRIPT, ElizaAgent, Script
-from agents.language.filters.policies import judge_conversation
-from agents.language.filters.settings import MEASURE, FilterSettings
+from agents.language.filters.policies import MEASURE, FilterSettings, judge_conversation
 from agents.stimuli import ConversationStimulus, Utterance
 
 PAPERS_TOPICS = [

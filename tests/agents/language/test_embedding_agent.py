@@ -23,9 +23,8 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language import minilm
 from agents.language.embedding_agent import EmbeddingAgent
-from agents.language.gpt2_embedding import GPT2EmbeddingAgent
 from agents.language.minilm import MiniLMAgent, is_normalised
-from agents.language.vector_files import VectorFileAgent
+from agents.language.word_embeddings import GPT2EmbeddingAgent, VectorFileAgent
 from agents.language.words import vocabulary
 from agents.language.words.rules import RuleSettings, judge, letters
 from agents.stimuli import WordStimulus

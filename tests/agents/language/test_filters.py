@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from agents.contract import Verdict
 from agents.language.filters import messages as of_message
 from agents.language.filters.messages import farewell, repeated_block, repeated_sentence, same_message
-from agents.language.filters.policies import Judgement, judge_conversation, judge_turn
-from agents.language.filters.settings import (
+from agents.language.filters.policies import (
     CHAT,
     COMPLETION,
     FILTERS,
     MEASURE,
     Family,
     FilterSettings,
+    Judgement,
     Policy,
+    judge_conversation,
+    judge_turn,
     papers_policy,
 )
 from agents.language.filters.texts import labels, sentences, words

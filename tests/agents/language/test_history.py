@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from agents.errors import InputError
-from agents.language.chat_style import EMOJI, burstiness, measure
-from agents.language.history import HistoryMessage, Speaker, history_lines, newest, read_history
+from agents.language.history import (
+    EMOJI,
+    HistoryMessage,
+    Speaker,
+    burstiness,
+    history_lines,
+    measure,
+    newest,
+    read_history,
+)
 
 START = datetime.fromisoformat("2024-03-01T18:00:00")
 

@@ -8,7 +8,7 @@ import pytest
 
 from agents.language.engines.request import Sampling
 from agents.language.filters import policies
-from agents.language.filters.settings import MEASURE
+from agents.language.filters.policies import MEASURE
 from agents.language.labels import leading_label, may_change, short_names
 from agents.language.truncation import spoken
 from agents.stimuli import ConversationStimulus

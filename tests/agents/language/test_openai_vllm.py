@@ -15,9 +15,8 @@ import tiny_language
 import tiny_vllm
 
 from agents.contract import Draw, Reply
-from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ChatSettings
-from agents.language.openai_embedding import OpenAIEmbeddingAgent
+from agents.language.engines.openai import ChatSettings, OpenAIEngine
+from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words import rules as word_rules
 from agents.language.words.vocabulary import most_frequent
 

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from agents.language.filters.policies import Judgement, judge_conversation
-from agents.language.filters.settings import FILTERS, MEASURE, FilterSettings, papers_policy
+from agents.language.filters.policies import (
+    FILTERS,
+    MEASURE,
+    FilterSettings,
+    Judgement,
+    judge_conversation,
+    papers_policy,
+)
 from agents.language.filters.texts import key, sentences, words
 
 EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parent / "paper_conversations.json").read_text(encoding="utf-8"))[

@@ -13,7 +13,7 @@ import pytest
 from agents import catalogue
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError
-from agents.language.filters.settings import CHAT, papers_policy
+from agents.language.filters.policies import CHAT, papers_policy
 from agents.language.truncation import TruncationSettings, draw_length
 from agents.stimuli import ConversationStimulus, Utterance, WordStimulus
 

@@ -15,8 +15,7 @@ from PIL import Image as PILImage
 from agents.answers import BY_TASK, TurnAnswer
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
-from agents.language.filters.policies import judge_conversation
-from agents.language.filters.settings import MEASURE
+from agents.language.filters.policies import MEASURE, judge_conversation
 from agents.stimuli import TASKS, parse_row
 from agents.universal.catch import ITEMS, UNSEEN, WORDS, CatchAgent
 from agents.vision import colors

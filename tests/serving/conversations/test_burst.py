@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scripted import Scripted, fresh, row
 
 from agents.answers import ConversationAnswer, TurnAnswer
-from agents.language.filters.policies import THRESHOLDS
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.burst import BurstTranscript, messages_of
 from serving.conversations.conversation import STRIDE, Conversation

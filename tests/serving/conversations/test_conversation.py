@@ -16,7 +16,7 @@ from scripted import OWN, Script, Scripted, fresh, row
 
 from agents import seeds
 from agents.errors import InputError
-from agents.language.filters.settings import COMPLETION, FilterSettings, Policy
+from agents.language.filters.policies import COMPLETION, FilterSettings, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations import policies, scenario
 from serving.conversations.conversation import STRIDE, Conversation

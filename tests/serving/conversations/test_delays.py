@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from agents.answers import TurnAnswer
-from agents.language.filters.policies import THRESHOLDS
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.delays import DelaySettings
 from serving.conversations.transcript import Transcript, no_instructions

@@ -12,7 +12,7 @@ import pytest
 from scripted import row
 
 from agents.answers import ConversationAnswer, TurnAnswer
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.conversation import Conversation
 from serving.conversations.policies import PairSettings

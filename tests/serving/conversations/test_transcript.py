@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.answers import TurnAnswer
-from agents.language.filters.policies import THRESHOLDS
-from agents.language.filters.settings import Policy
+from agents.language.filters.policies import THRESHOLDS, Policy
 from agents.stimuli import ConversationStimulus
 from serving.conversations.transcript import Transcript, no_instructions
 

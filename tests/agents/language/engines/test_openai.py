@@ -27,12 +27,11 @@ from pydantic import ValidationError
 from agents.contract import Draw, Reply
 from agents.errors import AnswerError, UnavailableError
 from agents.language.engines import server as server_engine
-from agents.language.engines.openai import OpenAIEngine
-from agents.language.engines.openai_settings import ChatSettings
+from agents.language.engines.openai import ChatSettings, OpenAIEngine
 from agents.language.engines.request import ChatMessage, Sampling, TextRequest
 from agents.language.engines.server import ServerText
 from agents.language.openai_chat import OpenAIChatAgent
-from agents.language.openai_embedding import OpenAIEmbeddingAgent
+from agents.language.word_embeddings import OpenAIEmbeddingAgent
 from agents.language.words.vocabulary import most_frequent
 from agents.servers import CODES
 

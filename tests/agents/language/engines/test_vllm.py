@@ -29,7 +29,7 @@ from agents.contract import GIB, Draw
 from agents.errors import AnswerError, UnavailableError
 from agents.language.chat import ChatAgent
 from agents.language.completion import CompletionAgent
-from agents.language.dialogpt import DialoGPTAgent
+from agents.language.dialogue_models import DialoGPTAgent
 from agents.language.engines import vllm as vllm_engine
 from agents.language.engines import vllm_processes
 from agents.language.engines.request import ChatMessage, GeneratedText, Sampling, TextRequest
@@ -269,7 +269,7 @@ def test_each_field_becomes_vllms(sampling: Sampling, seed: int) -> None:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        from agents.language.engines.vllm_sampling import sampling_params
+        from agents.language.engines.vllm import sampling_params
 
         found = sampling_params(sampling, seed, [7, 9])
         plain = SamplingParams()

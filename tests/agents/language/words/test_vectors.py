@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as arrays
 from safetensors.numpy import save_file
 
 from agents.errors import UnavailableError
+from agents.language.embedding_agent import FIRST, NearestWords
 from agents.language.words import vectors as word_vectors
-from agents.language.words.nearest import FIRST, NearestWords
 from agents.language.words.vectors import WordVectors, read
 
 Vectors = Mapping[str, Sequence[float]]

@@ -1,12 +1,19 @@
-"""BlenderBot (Roller et al. 2021, arXiv 2004.13637): an encoder of the newest messages, and a beam search for the next.
+"""Models that were trained on exchanges of messages: DialoGPT and BlenderBot.
 
-The papers conversed with BlenderBot 3 of 175 thousand million weights on its makers' site; these are its forerunners,
-of 400 million and 3 thousand million. It knows no topic; the topic is in the greeting before its first message.
+DialoGPT (Zhang et al. 2020, arXiv 1911.00536) is GPT-2, trained on messages that its end token joins. Its messages are
+drawn from the ten likeliest tokens, as by its authors.
+
+BlenderBot (Roller et al. 2021, arXiv 2004.13637) encodes the newest messages and searches the next with beams. The
+papers used BlenderBot 3 with 175 thousand million weights; these are its forerunners, of 400 million and 3 thousand
+million.
+
+Neither knows a topic: it stands in the greeting before the first message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -15,12 +22,43 @@ from agents.contract import GIB, Draw
 from agents.language import prompts
 from agents.language.engines.request import Sampling, TextRequest
 from agents.language.engines.transformers import Beams, TransformersEngine
-from agents.language.text_agent import TextAgent, TextSettings
+from agents.language.text_agent import DrawnSettings, TextAgent, TextSettings
 from agents.stimuli import ConversationStimulus, Utterance
 from agents.tasks import Family
 
+DIALOGPT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{{ eos_token }}{% endfor %}"
+
+
+class DialoGPTAgent(TextAgent["DialoGPTAgent.Settings"]):
+    """All messages, whoever said them, each followed by the end of text, are continued by the next."""
+
+    class Settings(DrawnSettings):
+        """How messages are drawn."""
+
+        top_k: int = Field(10, ge=0, le=1_000_000)
+        """Only the so many likeliest tokens; 0: all."""
+        greetings: Annotated[tuple[str, ...], Field(min_length=1)] = ("Hi!\nWhat do you think about {topic}?",)
+        """What the other is taken to have said before the first message; a line with a {topic} not known goes."""
+
+    memory = 6 * GIB
+    device_memory = 5 * GIB
+    model_types = ("gpt2",)
+
+    settings: Settings
+
+    def make_engine(self) -> TransformersEngine:
+        return TransformersEngine(self.folder(), precision=self.settings.precision, template=DIALOGPT_TEMPLATE)
+
+    def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
+        name, _ = prompts.speakers(stimulus, draw.options)
+        is_whole = len(history) == len(stimulus.history)
+        greeting = prompts.greeting(stimulus, draw.sample, self.settings.greetings) if is_whole else None
+        sampling = self.settings.sampling(self.settings.temperature, self.settings.max_tokens)
+        return TextRequest(messages=prompts.chat(name, history, greeting), sampling=replace(sampling, min_tokens=1))
+
+
 # A space before each message, as its words were in training, and two between messages.
-TEMPLATE = (
+BLENDERBOT_TEMPLATE = (
     "{% for message in messages %}{{ ' ' + message['content'] }}{% if not loop.last %}{{ '  ' }}{% endif %}{% endfor %}"
     "{{ eos_token }}"
 )
@@ -63,7 +101,7 @@ class BlenderbotAgent(TextAgent["BlenderbotAgent.Settings"]):
         beams = Beams(
             chosen.beams, chosen.length_penalty, no_repeat_ngram=chosen.no_repeat_ngram, forced_end=not self.random
         )
-        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=TEMPLATE)
+        return TransformersEngine(self.folder(), precision=chosen.precision, beams=beams, template=BLENDERBOT_TEMPLATE)
 
     def _turn(self, stimulus: ConversationStimulus, draw: Draw, history: Sequence[Utterance]) -> TextRequest:
         name, _ = prompts.speakers(stimulus, draw.options)

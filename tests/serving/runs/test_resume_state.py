@@ -57,6 +57,11 @@ def test_the_last_line_of_a_key_counts(lines: list[tuple[int, int, str]]) -> Non
     assert again.lines.in_order()
 
 
+def test_keys_of_ids_are_those_of_old_indexes() -> None:
+    """``stimuli.index`` of an old run holds these keys: the first 64 bits of SHA-256."""
+    assert id_key("") == 0xE3B0C44298FC1C14
+
+
 def test_a_file_with_other_lines_than_were_noted_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     write(path, [(1, 0, "ok"), (0, 0, "ok")])

@@ -260,7 +260,8 @@ def _summarize(
         if alike["answers"]:
             say(
                 f"  said alike about one stimulus: {count(alike['answers'], 'answer')}, by people and machines "
-                f"{alike['of_people_and_machines']:,} times, by several machines {alike['of_several_machines']:,} times"
+                f"{count(alike['of_people_and_machines'], 'time')}, by several machines "
+                f"{count(alike['of_several_machines'], 'time')}"
                 f"{'; one of each is kept' if options.unique else ' (--unique keeps one of each)'}"
             )
         if told["self_disclosed"]:

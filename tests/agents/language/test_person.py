@@ -265,14 +265,15 @@ def test_a_server_elsewhere_is_refused_before_anything_is_sent(url: str, history
     assert "would leave this machine" in caught.value.problems[0].message
 
 
+@pytest.mark.usefixtures("nothing_leaves")
 @pytest.mark.parametrize("name", ["program", "parts", "min_words", "lower_case", "truncation"])
-def test_what_would_change_the_persons_words_is_refused(name: str, history: Path) -> None:
-    value = {"program": "llama-3.3", "parts": ("a", "b"), "min_words": 3, "lower_case": 0.1, "truncation": None}[name]
-    with pytest.raises(InputError) as caught:
-        catalogue.get("openai-chat").make({"base_url": "http://localhost/v1", "person": str(history), name: value})
-    assert [one.field for one in caught.value.problems] == [f"openai-chat.{name}"]
-    with pytest.raises(InputError):
-        catalogue.get("openai-chat").make({"person_turns": 3})
+def test_no_setting_changes_the_persons_words(name: str, server: bad.Misbehaving, history: Path) -> None:
+    value = {"program": "llama-3.3", "parts": ("a", "b"), "min_words": 9, "lower_case": 1.0, "truncation": None}[name]
+    server.otherwise = lambda request: bad.answer("A: Yes. I DO so\nB: no")
+    assert served(server.url, history).answer.text == "Yes. I DO so"
+    assert served(server.url, history, **{name: value}).answer.text == "Yes. I DO so"
+    plain, changed = server.requests
+    assert changed.body == plain.body
 
 
 def test_room_in_memory_is_kept_for_the_history(llama: Path, history: Path, tmp_path: Path) -> None:

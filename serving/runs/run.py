@@ -18,7 +18,7 @@ import orjson
 
 from agents.catalogue import Entry
 from agents.contract import Agent
-from agents.errors import IdentityError, InputError, Problem
+from agents.errors import IdentityError, InputError, Problem, StorageError
 from agents.tasks import MODES
 from serving.runs.atomic_files import replacing, sync_folder, write_json
 from serving.runs.checking import check_set
@@ -125,7 +125,8 @@ def open_run(
     the run folder, which the caller has locked. What is asked about pictures that name no task is asked beside what the
     run asked about them before.
 
-    Raises InputError with every problem of the set, IdentityError if the folder was made from something else.
+    Raises InputError with every problem of the set, IdentityError if the folder was made from something else,
+    StorageError if it cannot be written.
     """
     _remove_leftovers(folder)
     meta, old = _load_meta(folder), None
@@ -145,9 +146,12 @@ def open_run(
         if old is not None:
             index.carry_over(folder, old)
         # An index must never stand beside rows in another order, whenever the process is killed.
-        (folder / "stimuli.index").unlink(missing_ok=True)
-        sync_folder(folder)
-        (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
+        try:
+            (folder / "stimuli.index").unlink(missing_ok=True)
+            sync_folder(folder)
+            (folder / "stimuli.new").replace(folder / "stimuli.jsonl")
+        except OSError as error:
+            raise StorageError(f"cannot write to {folder}: {error.strerror}") from error
     finally:
         (folder / "stimuli.new").unlink(missing_ok=True)
     index.save(folder / "stimuli.index", folder / "stimuli.jsonl")

@@ -119,8 +119,11 @@ def checksum(path: Path) -> dict[str, Any]:
 
 
 def is_changed(path: Path, kept: Mapping[str, Any] | None) -> bool:
-    """Whether the file, if there is one, no longer begins with what ``kept`` stands for."""
-    return kept is not None and path.exists() and _sha256(path, kept["bytes"]) != kept["sha256"]
+    """Whether the file, if there is one, no longer begins with what ``kept`` stands for. Raises InputError."""
+    try:
+        return kept is not None and path.exists() and _sha256(path, kept["bytes"]) != kept["sha256"]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _sha256(path: Path, size: int) -> str | None:

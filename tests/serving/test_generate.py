@@ -56,6 +56,24 @@ def answers(out: Path, agent: str) -> dict[tuple[str, int], Any]:
     return by_key
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("run.json", 2), ("records/null.jsonl", 2), ("stimuli.jsonl", 4), ("stimuli.index", 4)],
+)
+def test_a_folder_in_the_place_of_a_file_is_one_sentence(
+    name: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = words(tmp_path / "w.jsonl", 2), tmp_path / "run"
+    assert run(source, "null", out) == 0
+    (out / name).unlink(missing_ok=True)
+    (out / name).mkdir()
+    capsys.readouterr()
+    assert run(source, "null", out) == code
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].startswith("turinglike: ")
+    assert "Traceback" not in error
+
+
 def test_every_stimulus_and_sample_has_one_record_and_again_does_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from serving.scheduling import local_ray
 
@@ -30,6 +31,10 @@ local_ray.set_environment()  # Ray reads it when it is imported, which vLLM does
 # Torch's threads would look for work all the time between operations on tiny tensors, on cores that others need.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# A busy machine is no fault: Hypothesis counts neither the time of an example nor that of drawing it.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _torch = importlib.util.find_spec("torch")
 if sys.dont_write_bytecode and _torch is not None and not Path(_torch.cached or "").is_file():

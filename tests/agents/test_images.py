@@ -412,7 +412,7 @@ def test_threads_see_what_one_thread_sees(bad_images: BadImages) -> None:
     assert together == [look(name) for name in names]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_files_raise_nothing_but_image_errors(bad_images: BadImages, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(bad_images.decodable))
@@ -444,7 +444,7 @@ def test_a_png_that_is_cut_off_shows_no_other_pixels(side: int) -> None:
         Image("x", data=whole[: len(whole) // 2]).decode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     start=st.sampled_from([b"", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"BM", b"II*\0", b"MM\0+"]),
     rest=st.binary(max_size=200),

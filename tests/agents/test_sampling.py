@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import (
     GPT2Config,
@@ -41,7 +41,6 @@ def test_the_python_hash_is_the_published_generator() -> None:
     assert stream == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**53 - 1), st.integers(0, 10_000), st.integers(0, 300_000))
 def test_noise_equals_python_integers(seed: int, step: int, token: int) -> None:
     assert float(uniform(torch.tensor(seed), step, torch.tensor(token))) == noise(seed, step, token)

@@ -92,7 +92,7 @@ def test_search_ends_at_the_target(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(width=st.integers(1, 3000), height=st.integers(1, 3000), seed=st.integers(0, 2**53 - 1))
 def test_never_off_the_frame(name, width, height, seed):
     made = agent(name, max_free=40)

@@ -90,7 +90,7 @@ def walks(draw):
     return (rows, columns), frame, radius, maps, draw(st.integers(1, 30)), draw(st.integers(1, 12)), box
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(walks(), st.sampled_from(["square", "gaussian"]))
 def test_every_path_is_the_plain_loops(walk, inhibition):
     """On maps that are given, a few in turn, with many ties."""

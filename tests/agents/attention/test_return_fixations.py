@@ -107,7 +107,7 @@ def fields(draw):
     return np.minimum(saliency, 1.0), prior
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(fields(), st.sampled_from(sorted(reference.SETS)), st.integers(1, 12)), min_size=1, max_size=2),
     st.sampled_from([(1.0, 0.2346, 0.93, 0.92), (0.5, 1.0, 0.3, 0.6), (1.0, 0.0, 2.0, 1.0)]),

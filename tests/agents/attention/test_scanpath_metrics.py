@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.attention import scanpath_metrics as metrics
@@ -226,7 +226,6 @@ def plain_multimatch(first, second, frame, durations=None):
     return found
 
 
-@settings(deadline=None)  # the first call imports scipy
 @given(st.randoms(use_true_random=False), st.integers(3, 5), st.integers(3, 5), st.booleans())
 def test_multimatch_against_every_route(chance, one, other, timed):
     pytest.importorskip("multimatch_gaze")

@@ -226,7 +226,7 @@ def test_words_never_run_out():
     assert repeated(play(lambda said: "hm", 700, topic="food")) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(text=st.text(max_size=300), topic=st.none() | st.text(min_size=1, max_size=40).filter(str.strip))
 def test_any_text_is_answered(text, topic):
     assert ask([("A", "Hello"), ("B", text)], "A", topic=topic).strip()

@@ -137,7 +137,7 @@ def test_who_is_asked(
 HISTORIES = st.lists(st.tuples(st.sampled_from(["Ann", "Bob"]), st.text("xyz .", min_size=1, max_size=5)), max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(HISTORIES, st.sampled_from(["Ann", "Bob"]))
 def test_a_chat_begins_with_the_user_and_takes_turns(history: list[tuple[str, str]], asked: str) -> None:
     messages = prompts.chat(asked, _said(*history), "Hello.")

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ImageColor
 
@@ -76,7 +76,6 @@ def test_pale_names_are_the_tints_of_white() -> None:
     assert {word_of(nearest_rgb(CSS3[name], PALE)) for name in PALE} == {"white", "orange"}
 
 
-@settings(deadline=None)
 @given(RGBS)
 def test_nearest_by_rgb(rgb: tuple[int, int, int]) -> None:
     names = list(CSS3)
@@ -100,7 +99,6 @@ def test_lab_of_known_colors(rgb: tuple[int, int, int], expected: tuple[float, f
     np.testing.assert_allclose(lab(rgb), expected, atol=0.01)
 
 
-@settings(deadline=None)
 @given(RGBS)
 def test_nearest_word_by_lab(rgb: tuple[int, int, int]) -> None:
     words = [*(WORD | {"darkslategray": "gray"}).values(), *FOCAL]

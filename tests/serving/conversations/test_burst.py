@@ -99,7 +99,7 @@ def test_a_reply_without_a_message_fails(text: str) -> None:
     assert transcript().why_unusable(TurnAnswer(text=text).model_dump_json().encode()) == "no message has any text"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.text("ab", min_size=1, max_size=30), min_size=1, max_size=5), min_size=40), st.floats(0, 9))
 def test_every_dialogue_ends_and_nothing_that_was_written_is_lost(replies: list[list[str]], quiet: float) -> None:
     talk = transcript(exchanges=12, quiet_s=quiet, delays=DelaySettings())

@@ -181,7 +181,7 @@ def test_who_says_what_the_model_was_told_is_found_out(prompts: str | None) -> N
     assert {one["turn"] for one in turned.attempts if "prompt_echo" in str(one)} == ({None} if prompts else set())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kept=st.integers(0, 40),
     until=st.sampled_from([0, STRIDE, 3 * STRIDE]),

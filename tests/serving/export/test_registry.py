@@ -196,7 +196,7 @@ def test_csv_read_by_csv_and_pandas(tmp_path: Path) -> None:
     assert frame["meta.n"].tolist()[:4] == [1, 2, 1, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     texts=st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=5),
     score=st.floats(allow_nan=False, allow_infinity=False),

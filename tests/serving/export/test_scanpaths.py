@@ -272,7 +272,7 @@ def test_pysaliency_has_no_durations_and_no_boxes_where_there_are_none(tmp_path:
     assert (path["x"], path["y"]) == ([320, 0, 639], [240, 0, 479])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=7), min_size=1, max_size=6

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.errors import LockedError, StorageError
@@ -24,7 +24,6 @@ from serving.runs.store import Store
 LINES = [b'{"a":1}\n', b'{"text":"b\\u00e9"}\n', b"[1,2,3]\n", b'"' + b"x" * 70_000 + b'"\n']
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=6), st.data())
 def test_a_tail_torn_anywhere_is_cut_to_whole_lines(lines: list[bytes], data: st.DataObject) -> None:
     import tempfile

@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs") / "run", [], {"mmcq": []})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(RECORDS, st.data())
 def test_the_last_record_of_a_key_counts_wherever_the_file_is_cut(place: Path, rows: Any, data: st.DataObject) -> None:
     rows = [{**row, "raw": number} for number, row in enumerate(rows)]
@@ -68,7 +68,7 @@ def test_the_last_record_of_a_key_counts_wherever_the_file_is_cut(place: Path, r
     assert list(folder.latest("mmcq")) == _naive(rows[:complete])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(RECORDS.filter(bool), st.binary(max_size=30))
 def test_a_last_line_of_rubbish_is_ignored_with_or_without_a_newline(place: Path, rows: Any, rubbish: bytes) -> None:
     path = place / "records" / "mmcq.jsonl"
@@ -187,7 +187,7 @@ def test_damaged_stimuli_are_named_by_every_reader(tmp_path: Path, name: str) ->
     assert not (run / "report").exists()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(rows=st.lists(st.tuples(NAMES, st.sampled_from(["color_estimation", "word_association"]), st.none() | NAMES)))
 def test_lookup_is_a_dict(place: Path, rows: list[tuple[str, str, str | None]]) -> None:
     stimuli = [

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from run_folders import DIGEST, failed, line, record
 
@@ -33,7 +33,6 @@ def write(path: Path, lines: list[tuple[int, int, str]]) -> None:
 
 
 @given(LINES)
-@settings(deadline=None)
 def test_the_last_line_of_a_key_counts(lines: list[tuple[int, int, str]]) -> None:
     positions = Positions([key(f"s{number}") for number in range(6)])  # s6 and s7 are not of the set
     with tempfile.TemporaryDirectory() as name:

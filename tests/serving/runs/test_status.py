@@ -180,7 +180,7 @@ def test_rows_that_were_invalid_in_the_set(tmp_path: Path) -> None:
     assert found["agents"]["mmcq"]["unanswered"] == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdef"), st.integers(0, 2), st.sampled_from(STATUSES), st.integers(0, 3)),

@@ -334,7 +334,7 @@ def test_names_that_cannot_be_ids(tmp_path: Path) -> None:
     assert all(row.where.encode() for row in rows)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     content=st.binary(max_size=300)
     | st.lists(

@@ -120,7 +120,7 @@ def test_a_lost_workers_conversations_go_on_elsewhere_and_come_back_with_its_rep
     assert all(number == (3 if stimulus in moved else before[stimulus]) for number, stimulus in third)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.booleans()), max_size=40), st.data())
 def test_nothing_is_lost_and_the_oldest_goes_first(given_: list[tuple[int, int, bool]], data: st.DataObject) -> None:
     queue = RequestQueue(sticky=True)

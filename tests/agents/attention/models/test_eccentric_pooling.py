@@ -16,7 +16,7 @@ def random_map(side, channels=3):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     side=st.integers(1, 40),
     slope=st.sampled_from([0, 0.2, 0.5]) | st.floats(0, 2),

@@ -48,7 +48,7 @@ def test_the_closed_form_is_the_limit_of_power_iteration(shape, device):
     assert found.sum((1, 2)) == pytest.approx(1, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     hnp.arrays(
         np.float64,

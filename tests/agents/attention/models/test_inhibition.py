@@ -93,7 +93,7 @@ def batches(draw):
     return maps, [draw(tasks(shape)) for _ in range(count)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(batches(), st.sampled_from(["square", "gaussian"]))
 def test_every_path_is_the_plain_loops_in_any_batch(batch, inhibition):
     maps, plans = batch
@@ -109,7 +109,7 @@ def test_every_path_is_the_plain_loops_in_any_batch(batch, inhibition):
         assert scanpaths(torch.from_numpy(saliency)[None], [plan], inhibition) == [path]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(batches(), st.sampled_from(["square", "gaussian"]))
 def test_a_gpu_is_waited_for_once_at_most_and_finds_the_same(batch, inhibition):
     maps, plans = torch.from_numpy(batch[0]), batch[1]
@@ -177,7 +177,7 @@ def walk(maps, plan, inhibition):
     return paths.results()[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(batches(), st.sampled_from(["square", "gaussian"]))
 def test_a_map_that_stays_gives_the_path_of_still_maps(batch, inhibition):
     maps, plans = batch

@@ -327,7 +327,7 @@ def test_a_text_ends_before_its_first_stop(engines: dict[str, TransformersEngine
         assert found.tokens == 1 or one.sampling.stops[1] not in before.text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text("abc", max_size=12), st.lists(st.text("abc", max_size=3), max_size=3), st.integers(0, 12))
 def test_the_first_stop_is_the_earliest_that_ends_late_enough(text: str, stops: list[str], floor: int) -> None:
     """Each letter is a token."""

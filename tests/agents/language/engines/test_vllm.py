@@ -249,7 +249,7 @@ def test_what_ran_is_told(engine: VLLMEngine) -> None:
 
 
 @tiny_vllm.needed
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.builds(
         Sampling,

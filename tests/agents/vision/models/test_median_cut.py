@@ -8,7 +8,7 @@ from pathlib import Path
 import colorthief
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image as PILImage
@@ -91,7 +91,7 @@ def images(draw: st.DrawFn, largest: int = 24) -> NDArray[np.uint8]:
     return np.ascontiguousarray(pixels.astype(np.uint8))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(images(), st.integers(2, 24), st.sampled_from([1, 1, 2, 3, 10]))
 def test_palettes_equal_the_reference(pixels: NDArray[np.uint8], n: int, quality: int) -> None:
     assert get_palette(pixels, n, quality) == (reference_palette(pixels, n, quality) or [(WHITE, 0)])
@@ -159,7 +159,7 @@ def test_nearly_white_pixels_are_not_counted(color: tuple[int, int, int], counte
     assert histogram(np.full((3, 4, 3), color, dtype=np.uint8)).sum() == counted
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(images(), st.integers(1, 12))
 def test_the_histogram_is_the_rule(pixels: NDArray[np.uint8], quality: int) -> None:
     np.testing.assert_array_equal(histogram(pixels, quality), reference_histogram(pixels, quality))
